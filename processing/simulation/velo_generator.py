@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
@@ -157,7 +157,7 @@ def _truth_banks(
     seen = np.flatnonzero(n_ids)
     particles = event.particles.take(seen)
     is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "key": seen,
         "pid": particles.pid,
         "p": particles.p,

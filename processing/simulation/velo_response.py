@@ -195,7 +195,7 @@ class VeloResponse:
         return rng.normal(size=to_slope.shape) * to_slope * angle[:, None]
 
     def _is_inside(self, local: FloatArray) -> Mask:
-        inside: Mask = ((local > 0) & (local < self._size)).all(axis=1)
+        inside: Mask = np.all((local > 0) & (local < self._size), axis=1)
         return inside
 
     def _channels(self, sensor: Int64Array, x: FloatArray, y: FloatArray) -> Int64Array:
