@@ -59,9 +59,7 @@ const std::vector<Target>& targets()
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
          },
          &avx512::find_kernel},
-        {"avx2",
-         [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); },
-         &avx2::find_kernel},
+        {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }, &avx2::find_kernel},
 #endif
         {"baseline", [] { return true; }, &baseline::find_kernel},
     };
@@ -268,7 +266,8 @@ NB_MODULE(_kernels, module)
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")
         .def(nb::init<const std::string&, const std::vector<std::tuple<std::string, uint64_t, uint32_t>>&, uint64_t>(),
              nb::arg("target"), nb::arg("steps"), nb::arg("batch_header"))
-        .def("take_nanoseconds", &Program::take_nanoseconds, "Time of each step since the last call, profiled runs only");
+        .def("take_nanoseconds", &Program::take_nanoseconds,
+             "Time of each step since the last call, profiled runs only");
 
     nb::class_<Executor>(module, "Executor", "Threads that run programs")
         .def(nb::init<uint32_t>(), nb::arg("threads"))

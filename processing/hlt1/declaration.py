@@ -112,9 +112,7 @@ class AlgorithmSequence:
 batch_header = Buffer(name="batch_header", dtype=BATCH_HEADER, count=lambda _: 1, role=Role.INPUT)
 raw_input = Buffer(name="raw_input", dtype=np.dtype("u1"), count=lambda limits: limits.input_bytes, role=Role.INPUT)
 mfp_rows = Buffer(name="mfp_rows", dtype=MFP_ROW, count=lambda limits: limits.rows, role=Role.INPUT)
-mep_rows = Buffer(
-    name="mep_rows", dtype=ROW_RANGE, count=lambda limits: limits.meps * N_SUBDETECTORS, role=Role.INPUT
-)
+mep_rows = Buffer(name="mep_rows", dtype=ROW_RANGE, count=lambda limits: limits.meps * N_SUBDETECTORS, role=Role.INPUT)
 event_rows = Buffer(name="event_rows", dtype=EVENT_ROW, count=lambda limits: limits.events, role=Role.INPUT)
 event_flags = Buffer(
     name="event_flags", dtype=np.dtype("<u4"), count=lambda limits: limits.events, role=Role.INPUT | Role.OUTPUT

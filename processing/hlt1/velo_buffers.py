@@ -32,9 +32,7 @@ def _tracks(limits: BatchLimits) -> int:
     return limits.velo_tracks
 
 
-velo_geometry = Buffer(
-    name="velo_geometry", dtype=F32, count=lambda _: 52 + 2 * 768 + 208 * 12 + 2, role=Role.CONSTANT
-)
+velo_geometry = Buffer(name="velo_geometry", dtype=F32, count=lambda _: 52 + 2 * 768 + 208 * 12 + 2, role=Role.CONSTANT)
 
 velo_cluster_bound = Buffer(name="velo_cluster_bound", dtype=U32, count=_events)
 """Upper bound of the clusters of each event, from the sizes of its banks."""

@@ -8,7 +8,7 @@ namespace hlt {
 
 struct batch_header {
     uint32_t n_events;
-    uint32_t n_rows;       // MFPs in the batch
+    uint32_t n_rows;  // MFPs in the batch
     uint32_t n_meps;
     uint32_t n_fragments;  // sum of n_fragments over the rows
 };

@@ -41,7 +41,8 @@ __device__ float exp_negative(float x)
     constexpr float ln2_high = 0.693145752f;
     constexpr float ln2_low = 1.42860677e-6f;
     const float scaled = x * log2_e - 0.5f;
-    const int32_t exponent = static_cast<int32_t>(scaled);  // truncation of a negative number: round to nearest of x log2 e
+    const int32_t exponent =
+        static_cast<int32_t>(scaled);  // truncation of a negative number: round to nearest of x log2 e
     const float n = static_cast<float>(exponent);
     const float r = (x - n * ln2_high) - n * ln2_low;
     float p = 1.f / 720.f;

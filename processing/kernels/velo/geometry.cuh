@@ -14,8 +14,8 @@ constexpr float velo_pixel_pitch = 0.055f;
 
 struct velo_geometry {
     float module_z[n_velo_modules];
-    float local_x[n_velo_columns];  // centre of the column
-    float x_pitch[n_velo_columns];  // wider at the chip borders
+    float local_x[n_velo_columns];              // centre of the column
+    float x_pitch[n_velo_columns];              // wider at the chip borders
     float local_to_global[n_velo_sensors][12];  // rotation row-major, then translation
     float beamline_x;
     float beamline_y;
