@@ -26,8 +26,6 @@ struct pv_beamline_extrapolate_parameters {
     float* pv_track_tx;
     float* pv_track_ty;
     float* pv_track_weight;
-    float z_min;
-    float z_max;
 };
 
 HLT_KERNEL(pv_beamline_extrapolate)
@@ -45,7 +43,7 @@ HLT_KERNEL(pv_beamline_extrapolate)
         const uint32_t velo_track = first_velo_track + base + threadIdx.x;
         const bool there = base + threadIdx.x < n_velo_tracks;
         const float z = there ? p.velo_beamline_z[velo_track] : 0.f;
-        const bool used = there && z > p.z_min && z < p.z_max;
+        const bool used = there && z > hlt::pv_z_min && z < hlt::pv_z_max;
         uint32_t total;
         const uint32_t place = first + n + hlt::block_exclusive_sum(used ? 1u : 0u, scratch, total);
         if (used) {

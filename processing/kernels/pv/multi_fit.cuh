@@ -62,7 +62,6 @@ struct pv_beamline_multi_fit_parameters {
     const uint32_t* pv_seed_count;
     float* pv_track_denominator;
     hlt::primary_vertex* pv_fitted;
-    float z_smog2;
     float max_chi2;
     float chi2_cut;            // where a lone track has weight 1/2
     float max_dz_converged;    // mm
@@ -114,7 +113,7 @@ HLT_KERNEL(pv_beamline_multi_fit)
 
     for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
         const float seed_z = seeds[seed];
-        const float min_tracks = static_cast<float>(seed_z < p.z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
+        const float min_tracks = static_cast<float>(seed_z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
         hlt::primary_vertex vertex{beamline_x, beamline_y, seed_z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
             for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)

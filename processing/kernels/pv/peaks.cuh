@@ -19,7 +19,8 @@
 namespace hlt {
 
 constexpr float pv_bin_width = 0.25f;  // mm
-constexpr uint32_t pv_bins = 3392;
+constexpr uint32_t pv_bins = static_cast<uint32_t>((pv_z_max - pv_z_min) / pv_bin_width);  // 3392
+constexpr uint32_t pv_smog2_bins = static_cast<uint32_t>((pv_z_smog2 - pv_z_min) / pv_bin_width);
 constexpr uint32_t pv_bin_words = pv_bins / 32;
 constexpr float pv_one_track = 65536.f;
 
@@ -48,13 +49,13 @@ __device__ uint32_t pv_integral(const uint32_t* histogram, uint32_t begin, uint3
 
 __device__ void pv_mark_seed(uint32_t* marks, uint32_t bin) { atomicOr(&marks[bin / 32], 1u << (bin % 32)); }
 
-__device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin, float z_min)
+__device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
 {
     const float here = static_cast<float>(histogram[bin]);
     const float below = here - static_cast<float>(histogram[bin - 1]);
     const float above = here - static_cast<float>(histogram[bin + 1]);
     const float offset = below + above > 0.f ? 0.5f * (below - above) / (below + above) : 0.f;
-    return z_min + pv_bin_width * (static_cast<float>(bin) + 0.5f + offset);
+    return pv_z_min + pv_bin_width * (static_cast<float>(bin) + 0.5f + offset);
 }
 
 }  // namespace hlt
@@ -73,8 +74,6 @@ struct pv_beamline_peaks_parameters {
     uint32_t* event_flags;
     float* pv_seed_z;
     uint32_t* pv_seed_count;
-    float z_min;
-    float z_smog2;             // below: the gas cell, with few tracks and larger errors
     float max_track_chi2;      // to the beam line
     float max_z_error;         // mm
     float max_z_error_smog2;   // mm
@@ -110,13 +109,13 @@ HLT_KERNEL(pv_beamline_peaks)
         const float ty = p.pv_track_ty[track];
         const float weight = p.pv_track_weight[track];
         const float inverse_variance = (tx * tx + ty * ty) * weight;  // of z
-        const float max_error = z < p.z_smog2 ? p.max_z_error_smog2 : p.max_z_error;
+        const float max_error = z < hlt::pv_z_smog2 ? p.max_z_error_smog2 : p.max_z_error;
         const bool at_beamline = (dx * dx + dy * dy) * weight < p.max_track_chi2;
         const bool precise = inverse_variance * max_error * max_error > 1.f;
         if (!at_beamline || !precise) continue;
 
         const float inverse_error = sqrtf(inverse_variance);
-        const float position = (z - p.z_min) * (1.f / hlt::pv_bin_width);
+        const float position = (z - hlt::pv_z_min) * (1.f / hlt::pv_bin_width);
         const float half_width = sqrt_7 / hlt::pv_bin_width / inverse_error;
         const uint32_t low = hlt::pv_inner_bin(position - half_width);
         const uint32_t high = hlt::pv_inner_bin(position + half_width);
@@ -137,13 +136,11 @@ HLT_KERNEL(pv_beamline_peaks)
     const float threshold = 0.1f * hlt::pv_bin_width * hlt::pv_one_track;
     const uint32_t min_content = static_cast<uint32_t>(threshold / p.max_z_error);
     const uint32_t min_content_smog2 = static_cast<uint32_t>(threshold / p.max_z_error_smog2);
-    const uint32_t smog2_end = static_cast<uint32_t>(
-        hlt::min_of(hlt::max_of((p.z_smog2 - p.z_min) * (1.f / hlt::pv_bin_width), 0.f), float(hlt::pv_bins)));
     for (uint32_t word = threadIdx.x; word < hlt::pv_bin_words; word += blockDim.x) {
         uint32_t bits = 0;
         for (uint32_t i = 0; i < 32; ++i) {
             const uint32_t bin = 32 * word + i;
-            const uint32_t content = bin < smog2_end ? min_content_smog2 : min_content;
+            const uint32_t content = bin < hlt::pv_smog2_bins ? min_content_smog2 : min_content;
             bits |= (histogram[bin] > content ? 1u : 0u) << i;
         }
         above[word] = bits;
@@ -157,7 +154,7 @@ HLT_KERNEL(pv_beamline_peaks)
         for (uint32_t starts = above[word] & ~(above[word] << 1 | carried); starts != 0; starts &= starts - 1) {
             const uint32_t begin = 32 * word + static_cast<uint32_t>(__ffs(static_cast<int>(starts))) - 1;
             const uint32_t min_integral = static_cast<uint32_t>(
-                (begin < smog2_end ? p.min_integral_smog2 : p.min_integral) * hlt::pv_one_track);
+                (begin < hlt::pv_smog2_bins ? p.min_integral_smog2 : p.min_integral) * hlt::pv_one_track);
 
             uint32_t end = begin;
             uint32_t integral = 0;
@@ -203,7 +200,7 @@ HLT_KERNEL(pv_beamline_peaks)
             for (uint32_t bits = marks[word]; bits != 0; bits &= bits - 1) {
                 const uint32_t bin = 32 * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1;
                 if (n < hlt::max_pv_seeds)
-                    seeds[n++] = hlt::pv_seed_z(histogram, bin, p.z_min);
+                    seeds[n++] = hlt::pv_seed_z(histogram, bin);
                 else
                     too_many = true;
             }

@@ -28,4 +28,8 @@ struct primary_vertex {
 constexpr uint32_t max_pv_seeds = 64;
 constexpr uint32_t max_pvs = 32;
 
+constexpr float pv_z_min = -541.f;    // mm, of the histogram
+constexpr float pv_z_smog2 = -341.f;  // mm, below: the gas cell, with fewer tracks and larger errors
+constexpr float pv_z_max = 307.f;     // mm
+
 }  // namespace hlt
