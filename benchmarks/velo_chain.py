@@ -9,7 +9,7 @@ from benchmarks.measure import Result, alternating_medians
 from hltnode.daemon.event_files import read_events
 from hltnode.processing.backend.cpu import CpuBackend, CpuQueue
 from hltnode.processing.batch import BatchLimits
-from hltnode.processing.geometry import VeloGeometry
+from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.hlt1.sequence import create_engine
 from hltnode.processing.offline import EncodedMep, OfflineRunner, encode_mep
 from hltnode.processing.trigger import TriggerConfig

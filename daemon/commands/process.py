@@ -16,8 +16,10 @@ from hltnode.daemon.commands.common import (
     JsonOption,
     ThreadsOption,
     TriggerOption,
+    VeloBanksOption,
     console,
     load_geometry,
+    load_trigger,
     thread_count,
     user_errors,
     write_json,
@@ -29,7 +31,6 @@ from hltnode.processing.engine import BatchOutput
 from hltnode.processing.flags import EventFlag
 from hltnode.processing.hlt1.sequence import create_engine
 from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_meps
-from hltnode.processing.trigger import TriggerConfig
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.mfp import VeloBanks
 from hltnode.protocol.odin import decode_odin
@@ -48,9 +49,7 @@ def process(
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Go through the files so many times.")] = 1,
-    velo_banks: Annotated[
-        str, typer.Option("--velo-banks", help="Where a sample has both: auto, retina or superpixel.")
-    ] = "auto",
+    velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -59,8 +58,6 @@ def process(
     Example: hltnode process minbias.mdf --geometry ../shared/data/lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        if velo_banks not in ("auto", "retina", "superpixel"):
-            raise ValueError(f"--velo-banks must be auto, retina or superpixel, not {velo_banks!r}")
         result = process_files(
             files,
             geometry=geometry,
@@ -89,8 +86,9 @@ def process_files(
     trigger: Path | None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline, reading of files not counted."""
-    config = TriggerConfig.default() if trigger is None else TriggerConfig.load(trigger)
-    engine = create_engine(create_backend(backend, threads=threads), load_geometry(geometry), config, LIMITS)
+    engine = create_engine(
+        create_backend(backend, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
+    )
     runner = OfflineRunner(engine)
     meps = encode_meps(read_all_events(files), EVENTS_PER_MEP, velo_banks)
     per_event: list[dict[str, Any]] = []
