@@ -106,24 +106,31 @@ def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list
         yield batch
 
 
-def run_batches(engine: Engine, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
-    """Run MEPs through the engine, in order, filling one workspace while another computes. Raises BackendError."""
-    free = deque(engine.create_workspace() for _ in range(WORKSPACES))
-    running: deque[CompletedBatch] = deque()
-    for batch in batches_of(meps, engine.limits):
-        if not free:
+class OfflineRunner:
+    """Runs MEPs through an engine, filling one workspace while another computes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
+
+    def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
+        """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""
+        free = deque(self.workspaces)
+        running: deque[CompletedBatch] = deque()
+        for batch in batches_of(meps, self.engine.limits):
+            if not free:
+                completed = running.popleft()
+                completed.workspace.wait()
+                yield completed
+                free.append(completed.workspace)
+            workspace = free.popleft()
+            _fill(workspace, batch)
+            workspace.submit()
+            running.append(CompletedBatch(batch, workspace))
+        while running:
             completed = running.popleft()
             completed.workspace.wait()
             yield completed
-            free.append(completed.workspace)
-        workspace = free.popleft()
-        _fill(workspace, batch)
-        workspace.submit()
-        running.append(CompletedBatch(batch, workspace))
-    while running:
-        completed = running.popleft()
-        completed.workspace.wait()
-        yield completed
 
 
 def _fill(workspace: Workspace, batch: Sequence[EncodedMep]) -> None:
