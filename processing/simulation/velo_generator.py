@@ -71,13 +71,9 @@ def simulate_events(
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
     if n < 0 or seed < 0 or first_event < 0:
-        raise ValueError(
-            f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative"
-        )
+        raise ValueError(f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative")
     if not 0 <= nu <= 200:
-        raise ValueError(
-            f"nu = {nu}: the mean number of collisions must lie between 0 and 200"
-        )
+        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and 200")
     return _events(
         range(first_event, first_event + n),
         seed,
@@ -188,19 +184,14 @@ def _truth_banks(
         event.collision[has_velo[: len(event.collision)]],
         minlength=len(event.positions),
     ).tolist()
-    vertices = [
-        McVertex(n, *place)
-        for n, place in zip(n_tracks, event.positions.tolist(), strict=True)
-    ]
+    vertices = [McVertex(n, *place) for n, place in zip(n_tracks, event.positions.tolist(), strict=True)]
     return [
         *encode_particle_columns(columns, ids, n_ids[seen]),
         encode_vertices(vertices),
     ]
 
 
-def _n_modules(
-    owner: Int64Array, ids: NDArray[np.uint32], n_particles: int
-) -> Int64Array:
+def _n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
     """Number of modules in which each particle has clusters."""
     module = (ids.astype(np.int64) >> SENSOR_SHIFT & 0xFF) // SENSORS_PER_MODULE
     in_module = np.unique(owner << 6 | module)
@@ -208,9 +199,7 @@ def _n_modules(
 
 
 def _reaches_scifi(rng: np.random.Generator, eta: FloatArray, p: FloatArray) -> Mask:
-    chance = _LONG_PLATEAU / (
-        1 + np.exp(-np.clip((p - _LONG_P_MIDDLE) / _LONG_P_WIDTH, -30, 30))
-    )
+    chance = _LONG_PLATEAU / (1 + np.exp(-np.clip((p - _LONG_P_MIDDLE) / _LONG_P_WIDTH, -30, 30)))
     low, high = _LONG_ETA
     reaches: Mask = (eta > low) & (eta < high) & (rng.random(len(p)) < chance)
     return reaches

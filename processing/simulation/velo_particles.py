@@ -55,12 +55,7 @@ class ParticleColumns:
     @classmethod
     def join(cls, parts: list[Self]) -> Self:
         """All rows of all parts."""
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
     @property
     def p(self) -> FloatArray:

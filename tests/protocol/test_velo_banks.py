@@ -24,7 +24,6 @@ from hltnode.protocol.velo_banks import (
 from . import strategies
 
 
-
 def rows(columns: SuperPixels | RetinaClusters) -> list[tuple[int, ...]]:
     arrays = [getattr(columns, field.name) for field in fields(columns) if field.name != "fraction_bits"]
     return list(zip(*(array.tolist() for array in arrays), strict=True))
