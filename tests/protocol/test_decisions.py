@@ -69,7 +69,7 @@ def test_a_changed_decision_is_refused(change: dict[str, object]) -> None:
     assert error.value.reason is RejectReason.MALFORMED
 
 
-def test_a_decision_of_ten_thousand_events_fits() -> None:
-    n = 10_000
-    large = replace(GOOD, n_events=n, accepted=bytes(n // 8), lines=bytes(8 * n), flags=bytes(4 * n))
+def test_a_decision_on_the_most_events_of_a_mep_fits() -> None:
+    n = 0xFFFF
+    large = replace(GOOD, n_events=n, accepted=bytes((n + 7) // 8), lines=bytes(8 * n), flags=bytes(4 * n))
     assert decode_decision(encode_decision(large)) == large
