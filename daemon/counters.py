@@ -106,7 +106,11 @@ class Counters:
     """Frames taken from the data socket, whatever became of them."""
     fragment_bytes_received: int = 0
     fragments_built: int = 0
-    """Fragments that were placed in a slot."""
+    """Fragments of MEPs that were closed and built, complete or not."""
+    fragments_lost_in_drop: int = 0
+    """Fragments of MEPs that a policy dropped."""
+    fragments_abandoned: int = 0
+    """Fragments of MEPs that were open when the node gave up; they are not acknowledged."""
     fragments_rejected: dict[RejectReason, int] = field(default_factory=lambda: dict.fromkeys(RejectReason, 0))
     sources: dict[int, SourceCounters] = field(default_factory=dict)
     """By source id; only expected sources have an entry, so that hostile input cannot grow it."""
@@ -125,6 +129,7 @@ class Counters:
 
     # Event builder
     meps_opened: int = 0
+    meps_abandoned: int = 0
     meps_closed: dict[CloseReason, int] = field(default_factory=lambda: dict.fromkeys(CloseReason, 0))
     mep_build: Histogram = field(default_factory=lambda: Histogram(BUILD_BOUNDS))
     """From the first fragment of a MEP until it is closed."""
@@ -184,4 +189,4 @@ class Counters:
     @property
     def meps_open(self) -> int:
         """MEPs that have a fragment and are not closed."""
-        return self.meps_opened - sum(self.meps_closed.values())
+        return self.meps_opened - self.meps_abandoned - sum(self.meps_closed.values())
