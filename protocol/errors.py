@@ -1,0 +1,80 @@
+"""The one error hierarchy of hltnode: what was wrong with bytes that came from outside."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RejectReason(StrEnum):
+    """Why a fragment, packet, record or message was refused; the values are metric labels and wire values."""
+
+    BAD_MAGIC = "bad_magic"
+    BAD_VERSION = "bad_version"
+    BAD_SIZE = "bad_size"
+    BAD_CRC = "bad_crc"
+    BAD_CHECKSUM = "bad_checksum"
+    TRUNCATED = "truncated"
+    OVERSIZED = "oversized"
+    UNKNOWN_SOURCE = "unknown_source"
+    FOREIGN_RUN = "foreign_run"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    NO_CREDIT = "no_credit"
+    MALFORMED = "malformed"
+    MISMATCH = "mismatch"
+
+
+class ProtocolError(ValueError):
+    """Bytes, or values to be written as bytes, that break a format.
+
+    Every parser and writer of :mod:`hltnode.protocol` raises subclasses of this error, and nothing else, on bad
+    content.  `reason` is the class in which the refusal is counted; the text says what was expected and what came.
+    """
+
+    def __init__(self, reason: RejectReason, message: str) -> None:
+        super().__init__(reason, message)
+        self.reason = reason
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class BankError(ProtocolError):
+    """A raw bank, or the payload of one, is malformed."""
+
+
+class OdinError(BankError):
+    """An ODIN bank is malformed."""
+
+
+class ReportError(BankError):
+    """A decision report or routing-bits bank is malformed."""
+
+
+class TruthError(BankError):
+    """The Monte Carlo truth banks of an event are malformed."""
+
+
+class VeloBankError(BankError):
+    """A VELO super-pixel or retina-cluster bank is malformed."""
+
+
+class MdfError(ProtocolError):
+    """An MDF record is malformed."""
+
+
+class MfpError(ProtocolError):
+    """A multi-fragment packet is malformed, or events cannot be laid out as one."""
+
+
+class MepError(ProtocolError):
+    """A multi-event packet (Run 3 or 2019) is malformed."""
+
+
+class FrameError(ProtocolError):
+    """A transport frame is malformed."""
+
+
+class MessageError(ProtocolError):
+    """A control or decision message is malformed."""
