@@ -20,7 +20,7 @@ class CloseReason(StrEnum):
 
 @unique
 class SlotState(StrEnum):
-    """Where a slot is on its way; see docs/explanation/architecture.md."""
+    """Where a slot is on its way; see docs/architecture.md."""
 
     FREE = "free"
     FILLING = "filling"
