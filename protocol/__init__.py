@@ -1,1 +1,50 @@
-"""What is on the wire and on disk: pure functions over buffers, without I/O, threads or clock."""
+"""What is on the wire and on disk: pure functions over buffers, without I/O, threads or clock.
+
+The names below are the everyday ones; formats that few callers need (2019 MEP, truth, reports, VELO banks, LHCbIDs,
+decisions, control messages) are imported from their modules.
+"""
+
+from .buffers import Buffer
+from .errors import ProtocolError, RejectReason
+from .mdf import MdfHeader, MdfRecord, encode_record, iter_records
+from .mep import Mep, encode_mep, iter_meps
+from .mfp import NO_BANK, Mfp, encode_mfp, events_of_mfps, mfps_of_events
+from .odin import Odin, decode_odin, encode_odin
+from .raw_bank import BankType, RawBank, encode_bank, encode_banks, iter_banks
+from .source_id import SubDetector, number_of, readout_source_id, source_id, subdetector_of
+from .transport import FrameHeader, check_crc, decode_header, encode_frame
+
+__all__ = [
+    "NO_BANK",
+    "BankType",
+    "Buffer",
+    "FrameHeader",
+    "MdfHeader",
+    "MdfRecord",
+    "Mep",
+    "Mfp",
+    "Odin",
+    "ProtocolError",
+    "RawBank",
+    "RejectReason",
+    "SubDetector",
+    "check_crc",
+    "decode_header",
+    "decode_odin",
+    "encode_bank",
+    "encode_banks",
+    "encode_frame",
+    "encode_mep",
+    "encode_mfp",
+    "encode_odin",
+    "encode_record",
+    "events_of_mfps",
+    "iter_banks",
+    "iter_meps",
+    "iter_records",
+    "mfps_of_events",
+    "number_of",
+    "readout_source_id",
+    "source_id",
+    "subdetector_of",
+]
