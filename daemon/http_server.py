@@ -155,7 +155,7 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise _Refused(
+        raise _RefusedError(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_REQUEST_BYTES} bytes"
         ) from None
 
