@@ -154,14 +154,18 @@ class FeederRegistry:
         return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
 
     def all_ended(self, now_ns: int) -> bool:
-        """True when a started run has no feeder left that could send."""
+        """True when no feeder of a started run will send more: each has ended, or died after another one has ended."""
         feeders = self._feeders.values()
-        ended = all(feeder.ended for feeder in feeders)
-        # Feeders that died do not say so; their run is over when nobody at all is left.
-        abandoned = all(feeder.ended or feeder.is_silent(now_ns) for feeder in feeders) and any(
-            feeder.ended for feeder in feeders
-        )
-        return self.started and bool(feeders) and (ended or abandoned)
+        over = all(feeder.ended or feeder.is_silent(now_ns) for feeder in feeders)
+        return self.started and over and any(feeder.ended for feeder in feeders)
+
+    def is_deserted(self, now_ns: int) -> bool:
+        """True when nobody is left: all have said goodbye or are silent."""
+        return all(feeder.is_silent(now_ns) for feeder in self._feeders.values())
+
+    def feeders(self) -> list[Feeder]:
+        """All feeders of the run."""
+        return list(self._feeders.values())
 
     def last_mep(self) -> int | None:
         """The highest MEP id that any feeder has announced as its last."""
