@@ -96,8 +96,9 @@ class HttpServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= MAX_CONNECTIONS:
-            writer.write(_head(Response(HTTPStatus.SERVICE_UNAVAILABLE, JSON_TYPE, b"")))
-            writer.close()
+            writer.transport.abort()
+            if (left_out := self._limit.due("full")) is not None:
+                log.warning("too_many_connections", limit=MAX_CONNECTIONS, left_out=left_out)
             return
         task = asyncio.current_task()
         assert task is not None

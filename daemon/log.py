@@ -31,7 +31,9 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     if format is LogFormat.JSON:
         render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        render = [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        render = [
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        ]
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*shared, *render],
