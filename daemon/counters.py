@@ -120,6 +120,8 @@ class Counters:
     feeders_connected: int = 0
     control_messages_received: int = 0
     control_messages_rejected: int = 0
+    control_messages_unsent: int = 0
+    """Messages to feeders that were gone or did not read; a feeder's next hello makes up for them."""
     credits_granted: int = 0
     """MEPs that the feeders were allowed to send, summed over all increases of the limit."""
     credits_outstanding: int = 0

@@ -82,11 +82,12 @@ class EventBuilder:
     # Stimuli
 
     def _start_run(self, _now_ns: int, start: StartRun) -> list[Effect]:
-        """Raises ValueError when a MEP is open or the largest MEP does not fit a slot: the caller has to check first."""
-        if self.open:
+        """Raises ValueError when a slot is in use or cannot hold a MEP of this run: the caller has to check first."""
+        if self.open or self.pool.filling:
             raise ValueError(f"run {start.run} cannot start: {len(self.open)} MEPs of run {self.run} are open")
         if not 0 < start.events_per_mep <= self.pool.limits.events:
             raise ValueError(f"{start.events_per_mep} events per MEP do not fit a slot of {self.pool.limits.events}")
+        self.pool.expect_sources(len(start.sources))
         self.run = start.run
         self.sources = tuple(sorted(start.sources))
         self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}

@@ -24,27 +24,45 @@ def aligned(size: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotLimits:
-    """What one slot holds: bytes of input, events, and the bytes that one MEP may need (reserved when it opens)."""
+    """What one slot holds, and the bytes that one MEP may need (reserved when it opens).
+
+    ``fragments`` bounds the MFPs of a slot; how many MEPs that allows follows from the sources of the run.
+    """
 
     input_bytes: int
     events: int
+    meps: int
+    fragments: int
     mep_bytes: int
 
     def __post_init__(self) -> None:
         if not 0 < self.mep_bytes <= self.input_bytes:
             raise ValueError(f"max MEP size {self.mep_bytes} B does not fit a slot of {self.input_bytes} B")
-        if self.events < 1:
-            raise ValueError("a slot must hold at least one event")
+        if min(self.events, self.meps, self.fragments) < 1:
+            raise ValueError("a slot must hold at least one event, MEP and fragment")
 
 
 class Slot:
     """One slot: state, bump pointer, reservations and the MEPs in it, in the order in which they opened."""
 
-    __slots__ = ("closing", "cursor", "deadline_ns", "events", "index", "limits", "meps", "open_meps", "reserved", "state")
+    __slots__ = (
+        "closing",
+        "cursor",
+        "deadline_ns",
+        "events",
+        "index",
+        "limits",
+        "max_meps",
+        "meps",
+        "open_meps",
+        "reserved",
+        "state",
+    )
 
     def __init__(self, index: int, limits: SlotLimits) -> None:
         self.index = index
         self.limits = limits
+        self.max_meps = limits.meps
         self.state = SlotState.FREE
         self.meps: list[MepRecord] = []
         self.open_meps = 0
@@ -61,7 +79,7 @@ class Slot:
         limits = self.limits
         by_bytes = (limits.input_bytes - self.cursor - self.reserved) // limits.mep_bytes
         by_events = (limits.events - self.events) // events_per_mep
-        return min(by_bytes, by_events)
+        return min(by_bytes, by_events, self.max_meps - len(self.meps))
 
     def open_mep(self, mep: MepRecord) -> None:
         """Reserve room for a MEP; the caller has checked that there is a place."""
@@ -110,6 +128,13 @@ class SlotPool:
         self.slots = [Slot(index, limits) for index in range(count)]
         self.filling: list[Slot] = []
 
+    def expect_sources(self, n_sources: int) -> None:
+        """A run begins whose MEPs have up to so many MFPs. Raises ValueError if a slot cannot hold one MEP."""
+        if not 0 < n_sources <= self.limits.fragments:
+            raise ValueError(f"{n_sources} sources: a slot holds 1 to {self.limits.fragments} fragments")
+        for slot in self.slots:
+            slot.max_meps = min(self.limits.meps, self.limits.fragments // n_sources)
+
     def find_place(self, n_events: int) -> Slot | None:
         """The slot for a new MEP: the one that fills longest and has room, else a free one, else None."""
         for slot in self.filling:
@@ -127,7 +152,8 @@ class SlotPool:
 
     def empty_places(self, events_per_mep: int) -> int:
         """Places for MEPs in one slot that holds nothing."""
-        return min(self.limits.input_bytes // self.limits.mep_bytes, self.limits.events // events_per_mep)
+        by_bytes = self.limits.input_bytes // self.limits.mep_bytes
+        return min(by_bytes, self.limits.events // events_per_mep, self.slots[0].max_meps)
 
     def filling_places(self, events_per_mep: int) -> int:
         """Places for MEPs in slots that fill."""

@@ -31,7 +31,10 @@ EVENTS = 10
 def make_builder(
     *, slots: int = 3, meps_per_slot: int = 4, sources: tuple[int, ...] = SOURCES, ring: int = 64, start: bool = True
 ) -> EventBuilder:
-    pool = SlotPool(slots, SlotLimits(input_bytes=meps_per_slot * 1024, events=meps_per_slot * EVENTS, mep_bytes=1024))
+    slot_limits = SlotLimits(
+        input_bytes=meps_per_slot * 1024, events=meps_per_slot * EVENTS, meps=64, fragments=1024, mep_bytes=1024
+    )
+    pool = SlotPool(slots, slot_limits)
     limits = BuilderLimits(mep_timeout_ns=100 * MS, flush_deadline_ns=20 * MS, closed_ring=ring)
     builder = EventBuilder(pool, limits, Counters())
     if start:
@@ -275,6 +278,8 @@ def test_abandoned_fragments_are_counted_as_such() -> None:
 def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> None:
     builder = make_builder()
     send_mep(builder, 0)
+    builder.handle(0, CloseOpen())
+    builder.handle(0, SlotFreed(0))
     builder.handle(0, StartRun(8, (10,), 0, EVENTS))
     assert reasons(send(builder, fragment(0, 10, run=8))) == []
     assert reasons(send(builder, fragment(0, 10))) == [RejectReason.FOREIGN_RUN]

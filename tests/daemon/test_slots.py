@@ -5,7 +5,7 @@ from hltnode.daemon.building import MepRecord
 from hltnode.daemon.slots import SlotLimits, SlotPool, aligned
 from hltnode.daemon.vocabulary import SlotState
 
-LIMITS = SlotLimits(input_bytes=4096, events=40, mep_bytes=1024)
+LIMITS = SlotLimits(input_bytes=4096, events=40, meps=8, fragments=16, mep_bytes=1024)
 
 
 def record(mep: int = 0, n_events: int = 10) -> MepRecord:
@@ -68,4 +68,13 @@ def test_one_slot_is_refused_because_nothing_could_fill_while_it_computes() -> N
 
 def test_a_mep_larger_than_a_slot_is_refused() -> None:
     with pytest.raises(ValueError, match="does not fit"):
-        SlotLimits(input_bytes=100, events=1, mep_bytes=101)
+        SlotLimits(input_bytes=100, events=1, meps=1, fragments=1, mep_bytes=101)
+
+
+def test_the_fragments_of_a_slot_bound_its_meps() -> None:
+    pool = SlotPool(2, LIMITS)
+    pool.expect_sources(8)
+    assert pool.slots[0].places(1) == 2
+    assert pool.empty_places(1) == 2
+    with pytest.raises(ValueError, match="17 sources"):
+        pool.expect_sources(17)
