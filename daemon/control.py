@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import zmq
 
@@ -18,7 +19,7 @@ HEARTBEAT_INTERVAL_MS = 1000
 HEARTBEAT_TIMEOUT_MS = 3000
 
 
-def set_heartbeat(socket: zmq.Socket[bytes]) -> None:
+def set_heartbeat(socket: zmq.Socket[Any]) -> None:
     """Let both sides of a control connection notice in seconds that the other is gone."""
     socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
