@@ -187,5 +187,3 @@ async def eventually(condition: Any, seconds: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < end, "condition did not come true in time"
         await asyncio.sleep(0.005)
-
-

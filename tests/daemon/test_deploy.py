@@ -57,7 +57,12 @@ def exported_names() -> set[str]:
 
 
 def files_that_name_metrics() -> list[Path]:
-    return [DASHBOARD, ALERTS, *sorted((DEPLOY / "prometheus" / "tests").glob("*.yml")), *sorted(ROOT.glob("docs/**/*.md"))]
+    return [
+        DASHBOARD,
+        ALERTS,
+        *sorted((DEPLOY / "prometheus" / "tests").glob("*.yml")),
+        *sorted(ROOT.glob("docs/**/*.md")),
+    ]
 
 
 @pytest.mark.parametrize("path", files_that_name_metrics(), ids=lambda path: str(path.relative_to(ROOT)))

@@ -186,8 +186,9 @@ async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
 
 
 async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
-    tmp_path: Path, context: zmq.asyncio.Context
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hltnode.daemon.service.DRAIN_SECONDS", 0.5)
     config = make_config(tmp_path, builder={"mep_timeout_ms": 10_000, "expected_sources": (*SOURCES, 7777)})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         for mep in synthetic_meps(3):
@@ -198,3 +199,34 @@ async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
         await eventually(lambda: feeder.window.unacknowledged == 0)
     assert node.counters.meps_closed[CloseReason.END_OF_RUN] == 3
     check_accounts(node)
+
+
+async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowledge(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    config = make_config(tmp_path)
+    async with running_node(config) as (first, engine):
+        network = {
+            "data": first.receiver.endpoint,
+            "control": first.control.endpoint,
+            "decisions": first.publisher.endpoint,
+        }
+        feeder = make_feeder(context, first)
+        await feeder.__aenter__()
+        engine.behaviour.hang.set()
+        for mep in synthetic_meps(6):
+            await feeder.offer(mep)
+        await eventually(lambda: first.counters.fragments_received == 24)
+        # The back end never answers: this session ends without an acknowledgement.
+        first._fail("test")
+        await eventually(lambda: first.state == "error" and not first._pipeline.stop(0.0))
+        engine.behaviour.hang.clear()
+        engine.behaviour.fail_next = 0
+    assert feeder.window.unacknowledged == 6 or first.counters.meps_acknowledged > 0
+    async with running_node(make_config(tmp_path, network=network)) as (second, _):
+        report = await feed(synthetic_meps(10, first=6), [feeder])
+        await feeder.__aexit__()
+    assert report.complete
+    assert second.builder.window.highest == 15
+    assert first.counters.meps_acknowledged + second.counters.meps_closed[CloseReason.COMPLETE] >= 16
+    check_accounts(second)
