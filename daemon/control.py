@@ -7,9 +7,9 @@ from typing import Any
 import zmq
 
 from hltnode.daemon.counters import Counters
+from hltnode.daemon.socket_drain import SocketDrain
 from hltnode.protocol.control import ControlMessage, Error, decode_message, encode_message
 from hltnode.protocol.errors import ProtocolError
-from hltnode.daemon.socket_drain import SocketDrain
 
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
 MAX_CONTROL_BYTES = 1 << 20

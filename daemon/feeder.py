@@ -1,7 +1,7 @@
 """Feeders: they send MEPs against credits, and keep every MEP until the node has acknowledged it.
 
-One `Feeder` is one connection pair (PUSH data, DEALER control) for some of the sources. `feed` drives several of them in
-one process, MEP by MEP. After a lost connection, or when the node is a new session, everything that is not
+One `Feeder` is one connection pair (PUSH data, DEALER control) for some of the sources. `feed_meps` drives several of
+them in one process, MEP by MEP. After a lost connection, or when the node is a new session, everything that is not
 acknowledged goes again; the node knows what it has already.
 """
 
@@ -35,7 +35,7 @@ from hltnode.protocol.control import (
     encode_message,
 )
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport import encode_frame
+from hltnode.protocol.transport import HEADER_SIZE, encode_frame
 
 # A hello is repeated so often: it keeps the feeder known, and repairs lost credits and acknowledgements.
 HELLO_SECONDS = 1.0
@@ -100,6 +100,7 @@ class Feeder:
         self.fragments = 0
         self.bytes = 0
         self.node_session: str | None = None
+        self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
@@ -157,9 +158,11 @@ class Feeder:
             for source in identity.sources
         }
         largest = max(map(len, frames.values()))
-        if largest > identity.max_fragment_bytes:
+        if largest > self._max_frame_bytes:
+            # A longer frame would cost the connection, and again with every repeat.
             raise FeederRefusedError(
-                f"MEP {mep.mep}: a fragment of {largest} bytes, the node takes {identity.max_fragment_bytes}"
+                f"MEP {mep.mep}: a fragment needs a frame of {largest} bytes, the node takes {self._max_frame_bytes}: "
+                "feed fewer events per MEP, or raise network.max_frame_bytes"
             )
         self.window.add(mep.mep, frames)
         self._wake.set()
@@ -267,6 +270,7 @@ class Feeder:
                 unacknowledged=self.window.unacknowledged,
             )
             self.node_session = welcome.session
+            self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
             self._restart_on_welcome = False
             self.window.restart()
 
@@ -305,7 +309,7 @@ class Feeder:
             self.window.credit(0)
 
 
-async def feed(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
+async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
     """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
 
     `rate` limits the events per second. Raises FeederRefusedError.
@@ -344,7 +348,7 @@ def make_report(feeders: Sequence[Feeder], meps: int, events: int, seconds: floa
     )
 
 
-def share_sources(sources: Sequence[int], connections: int) -> list[tuple[int, ...]]:
+def share(sources: Sequence[int], connections: int) -> list[tuple[int, ...]]:
     """Spread source ids over connections, one connection per source for 0; no connection stays empty."""
     n = len(sources) if connections == 0 else min(connections, len(sources))
     return [tuple(sources[i::n]) for i in range(n)]

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from hltnode.daemon.event_files import read_all_events
 from hltnode.daemon.log import get_logger
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.mdf import DATA_TYPE_MEP, check_record_size, iter_records
 from hltnode.protocol.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.mep import Mep, iter_meps
-from hltnode.protocol.mep2019 import parse_mep2019
 from hltnode.protocol.mfp import NO_BANK, Mfp, VeloBanks, encode_mfp, mfps_of_events, with_event_id
 from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType, RawBank
 from hltnode.protocol.source_id import SubDetector, readout_source_id, source_id
 
-# Byte of an MDF generic header that holds the data type: 1 banks, 2 a 2019 MEP.
-_DATA_TYPE_AT = 18
 # The particles of a simulated event fill one bank of 64 KiB and seldom a second one; the sources have to be announced
 # before all events are known.
 _TRUTH_BANKS = 3
@@ -101,23 +98,16 @@ class MepStream:
 def meps_of_files(paths: Sequence[Path], *, events_per_mep: int, repeat: int, run: int | None = None) -> MepStream:
     """The MEPs of MDF, Run-3 MEP or 2019 MEP files. Run-3 MEPs keep their packing and their VELO encoding.
 
-    The files are read once to learn their sources. Raises FeedError for a file that cannot be read, is damaged, or
-    differs in kind from the first one.
+    The files are read once to learn their sources. Raises FeedError, EventFileError for a file that cannot be read, is
+    damaged, or differs in kind from the others.
     """
-    kinds = {path: _kind(path) for path in paths}
-    if len(set(kinds.values())) != 1:
-        raise FeedError("files of one kind expected, found " + ", ".join(f"{p.name}: {k}" for p, k in kinds.items()))
-    if kinds[paths[0]] == "mep":
-        inventory = _inventory_of_meps(paths, run)
-        return MepStream(lambda: _mfps_of_mep_files(paths), inventory, repeat=repeat)
-    read_events = _events_of_mdf if kinds[paths[0]] == "mdf" else _events_of_mep2019
-
-    def events() -> Iterator[list[RawBank]]:
-        for path in paths:
-            yield from read_events(path)
-
-    inventory = take_inventory(events(), events_per_mep, run)
-    return _stream(events, inventory, repeat)
+    are_meps = {_is_run3_mep(path) for path in paths}
+    if are_meps == {True}:
+        return MepStream(lambda: _mfps_of_mep_files(paths), _inventory_of_meps(paths, run), repeat=repeat)
+    if are_meps != {False}:
+        raise FeedError("files of Run-3 MEPs and other files cannot be mixed: " + ", ".join(map(str, paths)))
+    inventory = take_inventory(read_all_events(paths), events_per_mep, run)
+    return _stream(lambda: read_all_events(paths), inventory, repeat)
 
 
 def meps_of_simulation(
@@ -199,27 +189,8 @@ def _meps_of_file(path: Path) -> Iterator[Mep]:
         yield from iter_meps(_mapped(path))
 
 
-def _events_of_mdf(path: Path) -> Iterator[list[RawBank]]:
-    with _naming(path):
-        for record in iter_records(_mapped(path)):
-            yield record.banks()
-
-
-def _events_of_mep2019(path: Path) -> Iterator[list[RawBank]]:
-    with _naming(path):
-        view = _mapped(path)
-        at = 0
-        while at < len(view):
-            size = check_record_size(view[at:], f"2019 MEP at byte {at}")
-            yield from parse_mep2019(view[at : at + size]).events()
-            at += size
-
-
-def _kind(path: Path) -> str:
-    view = _mapped(path)
-    if int.from_bytes(view[:2], "little") == MEP_MAGIC:
-        return "mep"
-    return "2019 mep" if len(view) > _DATA_TYPE_AT and view[_DATA_TYPE_AT] == DATA_TYPE_MEP else "mdf"
+def _is_run3_mep(path: Path) -> bool:
+    return int.from_bytes(_mapped(path)[:2], "little") == MEP_MAGIC
 
 
 def _mapped(path: Path) -> memoryview:

@@ -1,8 +1,11 @@
 """Credit window and acknowledgement ledger."""
 
-from hltnode.daemon.credits import AckLedger, CreditWindow, as_ranges
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hltnode.daemon.credits import AckLedger, CreditWindow, as_ranges
 
 
 def test_the_limit_counts_places_from_the_highest_opened_id() -> None:
@@ -50,7 +53,7 @@ def test_the_ledger_holds_what_a_set_holds_in_disjoint_merged_ranges(added: list
     ranges = ledger.ranges()
     assert ranges == as_ranges(list(meps))
     assert {m for first, last in ranges for m in range(first, last + 1)} == meps
-    assert all(b[0] > a[1] + 1 for a, b in zip(ranges, ranges[1:], strict=False))
+    assert all(b[0] > a[1] + 1 for a, b in itertools.pairwise(ranges))
 
 
 def test_ranges_can_start_at_an_id() -> None:

@@ -10,7 +10,7 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
-from hltnode.daemon.feeder import feed
+from hltnode.daemon.feeder import feed_meps
 from hltnode.daemon.service import Node
 from hltnode.protocol.control import (
     Credit,
@@ -108,7 +108,7 @@ async def test_each_bad_frame_is_counted_by_its_reason_and_good_ones_still_pass(
             after = node.counters.fragments_rejected
             changed = {r for r in RejectReason if after[r] != before[r]}
             assert changed == {reason}, name
-        report = await feed(synthetic_meps(5), [feeder])
+        report = await feed_meps(synthetic_meps(5), [feeder])
         await data.send(GOOD)
         await eventually(lambda: node.counters.fragments_rejected[RejectReason.DUPLICATE] == 1)
     assert report.complete
@@ -122,7 +122,7 @@ async def test_a_frame_above_the_limit_costs_its_connection_and_nothing_else(
 ) -> None:
     async with make_feeder(context, node) as feeder:
         await data.send(bytes(65 * 1024))
-        report = await feed(synthetic_meps(5), [feeder])
+        report = await feed_meps(synthetic_meps(5), [feeder])
     assert report.complete
     assert node.counters.fragments_received == 20
 
@@ -167,7 +167,7 @@ async def test_garbage_on_the_control_socket_is_answered_with_an_error_and_count
         assert isinstance(decode_message(await control.recv()), Error), name
         assert node.counters.control_messages_rejected == number, name
     async with make_feeder(context, node) as feeder:
-        assert (await feed(synthetic_meps(3), [feeder])).complete
+        assert (await feed_meps(synthetic_meps(3), [feeder])).complete
 
 
 async def test_messages_that_only_a_node_sends_and_strangers_are_refused(
@@ -198,4 +198,4 @@ async def test_a_second_feeder_cannot_take_the_sources_of_one_that_lives(
         answer = decode_message(await control.recv())
         assert isinstance(answer, Error)
         assert answer.reason == "too_many_feeders"
-        assert (await feed(synthetic_meps(3), [feeder])).complete
+        assert (await feed_meps(synthetic_meps(3), [feeder])).complete

@@ -11,7 +11,7 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
-from hltnode.daemon.feeder import feed
+from hltnode.daemon.feeder import FeederRefusedError, feed_meps
 from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import CloseReason
 from hltnode.processing.flags import EventFlag
@@ -70,7 +70,7 @@ async def test_every_mep_is_built_decided_and_acknowledged(tmp_path: Path, conte
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
         with Subscriber(context, node) as decisions:
             await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
-            report = await feed(synthetic_meps(50), [feeder])
+            report = await feed_meps(synthetic_meps(50), [feeder])
             taken = await decisions.take(50)
     assert report.complete
     assert (report.meps, report.events, report.fragments) == (50, 400, 200)
@@ -86,7 +86,7 @@ async def test_every_mep_is_built_decided_and_acknowledged(tmp_path: Path, conte
 
 async def test_accepted_events_are_in_the_files_bank_for_bank(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-        await feed(synthetic_meps(20), [feeder])
+        await feed_meps(synthetic_meps(20), [feeder])
     [path] = (tmp_path / "out").glob("*accepted*.mdf")
     records = list(iter_records(path.read_bytes()))
     assert len(records) == 80
@@ -103,7 +103,7 @@ async def test_sources_of_several_feeders_meet_in_one_mep(tmp_path: Path, contex
         make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
         make_feeder(context, node, name="b", sources=SOURCES[2:]) as b,
     ):
-        report = await feed(synthetic_meps(30), [a, b])
+        report = await feed_meps(synthetic_meps(30), [a, b])
         assert node.builder.sources == SOURCES
     assert report.complete
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 30
@@ -115,7 +115,7 @@ async def test_a_silent_source_is_named_and_its_meps_are_flagged(tmp_path: Path,
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         with Subscriber(context, node) as decisions:
             await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
-            await feed(synthetic_meps(5), [feeder])
+            await feed_meps(synthetic_meps(5), [feeder])
             taken = await decisions.take(5)
     assert {d.missing_sources for d in taken} == {(7777,)}
     assert {d.close_reason for d in taken} == {CloseReason.TIMEOUT}
@@ -130,7 +130,7 @@ async def test_a_batch_that_the_back_end_loses_is_kept_and_flagged(
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, engine), make_feeder(context, node) as feeder:
         engine.behaviour.fail_next = 1
-        report = await feed(synthetic_meps(20), [feeder])
+        report = await feed_meps(synthetic_meps(20), [feeder])
     assert report.complete
     assert node.counters.backend_errors == 1
     lost = node.counters.events_flagged[EventFlag.BACKEND_ERROR]
@@ -164,7 +164,7 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
     async with running_node(make_config(tmp_path)) as (node, _):
         for run in (42, 43):
             async with make_feeder(context, node, run=run) as feeder:
-                assert (await feed(synthetic_meps(10), [feeder])).complete
+                assert (await feed_meps(synthetic_meps(10), [feeder])).complete
             await eventually(lambda: not node.coordinator.registry.feeders())
             assert len(list((tmp_path / "out").glob(f"*{run:010d}_accepted*.mdf"))) == 1
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20
@@ -174,15 +174,24 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
 async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    async with running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _):
-        async with (
-            make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
-            make_feeder(context, node, name="b", sources=SOURCES[2:], run=43) as b,
-        ):
-            await eventually(lambda: node.counters.control_messages_rejected >= 1)
-            assert a.node_session == node.session
-            assert b.node_session is None
-            assert node.builder.run is None
+    async with (
+        running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _),
+        make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
+        make_feeder(context, node, name="b", sources=SOURCES[2:], run=43) as b,
+    ):
+        await eventually(lambda: node.counters.control_messages_rejected >= 1 and a.node_session is not None)
+        assert a.node_session == node.session
+        assert b.node_session is None
+        assert node.builder.run is None
+
+
+async def test_a_fragment_that_the_node_cannot_take_ends_the_feed_with_a_reason(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    config = make_config(tmp_path, network={"max_frame_bytes": 1024})
+    async with running_node(config) as (node, _), make_feeder(context, node, events=100) as feeder:
+        with pytest.raises(FeederRefusedError, match=r"network\.max_frame_bytes"):
+            await feed_meps(synthetic_meps(1, events=100), [feeder])
 
 
 async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
@@ -224,7 +233,7 @@ async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowled
         engine.behaviour.fail_next = 0
     assert feeder.window.unacknowledged == 6 or first.counters.meps_acknowledged > 0
     async with running_node(make_config(tmp_path, network=network)) as (second, _):
-        report = await feed(synthetic_meps(10, first=6), [feeder])
+        report = await feed_meps(synthetic_meps(10, first=6), [feeder])
         await feeder.__aexit__()
     assert report.complete
     assert second.builder.window.highest == 15
