@@ -57,7 +57,12 @@ def exported_names() -> set[str]:
 
 
 def files_that_name_metrics() -> list[Path]:
-    return [DASHBOARD, ALERTS, *sorted((DEPLOY / "prometheus" / "tests").glob("*.yml")), *sorted(ROOT.glob("docs/**/*.md"))]
+    return [
+        DASHBOARD,
+        ALERTS,
+        *sorted((DEPLOY / "prometheus" / "tests").glob("*.yml")),
+        *sorted(ROOT.glob("docs/**/*.md")),
+    ]
 
 
 @pytest.mark.parametrize("path", files_that_name_metrics(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -67,7 +72,7 @@ def test_every_metric_that_is_named_somewhere_is_exported(path: Path) -> None:
 
 
 def test_the_search_for_names_finds_some() -> None:
-    assert len(re.findall(r"\bhlt1_[a-z0-9_]+", DASHBOARD.read_text())) > 40
+    assert len(re.findall(r"\bhlt1_[a-z0-9_]+", DASHBOARD.read_text())) > 30
     assert len(re.findall(r"\bhlt1_[a-z0-9_]+", ALERTS.read_text())) > 10
 
 
