@@ -1,0 +1,57 @@
+# Every target makes what it needs. `make demo` and `make test` are all that a newcomer has to know.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KERNEL_SOURCES := $(shell find processing/kernels processing/backend -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+SOAK_SECONDS ?= 600
+
+.PHONY: demo test test-all check format bench reference clean
+
+demo: $(VENV)/.installed
+	$(BIN)/hltnode demo
+
+test: $(VENV)/.developed
+	$(BIN)/python -m pytest -m "not slow and not gpu"
+
+test-all: $(VENV)/.developed
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.developed build/typecheck/hltnode
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.daemon
+	PYTHONPATH=build/typecheck $(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
+	$(BIN)/python tools/generate_reference.py --check
+
+format: $(VENV)/.developed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(KERNEL_SOURCES)
+
+bench: $(VENV)/.developed
+	$(BIN)/python -m benchmarks
+
+reference: $(VENV)/.developed
+	$(BIN)/python tools/generate_reference.py
+
+# The package itself, editable, with its kernels compiled.
+$(VENV)/.installed: pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+# What tests and checks need on top.
+$(VENV)/.developed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+# mypy and import-linter do not follow the import hook of an editable install; they read this tree of links instead.
+build/typecheck/hltnode:
+	mkdir -p $@
+	for package in daemon processing protocol; do ln -sfn ../../../$$package $@/$$package; done
+
+clean:
+	rm -rf build $(VENV) demo-output

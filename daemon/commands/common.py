@@ -1,0 +1,70 @@
+"""What the commands share: options, JSON output, and errors that a user can act on."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from hltnode.daemon.event_files import EventFileError
+from hltnode.processing.backend import BackendError
+from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.trigger import TriggerConfig
+from hltnode.protocol.mfp import VeloBanks
+
+console = Console(stderr=True)
+"""Progress and messages; results go to standard output."""
+
+JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")]
+GeometryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--geometry", metavar="DIR", help="Folder of LHCb geometry files; the built-in detector if not given."
+    ),
+]
+BackendOption = Annotated[str, typer.Option("--backend", help="auto, cpu or cuda.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU back end; 0: one per core.")]
+TriggerOption = Annotated[
+    Path | None, typer.Option("--trigger", metavar="FILE", help="Trigger configuration (TOML); built-in if not given.")
+]
+VeloBanksOption = Annotated[
+    VeloBanks, typer.Option("--velo-banks", help="Encoding to use where a sample has two: auto, retina or superpixel.")
+]
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turn errors of input, geometry, configuration and back end into one line and exit code 1.
+
+    Errors of formats, geometry and configuration are ValueErrors.
+    """
+    try:
+        yield
+    except (EventFileError, BackendError, ValueError, OSError) as error:
+        console.print(f"[red]error:[/red] {error}", highlight=False)
+        raise typer.Exit(1) from error
+
+
+def write_json(path: Path | None, result: dict[str, Any]) -> None:
+    """Write a result as JSON, if a file was asked for."""
+    if path is not None:
+        path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def load_geometry(directory: Path | None) -> VeloGeometry:
+    """The geometry of a folder, or the built-in one. Raises GeometryError."""
+    return VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
+
+
+def load_trigger(path: Path | None) -> TriggerConfig:
+    """The trigger configuration of a file, or the built-in one. Raises TriggerConfigError."""
+    return TriggerConfig.default() if path is None else TriggerConfig.load(path)
+
+
+def thread_count(threads: int) -> int:
+    """Threads to use; 0 means one per core that this process may use."""
+    return threads or len(os.sched_getaffinity(0))

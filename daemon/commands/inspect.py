@@ -1,0 +1,97 @@
+"""hltnode inspect: what a file of events holds."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hltnode.daemon.commands.common import JsonOption, user_errors, write_json
+from hltnode.daemon.event_files import read_events
+from hltnode.protocol.odin import decode_odin
+from hltnode.protocol.raw_bank import BankType, RawBank
+
+
+@dataclass(slots=True)
+class FileSummary:
+    """Counts over the events of a file."""
+
+    events: int = 0
+    runs: set[int] = field(default_factory=set)
+    first_event: int | None = None
+    last_event: int | None = None
+    banks: Counter[tuple[int, int]] = field(default_factory=Counter)
+    nbytes: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    def add(self, banks: Sequence[RawBank]) -> None:
+        self.events += 1
+        for bank in banks:
+            key = (int(bank.type), bank.version)
+            self.banks[key] += 1
+            self.nbytes[key] += len(bank.payload)
+            if bank.type == BankType.ODIN:
+                odin = decode_odin(bank)
+                self.runs.add(odin.run)
+                self.first_event = odin.event_id if self.first_event is None else self.first_event
+                self.last_event = odin.event_id
+
+    def result(self, path: Path) -> dict[str, Any]:
+        """The JSON object of `hltnode inspect`."""
+        return {
+            "file": str(path),
+            "bytes": path.stat().st_size,
+            "events": self.events,
+            "runs": sorted(self.runs),
+            "first_event": self.first_event,
+            "last_event": self.last_event,
+            "banks": [
+                {
+                    "type": bank_type,
+                    "name": bank_name(bank_type),
+                    "version": version,
+                    "banks_per_event": self.banks[bank_type, version] / self.events,
+                    "bytes_per_event": self.nbytes[bank_type, version] / self.events,
+                }
+                for bank_type, version in sorted(self.banks)
+            ],
+        }
+
+
+def bank_name(bank_type: int) -> str:
+    """The name of a bank type; unknown types have only their number."""
+    return BankType(bank_type).name if bank_type in BankType else f"type {bank_type}"
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF or MEP file.")], json: JsonOption = None
+) -> None:
+    """Say what FILE holds: events, runs and banks. Fails at the first record that is damaged.
+
+    Example: hltnode inspect accepted_0001.mdf
+    """
+    with user_errors():
+        summary = FileSummary()
+        for banks in read_events(file):
+            summary.add(banks)
+        result = summary.result(file)
+        write_json(json, result)
+    table = Table("type", "bank", "version", "banks / event", "bytes / event", title=str(file))
+    for bank in result["banks"]:
+        table.add_row(
+            str(bank["type"]),
+            bank["name"],
+            str(bank["version"]),
+            f"{bank['banks_per_event']:.1f}",
+            f"{bank['bytes_per_event']:.0f}",
+        )
+    console = Console()
+    runs = ", ".join(map(str, result["runs"])) or "none"
+    console.print(
+        f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
+        f"events {result['first_event']} to {result['last_event']}"
+    )
+    console.print(table)

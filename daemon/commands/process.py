@@ -1,0 +1,181 @@
+"""hltnode process: the pipeline of the node on files, without sockets."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hltnode.daemon.commands.common import (
+    BackendOption,
+    GeometryOption,
+    JsonOption,
+    ThreadsOption,
+    TriggerOption,
+    VeloBanksOption,
+    console,
+    load_geometry,
+    load_trigger,
+    thread_count,
+    user_errors,
+    write_json,
+)
+from hltnode.daemon.event_files import read_all_events
+from hltnode.processing.backend import create_backend
+from hltnode.processing.batch import BatchLimits
+from hltnode.processing.engine import BatchOutput
+from hltnode.processing.flags import EventFlag
+from hltnode.processing.hlt1.sequence import create_engine
+from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_mep, encode_meps
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.mfp import VeloBanks
+from hltnode.protocol.odin import decode_odin
+from hltnode.protocol.raw_bank import BankType, RawBank
+
+EVENTS_PER_MEP = 64
+CHUNK_MEPS = 64
+"""MEPs that are encoded before the clock runs; bounds the memory on long files."""
+
+LIMITS = BatchLimits(events=512, input_bytes=16 << 20)
+
+
+def process(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="MDF or MEP files.")],
+    geometry: GeometryOption = None,
+    backend: BackendOption = "auto",
+    threads: ThreadsOption = 0,
+    repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Go through the files so many times.")] = 1,
+    velo_banks: VeloBanksOption = "auto",
+    trigger: TriggerOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Reconstruct and select the events of FILES.
+
+    Example: hltnode process minbias.mdf --geometry ../shared/data/lhcb-geometry --repeat 100 --json out.json
+    """
+    with user_errors():
+        result = process_files(
+            files,
+            geometry=geometry,
+            backend=backend,
+            threads=thread_count(threads),
+            repeat_count=repeat_count,
+            velo_banks=velo_banks,
+            trigger=trigger,
+        )
+        write_json(json, result)
+    accepted = sum(event["accepted"] for event in result["per_event"])
+    typer.echo(
+        f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
+        f"{result['backend']}, {result['threads']} threads; {accepted} of {len(result['per_event'])} accepted"
+    )
+
+
+def process_files(
+    files: Sequence[Path],
+    *,
+    geometry: Path | None,
+    backend: str,
+    threads: int,
+    repeat_count: int,
+    velo_banks: VeloBanks,
+    trigger: Path | None,
+) -> dict[str, Any]:
+    """The JSON object of `hltnode process`. `seconds` is the time in the pipeline, reading of files not counted."""
+    engine = create_engine(
+        create_backend(backend, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
+    )
+    runner = OfflineRunner(engine)
+    meps = encode_meps(read_all_events(files), EVENTS_PER_MEP, velo_banks)
+    per_event: list[dict[str, Any]] = []
+    events, seconds = 0, 0.0
+    columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        for chunk in _chunks(meps):
+            begin = time.perf_counter()
+            results = [_copy(batch) for batch in runner.run(chunk)]
+            for batch in runner.run(_repeated(chunk, repeat_count - 1, velo_banks)):
+                events += batch.workspace.n_events
+                progress.update(task, completed=events)
+            seconds += time.perf_counter() - begin
+            events += sum(mep.n_events for mep in chunk)
+            progress.update(task, completed=events)
+            per_event += _per_event(chunk, results, engine.lines)
+    engine.close()
+    return {
+        "events": events,
+        "seconds": seconds,
+        "events_per_second": events / seconds if seconds else 0.0,
+        "backend": engine.backend.name,
+        "threads": engine.backend.threads,
+        "per_event": per_event,
+    }
+
+
+def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
+    iterator = iter(meps)
+    while chunk := list(islice(iterator, CHUNK_MEPS)):
+        yield chunk
+
+
+def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Iterator[EncodedMep]:
+    """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
+    events = [banks for mep in chunk for banks in mep.events]
+    packed = max(1, EVENTS_PER_MEP // len(events))
+    if packed > 1 and times >= packed:
+        yield from repeat(encode_mep(events * packed, velo_banks=velo_banks), times // packed)
+        times %= packed
+    yield from chain.from_iterable(repeat(chunk, times))
+
+
+def _copy(batch: CompletedBatch) -> BatchOutput:
+    """The results of a batch, which would be gone when the next one is asked for."""
+    output = batch.workspace.output
+    return BatchOutput(*(getattr(output, field.name).copy() for field in fields(output)))
+
+
+def _per_event(
+    meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str]
+) -> list[dict[str, Any]]:
+    rows = chain.from_iterable(
+        zip(
+            output.velo_clusters.tolist(),
+            output.velo_tracks.tolist(),
+            output.pvs.tolist(),
+            output.accepted.tolist(),
+            output.lines.tolist(),
+            output.flags.tolist(),
+            strict=True,
+        )
+        for output in outputs
+    )
+    events = chain.from_iterable(mep.events for mep in meps)
+    return [
+        {
+            **_identity(banks),
+            "velo_clusters": clusters,
+            "velo_tracks": tracks,
+            "pvs": pvs,
+            "accepted": bool(accepted),
+            "lines": [name for bit, name in enumerate(lines) if mask >> bit & 1],
+            "flags": [flag.name for flag in EventFlag(flags)],
+        }
+        for banks, (clusters, tracks, pvs, accepted, mask, flags) in zip(events, rows, strict=True)
+    ]
+
+
+def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
+    """Run and event number from the ODIN bank; None where there is none that can be read (the event is flagged)."""
+    for bank in banks:
+        if bank.type == BankType.ODIN:
+            try:
+                odin = decode_odin(bank)
+            except ProtocolError:
+                break
+            return {"run": odin.run, "event": odin.event_id}
+    return {"run": None, "event": None}

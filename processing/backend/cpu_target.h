@@ -1,0 +1,17 @@
+// What a compiled set of kernels offers to cpu_module.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+using KernelFunction = void (*)(const void* parameters, uint32_t block);
+
+namespace baseline {
+KernelFunction find_kernel(std::string_view name);
+}
+namespace avx2 {
+KernelFunction find_kernel(std::string_view name);
+}
+namespace avx512 {
+KernelFunction find_kernel(std::string_view name);
+}

@@ -1,0 +1,18 @@
+"""Why an event was flagged: flagged events are kept in the error stream, never lost."""
+
+from enum import IntFlag
+
+
+class EventFlag(IntFlag):
+    """Bits of the per-event flag word; the same values stand in kernels/batch/batch.cuh."""
+
+    BANK_ERROR = 1
+    """A bank could not be decoded."""
+    OVERFLOW = 2
+    """A declared bound would have been exceeded."""
+    INCOMPLETE = 4
+    """The fragment of at least one readout source was missing."""
+    ODIN_ERROR = 8
+    """No ODIN bank, or one that could not be decoded."""
+    BACKEND_ERROR = 16
+    """The back end failed on the batch of this event; the event carries no decision of a line."""

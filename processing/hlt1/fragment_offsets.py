@@ -1,0 +1,17 @@
+"""fragment_offsets: where every fragment of the batch lies (kernels/batch/fragment_offsets.cuh)."""
+
+import numpy as np
+
+from hltnode.processing.hlt1.declaration import Algorithm, Buffer, Grid, batch_header, mfp_rows, raw_input
+
+fragment_offset = Buffer(name="fragment_offset", dtype=np.dtype("<u4"), count=lambda limits: limits.fragments)
+fragment_size = Buffer(name="fragment_size", dtype=np.dtype("<u2"), count=lambda limits: limits.fragments)
+fragment_type = Buffer(name="fragment_type", dtype=np.dtype("u1"), count=lambda limits: limits.fragments)
+
+fragment_offsets = Algorithm(
+    name="fragment_offsets",
+    grid=Grid.ROWS,
+    block_size=64,
+    inputs=(batch_header, raw_input, mfp_rows),
+    outputs=(fragment_offset, fragment_size, fragment_type),
+)

@@ -1,0 +1,165 @@
+// One source, two back ends.
+//
+// Kernels are CUDA C++. This header lets the same files compile as plain C++: execution-space keywords vanish, a block
+// has one thread, barriers vanish, atomics are plain and a host loop runs the blocks. A kernel is therefore right only
+// if it is right for every block size, 1 included: threads stride over their work,
+//     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) ...
+// and results never depend on which thread did what.
+//
+// A kernel `name` takes one pointer to its block of parameters, `name_parameters`: pointers to its inputs, pointers to
+// its outputs, then its constants (4 bytes each), in the order declared in processing/hlt1. The block is written once,
+// when the slot is allocated; nothing in it changes from batch to batch, so a whole sequence is one CUDA graph.
+#pragma once
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+#if defined(__CUDACC_RTC__)
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+#else
+#include <cstdint>
+#endif
+
+#define HLT_KERNEL(name) extern "C" __global__ void name(const name##_parameters* __restrict__ parameters)
+
+#else  // plain C++
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define __device__ inline
+#define __forceinline__
+#define __shared__
+#define __syncthreads()
+#define __syncwarp()
+#define __restrict__ __restrict
+
+struct dim3 {
+    uint32_t x = 1, y = 1, z = 1;
+};
+static constexpr dim3 threadIdx{0, 0, 0};
+static constexpr dim3 blockDim{1, 1, 1};
+
+#define HLT_KERNEL(name) \
+    void name([[maybe_unused]] const name##_parameters* __restrict parameters, [[maybe_unused]] const dim3 blockIdx)
+
+inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
+{
+    const uint32_t old = *address;
+    *address = old + value;
+    return old;
+}
+
+inline float atomicAdd(float* address, float value)
+{
+    const float old = *address;
+    *address = old + value;
+    return old;
+}
+
+inline uint32_t atomicOr(uint32_t* address, uint32_t value)
+{
+    const uint32_t old = *address;
+    *address = old | value;
+    return old;
+}
+
+inline uint32_t atomicMin(uint32_t* address, uint32_t value)
+{
+    const uint32_t old = *address;
+    if (value < old) *address = value;
+    return old;
+}
+
+inline uint32_t atomicMax(uint32_t* address, uint32_t value)
+{
+    const uint32_t old = *address;
+    if (value > old) *address = value;
+    return old;
+}
+
+inline int __popc(uint32_t word) { return __builtin_popcount(word); }
+inline int __ffs(int word) { return __builtin_ffs(word); }
+inline int __clz(int word) { return word == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(word)); }
+
+inline float __uint_as_float(uint32_t word)
+{
+    float value;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+inline uint32_t __float_as_uint(float value)
+{
+    uint32_t word;
+    std::memcpy(&word, &value, sizeof word);
+    return word;
+}
+
+#endif
+
+namespace hlt {
+
+/// Largest block that a kernel may be launched with; shared scratch arrays are sized by it.
+constexpr uint32_t max_block_size = 256;
+
+template <typename T>
+__device__ T min_of(T a, T b)
+{
+    return b < a ? b : a;
+}
+
+template <typename T>
+__device__ T max_of(T a, T b)
+{
+    return a < b ? b : a;
+}
+
+/// Unaligned little-endian reads: raw banks start at any byte.
+__device__ uint32_t load_u16(const uint8_t* bytes)
+{
+    return static_cast<uint32_t>(bytes[0]) | static_cast<uint32_t>(bytes[1]) << 8;
+}
+
+__device__ uint32_t load_u32(const uint8_t* bytes)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    return load_u16(bytes) | load_u16(bytes + 2) << 16;
+#else
+    uint32_t word;
+    std::memcpy(&word, bytes, sizeof word);
+    return word;
+#endif
+}
+
+/// Exclusive prefix sum over the threads of the block of one value each; every thread gets its offset, `total` the sum.
+/// `scratch` is a shared array of max_block_size + 1 words. All threads of the block must call it.
+__device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint32_t& total)
+{
+    if (blockDim.x == 1) {
+        total = value;
+        return 0;
+    }
+    __syncthreads();  // scratch may still be read from a former call
+    scratch[threadIdx.x] = value;
+    __syncthreads();
+    for (uint32_t distance = 1; distance < blockDim.x; distance <<= 1) {
+        const uint32_t other = threadIdx.x >= distance ? scratch[threadIdx.x - distance] : 0;
+        __syncthreads();
+        scratch[threadIdx.x] += other;
+        __syncthreads();
+    }
+    total = scratch[blockDim.x - 1];
+    const uint32_t offset = scratch[threadIdx.x] - value;
+    __syncthreads();
+    return offset;
+}
+
+}  // namespace hlt
