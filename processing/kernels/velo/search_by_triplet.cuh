@@ -49,9 +49,9 @@ struct velo_search_by_triplet_parameters {
     float max_seed_kink2;       // rad^2, added times the squared length of the step
     float max_forward_scatter;  // the same for hits that extend a track
     float max_forward_kink2;
-    float max_seed_slope;        // dr/dz of the line through the first two hits
-    uint32_t phi_tolerance;      // of the third and later hits, in units of 2 pi / 2^16
-    uint32_t seed_phi_tolerance;  // between the first two hits
+    float max_phi_tolerance;      // of the third and later hits, in units of 2 pi / 2^16
+    float max_seed_slope;         // dr/dz of the line through the first two hits
+    uint32_t seed_phi_tolerance;  // between the first two hits, in units of 2 pi / 2^16
     uint32_t max_skipped_pairs;
 };
 
@@ -141,12 +141,11 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
         for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
             const uint32_t last_two = search.open_hits[base + i];
             const uint32_t from = target + 1u + search.open_state[base + i] / open_skipped_unit;
-            lines.a[i] = last_two & 0xffffu;
-            lines.b[i] = last_two >> 16;
-            lines.dz[i] = search.module_z[2u * target] - search.module_z[2u * from];
+            const float dz = search.module_z[2u * target] - search.module_z[2u * from];
+            lines.set_hits(i, search.hits, last_two & 0xffffu, last_two >> 16, dz);
         }
         __syncthreads();
-        set_lines(lines, search.hits, n_tile, p.max_forward_scatter, p.max_forward_kink2);
+        follow_lines(lines, n_tile, target, {p.max_forward_scatter, p.max_forward_kink2, p.max_phi_tolerance});
         __syncthreads();
         for (uint32_t sub = 0; sub < n_tile; sub += blockDim.x) {
             const uint32_t i = sub + threadIdx.x;
@@ -154,8 +153,7 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
             closest_hit found{no_hit, 0.f};
             if (i < n_tile) {
                 state = search.open_state[base + i];
-                found = find_closest_hit(lines, i, search.hits, target, p.phi_tolerance, nullptr,
-                                         {no_hit, lines.max_scatter[i]});
+                found = find_closest_hit(lines, i, search.hits, target, nullptr, lines.max_scatter[i]);
             }
             const bool extended = found.hit != no_hit;
             uint32_t n_new;
@@ -168,7 +166,7 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
                 kept = append_hit(search, state, new_track, found.hit);
                 if (!kept) search.overflow = true;
             } else if (i < n_tile) {
-                last_two = lines.a[i] | lines.b[i] << 16;
+                last_two = search.open_hits[base + i];
                 state += open_skipped_unit;
                 kept = state / open_skipped_unit <= p.max_skipped_pairs;
             }
@@ -237,16 +235,12 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
             uint32_t total;
             const uint32_t line = n_lines + block_exclusive_sum(n_partners, scratch.sum, total);
             if (m < n_tile) scratch.first_line[m] = static_cast<uint16_t>(line);
-            for (uint32_t k = 0; k < n_partners; ++k) {
-                lines.a[line + k] = partners[k];
-                lines.b[line + k] = hit;
-                lines.dz[line + k] = dz;
-            }
+            for (uint32_t k = 0; k < n_partners; ++k) lines.set_hits(line + k, hits, partners[k], hit, dz);
             n_lines += total;
         }
         if (threadIdx.x == 0) scratch.first_line[n_tile] = static_cast<uint16_t>(n_lines);
         __syncthreads();
-        set_lines(lines, hits, n_lines, p.max_seed_scatter, p.max_seed_kink2);
+        follow_lines(lines, n_lines, pair - 1u, {p.max_seed_scatter, p.max_seed_kink2, p.max_phi_tolerance});
         __syncthreads();
         for (uint32_t sub = 0; sub < n_tile; sub += blockDim.x) {
             const uint32_t m = sub + threadIdx.x;
@@ -255,8 +249,7 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
             if (m < n_tile) {
                 for (uint32_t i = scratch.first_line[m]; i < scratch.first_line[m + 1u]; ++i) {
                     const float cut = min_of(best.scatter, lines.max_scatter[i]);
-                    const closest_hit found = find_closest_hit(lines, i, hits, pair - 1u, p.phi_tolerance, search.used,
-                                                               {no_hit, cut});
+                    const closest_hit found = find_closest_hit(lines, i, hits, pair - 1u, search.used, cut);
                     if (found.hit == no_hit) continue;
                     best = found;
                     best_line = i;
@@ -267,8 +260,8 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
             const uint32_t at = block_exclusive_sum(found ? 1u : 0u, scratch.sum, n_found);
             if (found) {
                 uint16_t* seed = search.seed_hits + 4u * (search.n_seeds + at);
-                seed[0] = static_cast<uint16_t>(lines.a[best_line]);
-                seed[1] = static_cast<uint16_t>(lines.b[best_line]);
+                seed[0] = lines.a[best_line];
+                seed[1] = lines.b[best_line];
                 seed[2] = static_cast<uint16_t>(best.hit);
                 seed[3] = seed_left;
                 search.open_hits[search.n_open + at] = lines.b[best_line] | best.hit << 16;

@@ -10,6 +10,9 @@ namespace hlt {
 constexpr uint32_t triplet_tile = 256;  // lines that are handled between two barriers
 constexpr uint32_t no_hit = 0xffffffffu;
 
+/// Added to the phi tolerance, in units of 2 pi / 2^16: phi of a hit is truncated, and a chord is shorter than its arc.
+constexpr float phi_margin = 16.f;
+
 /// Hits of one event, sorted by phi in each module pair.
 struct velo_hits {
     const float* __restrict__ x;
@@ -20,15 +23,28 @@ struct velo_hits {
     const uint32_t* __restrict__ module_pair_offset;
 };
 
-/// Lines through hit `a` and, upstream of it, hit `b`, to be followed by `dz` from `b` into the next pair.
+/// Lines through hit `a` and, upstream of it, hit `b`, to be followed into a module pair. Written in two steps: first
+/// the hits, then, over full vectors, what follows from them.
 struct line_tile {
-    uint32_t a[triplet_tile];
-    uint32_t b[triplet_tile];
-    float dz[triplet_tile];
-    float x[triplet_tile], y[triplet_tile], z[triplet_tile];  // of b
-    float tx[triplet_tile], ty[triplet_tile];
-    float max_scatter[triplet_tile];  // mm^2
-    int32_t phi[triplet_tile];        // where the line crosses the pair, int16
+    uint16_t a[triplet_tile], b[triplet_tile];
+    float dz[triplet_tile];  // from b to where the pair is entered
+    float x[triplet_tile], y[triplet_tile], z[triplet_tile];     // of b; then x and y at z = 0
+    float tx[triplet_tile], ty[triplet_tile], tz[triplet_tile];  // a - b; then slopes
+    float max_scatter[triplet_tile];                             // mm^2
+    int32_t first_bin[triplet_tile], last_bin[triplet_tile];     // of phi that the window touches
+
+    __device__ void set_hits(uint32_t i, const velo_hits& hits, uint32_t hit_a, uint32_t hit_b, float step)
+    {
+        a[i] = static_cast<uint16_t>(hit_a);
+        b[i] = static_cast<uint16_t>(hit_b);
+        dz[i] = step;
+        x[i] = hits.x[hit_b];
+        y[i] = hits.y[hit_b];
+        z[i] = hits.z[hit_b];
+        tx[i] = hits.x[hit_a] - x[i];
+        ty[i] = hits.y[hit_a] - y[i];
+        tz[i] = hits.z[hit_a] - z[i];
+    }
 };
 
 struct closest_hit {
@@ -36,71 +52,77 @@ struct closest_hit {
     float scatter;
 };
 
-/// Fill the lines from a, b and dz. A hit may be off by the cut on straightness plus the kink of scattering over dz.
-__device__ void set_lines(line_tile& lines, const velo_hits& hits, uint32_t n, float max_scatter, float max_kink2)
+/// How far a hit may be from a line: the error of the line, and the kink of scattering times the step.
+struct scatter_cut {
+    float distance2;          // mm^2
+    float kink2;              // rad^2
+    float max_phi_tolerance;  // in units of 2 pi / 2^16
+
+    __device__ float at(float dz) const { return distance2 + kink2 * (dz * dz); }
+};
+
+/// Second step for the first n lines of the tile: line, cut and window in phi.
+__device__ void follow_lines(line_tile& lines, uint32_t n, uint32_t pair, const scatter_cut& cut)
 {
-    const uint32_t* __restrict__ a = lines.a;
-    const uint32_t* __restrict__ b = lines.b;
-    const float* __restrict__ step = lines.dz;
     float* __restrict__ x = lines.x;
     float* __restrict__ y = lines.y;
-    float* __restrict__ z = lines.z;
+    const float* __restrict__ z = lines.z;
+    const float* __restrict__ step = lines.dz;
     float* __restrict__ tx = lines.tx;
     float* __restrict__ ty = lines.ty;
-    float* __restrict__ cut = lines.max_scatter;
-    int32_t* __restrict__ phi = lines.phi;
+    const float* __restrict__ tz = lines.tz;
+    float* __restrict__ max_scatter = lines.max_scatter;
+    int32_t* __restrict__ first_bin = lines.first_bin;
+    int32_t* __restrict__ last_bin = lines.last_bin;
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-        const float xb = hits.x[b[i]], yb = hits.y[b[i]], zb = hits.z[b[i]];
-        const float per_dz = 1.f / (hits.z[a[i]] - zb);
-        const float slope_x = (hits.x[a[i]] - xb) * per_dz, slope_y = (hits.y[a[i]] - yb) * per_dz;
+        const float per_z = 1.f / tz[i];
+        const float slope_x = tx[i] * per_z, slope_y = ty[i] * per_z;
         const float dz = step[i];
-        x[i] = xb;
-        y[i] = yb;
-        z[i] = zb;
+        const float at_x = x[i] + slope_x * dz, at_y = y[i] + slope_y * dz;
+        const float scatter = cut.at(dz);
+        const float r2 = at_x * at_x + at_y * at_y;
+        const float wanted = sqrtf(scatter / r2) * velo_phi_units_per_radian + phi_margin;
+        const int32_t tolerance = static_cast<int32_t>(min_of(wanted, cut.max_phi_tolerance));
+        const int32_t phi = velo_phi(at_x, at_y) + 32768;
+        first_bin[i] = phi_bin(pair, phi - tolerance);
+        last_bin[i] = phi_bin(pair, phi + tolerance);
+        max_scatter[i] = scatter;
+        x[i] -= slope_x * z[i];
+        y[i] -= slope_y * z[i];
         tx[i] = slope_x;
         ty[i] = slope_y;
-        cut[i] = max_scatter + max_kink2 * (dz * dz);
-        phi[i] = velo_phi(xb + slope_x * dz, yb + slope_y * dz);
     }
 }
 
-__device__ uint32_t phi_distance(int16_t a, int16_t b)
-{
-    const int32_t difference = static_cast<int16_t>(a - b);
-    return static_cast<uint32_t>(difference < 0 ? -difference : difference);
-}
-
-/// Squared distance (mm^2) of a hit from line i.
-__device__ float scatter_of(const line_tile& lines, uint32_t i, const velo_hits& hits, uint32_t hit)
-{
-    const float dz = hits.z[hit] - lines.z[i];
-    const float dx = hits.x[hit] - (lines.x[i] + lines.tx[i] * dz);
-    const float dy = hits.y[hit] - (lines.y[i] + lines.ty[i] * dz);
-    return dx * dx + dy * dy;
-}
-
-/// The hit of a module pair within phi_tolerance that is closest to line i, if it is closer than `best.scatter`.
-/// `taken` hides hits from the search where it is not null.
+/// The hit of a pair closest to line i, of those in the bins of its window, if it is closer than `limit` (mm^2).
+/// Where `taken` is not null it hides hits.
 __device__ closest_hit find_closest_hit(const line_tile& lines, uint32_t i, const velo_hits& hits, uint32_t pair,
-                                        uint32_t phi_tolerance, const uint8_t* taken, closest_hit best)
+                                        const uint8_t* taken, float limit)
 {
-    const int16_t phi = static_cast<int16_t>(lines.phi[i]);
-    const uint32_t low = phi_bin_of(pair, static_cast<int16_t>(phi - static_cast<int32_t>(phi_tolerance)));
-    const uint32_t high = phi_bin_of(pair, static_cast<int16_t>(phi + static_cast<int32_t>(phi_tolerance)));
-    uint32_t hit = hits.phi_bin_offset[low], end = hits.phi_bin_offset[high + 1u];
-    const bool wraps = high < low;  // up to the last hit of the pair, then from its first
-    for (uint32_t part = wraps ? 2u : 1u; part > 0u; --part) {
+    const float x = lines.x[i], y = lines.y[i], tx = lines.tx[i], ty = lines.ty[i];
+    closest_hit best{no_hit, limit};
+    uint32_t hit = hits.phi_bin_offset[lines.first_bin[i]];
+    uint32_t end = hits.phi_bin_offset[lines.last_bin[i] + 1];
+    for (uint32_t part = lines.last_bin[i] < lines.first_bin[i] ? 2u : 1u; part > 0u; --part) {
+        // A window that wraps goes up to the last hit of the pair, then on from its first.
         const uint32_t stop = part == 2u ? hits.module_pair_offset[pair + 1u] : end;
         for (; hit < stop; ++hit) {
-            const float scatter = scatter_of(lines, i, hits, hit);
-            const bool closer = (scatter < best.scatter) & (phi_distance(hits.phi[hit], phi) <= phi_tolerance) &
-                                (taken == nullptr || taken[hit] == 0);
+            const float dx = hits.x[hit] - (x + tx * hits.z[hit]);
+            const float dy = hits.y[hit] - (y + ty * hits.z[hit]);
+            const float scatter = dx * dx + dy * dy;
+            const bool closer = (scatter < best.scatter) & (taken == nullptr || taken[hit] == 0);
             best.scatter = closer ? scatter : best.scatter;
             best.hit = closer ? hit : best.hit;
         }
         hit = hits.module_pair_offset[pair];
     }
     return best;
+}
+
+__device__ uint32_t phi_distance(int16_t a, int16_t b)
+{
+    const int32_t difference = static_cast<int16_t>(a - b);
+    return static_cast<uint32_t>(difference < 0 ? -difference : difference);
 }
 
 }  // namespace hlt
