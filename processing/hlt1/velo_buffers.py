@@ -80,6 +80,9 @@ velo_hit_owner = Buffer(name="velo_hit_owner", dtype=U32, count=_clusters)
 velo_unused_hits = Buffer(name="velo_unused_hits", dtype=U16, count=_clusters)
 velo_open_hits = Buffer(name="velo_open_hits", dtype=U32, count=_clusters)
 velo_open_state = Buffer(name="velo_open_state", dtype=U32, count=_clusters)
+velo_open_found = Buffer(name="velo_open_found", dtype=U32, count=_clusters)
+velo_open_bid = Buffer(name="velo_open_bid", dtype=U32, count=_clusters)
+velo_hit_bid = Buffer(name="velo_hit_bid", dtype=U32, count=_clusters)
 """Scratch of the tracking: at most one open track for each hit."""
 velo_seed_hits = Buffer(name="velo_seed_hits", dtype=U16, count=lambda limits: 4 * limits.velo_clusters)
 """[seed][4]: hits of a triplet from large to small z; 0 left, 1 extended, 2 accepted as a three-hit track."""

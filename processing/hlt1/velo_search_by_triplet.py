@@ -34,6 +34,9 @@ velo_search_by_triplet = Algorithm(
         velo.velo_hit_used,
         velo.velo_open_hits,
         velo.velo_open_state,
+        velo.velo_open_found,
+        velo.velo_open_bid,
+        velo.velo_hit_bid,
         velo.velo_unused_hits,
     ),
     constants=(
@@ -41,6 +44,7 @@ velo_search_by_triplet = Algorithm(
         Constant("max_seed_kink2", 0.0),
         Constant("max_forward_scatter", 0.08),
         Constant("max_forward_kink2", 0.0),
+        Constant("max_shared_scatter", 0.01),
         Constant("max_phi_tolerance", 0.045 * PHI_UNITS_PER_RADIAN),
         Constant("max_seed_slope", 0.5),
         Constant("seed_phi_tolerance", int(0.5 * PHI_UNITS_PER_RADIAN)),

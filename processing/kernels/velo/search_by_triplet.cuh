@@ -44,11 +44,15 @@ struct velo_search_by_triplet_parameters {
     uint8_t* velo_hit_used;
     uint32_t* velo_open_hits;
     uint32_t* velo_open_state;
+    uint32_t* velo_open_found;
+    uint32_t* velo_open_bid;
+    uint32_t* velo_hit_bid;
     uint16_t* velo_unused_hits;
     float max_seed_scatter;     // mm^2, squared distance of the third hit from the line
     float max_seed_kink2;       // rad^2, added times the squared length of the step
     float max_forward_scatter;  // the same for hits that extend a track
     float max_forward_kink2;
+    float max_shared_scatter;
     float max_phi_tolerance;      // of the third and later hits, in units of 2 pi / 2^16
     float max_seed_slope;         // dr/dz of the line through the first two hits
     uint32_t seed_phi_tolerance;  // between the first two hits, in units of 2 pi / 2^16
@@ -75,6 +79,9 @@ struct triplet_search {
     uint8_t* used;
     uint32_t* open_hits;   // the last two hits, 16 bits each, the upstream one above
     uint32_t* open_state;
+    uint32_t* open_found;  // hit that it would take
+    uint32_t* open_bid;
+    uint32_t* bid;         // lowest for each hit
     uint16_t* unused;      // in the place of each pair its unused hits
     uint32_t max_tracks;
     uint32_t n_open, n_tracks, n_seeds;
@@ -129,15 +136,16 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
     return true;
 }
 
-/// Extend all open tracks into pair `target`; those that have skipped too many pairs are closed.
-__device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t target,
-                               const velo_search_by_triplet_parameters& p)
+/// What open track i bids for a hit: its scatter, coarsely, then its number. The lowest bid gets the hit.
+__device__ uint32_t bid_of(float scatter, uint32_t i) { return (__float_as_uint(scatter) & 0xffff0000u) | i; }
+
+/// Find the hit of pair `target` that each open track would take, and bid for it.
+__device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, uint32_t target,
+                             const velo_search_by_triplet_parameters& p)
 {
     line_tile& lines = scratch.lines;
-    uint32_t n_kept = 0;
     for (uint32_t base = 0; base < search.n_open; base += triplet_tile) {
         const uint32_t n_tile = min_of(search.n_open - base, triplet_tile);
-        __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
             const uint32_t last_two = search.open_hits[base + i];
             const uint32_t from = target + 1u + search.open_state[base + i] / open_skipped_unit;
@@ -147,38 +155,56 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
         __syncthreads();
         follow_lines(lines, n_tile, target, {p.max_forward_scatter, p.max_forward_kink2, p.max_phi_tolerance});
         __syncthreads();
-        for (uint32_t sub = 0; sub < n_tile; sub += blockDim.x) {
-            const uint32_t i = sub + threadIdx.x;
-            uint32_t state = 0;
-            closest_hit found{no_hit, 0.f};
-            if (i < n_tile) {
-                state = search.open_state[base + i];
-                found = find_closest_hit(lines, i, search.hits, target, nullptr, lines.max_scatter[i]);
-            }
-            const bool extended = found.hit != no_hit;
-            uint32_t n_new;
-            const uint32_t is_new = extended && (state & open_is_track) == 0u ? 1u : 0u;
-            const uint32_t new_track = search.n_tracks + block_exclusive_sum(is_new, scratch.sum, n_new);
-            uint32_t last_two = 0;
-            bool kept = false;
-            if (extended) {
-                last_two = lines.b[i] | found.hit << 16;
-                kept = append_hit(search, state, new_track, found.hit);
-                if (!kept) search.overflow = true;
-            } else if (i < n_tile) {
-                last_two = search.open_hits[base + i];
-                state += open_skipped_unit;
-                kept = state / open_skipped_unit <= p.max_skipped_pairs;
-            }
-            uint32_t n_still_open;
-            const uint32_t at = n_kept + block_exclusive_sum(kept ? 1u : 0u, scratch.sum, n_still_open);
-            if (kept) {
-                search.open_hits[at] = last_two;
-                search.open_state[at] = state;
-            }
-            search.n_tracks = min_of(search.n_tracks + n_new, search.max_tracks);
-            n_kept += n_still_open;
+        for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
+            const closest_hit found =
+                find_closest_hit(lines, i, search.hits, target, nullptr, lines.max_scatter[i]);
+            const uint32_t bid = bid_of(found.scatter, base + i);
+            search.open_found[base + i] = found.hit;
+            search.open_bid[base + i] = bid;
+            if (found.hit != no_hit) atomicMin(&search.bid[found.hit], bid);
         }
+        __syncthreads();
+    }
+}
+
+/// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the track
+/// that bids least, and to others only if they are as good as sure (max_shared_scatter): conversions share hits.
+__device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t target,
+                               const velo_search_by_triplet_parameters& p)
+{
+    bid_for_hits(search, scratch, target, p);
+    const uint32_t shared_bid = __float_as_uint(p.max_shared_scatter) & 0xffff0000u;
+    uint32_t n_kept = 0;
+    for (uint32_t base = 0; base < search.n_open; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        uint32_t state = 0, last_two = 0, hit = no_hit;
+        if (i < search.n_open) {
+            state = search.open_state[i];
+            last_two = search.open_hits[i];
+            hit = search.open_found[i];
+            if (hit != no_hit && search.bid[hit] != search.open_bid[i] && search.open_bid[i] >= shared_bid) hit = no_hit;
+        }
+        const bool extended = hit != no_hit;
+        uint32_t n_new;
+        const uint32_t is_new = extended && (state & open_is_track) == 0u ? 1u : 0u;
+        const uint32_t new_track = search.n_tracks + block_exclusive_sum(is_new, scratch.sum, n_new);
+        bool kept = false;
+        if (extended) {
+            last_two = last_two >> 16 | hit << 16;
+            kept = append_hit(search, state, new_track, hit);
+            if (!kept) search.overflow = true;
+        } else if (i < search.n_open) {
+            state += open_skipped_unit;
+            kept = state / open_skipped_unit <= p.max_skipped_pairs;
+        }
+        uint32_t n_still_open;
+        const uint32_t at = n_kept + block_exclusive_sum(kept ? 1u : 0u, scratch.sum, n_still_open);
+        if (kept) {
+            search.open_hits[at] = last_two;
+            search.open_state[at] = state;
+        }
+        search.n_tracks = min_of(search.n_tracks + n_new, search.max_tracks);
+        n_kept += n_still_open;
     }
     search.n_open = n_kept;
     __syncthreads();
@@ -297,6 +323,9 @@ HLT_KERNEL(velo_search_by_triplet)
         p.velo_hit_used + first_hit,
         p.velo_open_hits + first_hit,
         p.velo_open_state + first_hit,
+        p.velo_open_found + first_hit,
+        p.velo_open_bid + first_hit,
+        p.velo_hit_bid + first_hit,
         p.velo_unused_hits + first_hit,
         (first_hit + p.velo_cluster_bound[event]) / 2u - first_track,
         0,
@@ -304,7 +333,10 @@ HLT_KERNEL(velo_search_by_triplet)
         0,
         false};
 
-    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) search.used[i] = 0;
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
+        search.used[i] = 0;
+        search.bid[i] = 0xffffffffu;
+    }
     __syncthreads();
     constexpr uint32_t last_pair = hlt::n_velo_module_pairs - 1u;
     uint32_t n_downstream = hlt::list_unused(
