@@ -42,9 +42,9 @@ velo_search_by_triplet = Algorithm(
     constants=(
         Constant("max_seed_scatter", 0.08),
         Constant("max_seed_kink2", 0.0),
-        Constant("max_forward_scatter", 0.08),
+        Constant("max_forward_scatter", 0.09),
         Constant("max_forward_kink2", 0.0),
-        Constant("max_shared_scatter", 0.01),
+        Constant("max_shared_scatter", 0.02),
         Constant("max_phi_tolerance", 0.045 * PHI_UNITS_PER_RADIAN),
         Constant("max_seed_slope", 0.5),
         Constant("seed_phi_tolerance", int(0.5 * PHI_UNITS_PER_RADIAN)),

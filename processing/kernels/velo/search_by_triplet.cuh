@@ -67,7 +67,8 @@ constexpr uint32_t max_partners = triplet_tile / middle_tile;  // downstream hit
 /// State of an open track: index of its track or seed, whether it is a track yet, pairs skipped since the last hit.
 constexpr uint32_t open_index_mask = 0xffff;
 constexpr uint32_t open_is_track = 1u << 16;
-constexpr uint32_t open_skipped_unit = 1u << 17;
+constexpr uint32_t open_shares = 1u << 17;
+constexpr uint32_t open_skipped_unit = 1u << 18;
 
 /// Everything that forwarding and seeding of one event work on.
 struct triplet_search {
@@ -177,12 +178,15 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
     uint32_t n_kept = 0;
     for (uint32_t base = 0; base < search.n_open; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
-        uint32_t state = 0, last_two = 0, hit = no_hit;
+        uint32_t state = 0, last_two = 0, hit = no_hit, shares = 0;
         if (i < search.n_open) {
             state = search.open_state[i];
             last_two = search.open_hits[i];
             hit = search.open_found[i];
-            if (hit != no_hit && search.bid[hit] != search.open_bid[i] && search.open_bid[i] >= shared_bid) hit = no_hit;
+            if (hit != no_hit && search.bid[hit] != search.open_bid[i]) {
+                if (search.open_bid[i] >= shared_bid || (state & open_shares) != 0u) hit = no_hit;
+                shares = open_shares;
+            }
         }
         const bool extended = hit != no_hit;
         uint32_t n_new;
@@ -192,6 +196,7 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
         if (extended) {
             last_two = last_two >> 16 | hit << 16;
             kept = append_hit(search, state, new_track, hit);
+            state |= shares;
             if (!kept) search.overflow = true;
         } else if (i < search.n_open) {
             state += open_skipped_unit;
