@@ -129,10 +129,10 @@ HLT_KERNEL(pv_beamline_multi_fit)
                     const float near = hlt::exp_negative(-0.5f * chi2);
                     const float own = hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], tx, ty, weight,
                                                              beamline_x, beamline_y, seed_z);
-                    const bool used = chi2 < p.max_chi2;
-                    const float w = used ? near / (cut + near + (denominator[i] - own)) : 0.f;
+                    const float used = chi2 < p.max_chi2 ? 1.f : 0.f;  // a factor, not a branch: vectors
+                    const float w = used * near / (cut + near + (denominator[i] - own));
                     const float v = w * weight;
-                    sum[hlt::pv_sum_count][lane] += used ? 1.f : 0.f;
+                    sum[hlt::pv_sum_count][lane] += used;
                     sum[hlt::pv_sum_w][lane] += w;
                     sum[hlt::pv_sum_a][lane] += v;
                     sum[hlt::pv_sum_b][lane] -= v * tx;
