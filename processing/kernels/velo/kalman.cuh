@@ -216,13 +216,12 @@ HLT_KERNEL(velo_kalman_filter)
         }
         for (uint32_t t = 0; t < width; ++t) {
             const uint16_t* indices = p.velo_track_hits + (first_track + group + t) * hlt::velo_max_hits;
-            for (uint32_t k = 0; k < hits.rows; ++k) {
-                const bool there = k < hits.count[t];
-                const uint32_t hit = there ? indices[k] : 0;
-                hits.x[k][t] = there ? hit_x[hit] : 0.f;
-                hits.y[k][t] = there ? hit_y[hit] : 0.f;
-                hits.z[k][t] = there ? hit_z[hit] : 0.f;
+            for (uint32_t k = 0; k < hits.count[t]; ++k) {
+                hits.x[k][t] = hit_x[indices[k]];
+                hits.y[k][t] = hit_y[indices[k]];
+                hits.z[k][t] = hit_z[indices[k]];
             }
+            for (uint32_t k = hits.count[t]; k < hits.rows; ++k) hits.x[k][t] = hits.y[k][t] = hits.z[k][t] = 0.f;
         }
 
         hlt::kalman_line line;
