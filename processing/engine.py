@@ -129,7 +129,7 @@ class Workspace:
 
     def _parameter_block(self, algorithm: Algorithm) -> DeviceMemory:
         pointers = np.array([self._memory[buffer.name].pointer for buffer in algorithm.buffers], dtype=np.uint64)
-        constants = np.array([constant.packed() for constant in algorithm.constants], dtype=np.uint32)
+        constants = np.array([constant.packed(self._limits) for constant in algorithm.constants], dtype=np.uint32)
         content = np.concatenate([pointers.view(np.uint8), constants.view(np.uint8)])
         block = self._backend.allocate_device(content.nbytes)
         self._backend.write(block, content)

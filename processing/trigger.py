@@ -149,7 +149,7 @@ class TriggerConfig:
         content = {
             "lines": [{"type": type(line).__name__, **asdict(line)} for line in self.lines],
             "sequence": [
-                [algorithm.name, {constant.name: constant.value for constant in algorithm.constants}]
+                [algorithm.name, {c.name: c.value for c in algorithm.constants if not callable(c.value)}]
                 for algorithm in self.configure(sequence)
             ],
         }

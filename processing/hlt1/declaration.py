@@ -51,15 +51,16 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A 4-byte value that a kernel gets by value. `value` is a float or an int (unsigned unless negative)."""
+    """A 4-byte value that a kernel gets by value. `value` is a float, an int (unsigned unless negative) or a bound."""
 
     name: str
-    value: float | int
+    value: float | int | Bound
 
-    def packed(self) -> np.uint32:
-        if isinstance(self.value, float):
-            return np.float32(self.value).view(np.uint32)
-        return np.int64(self.value).astype(np.uint32)
+    def packed(self, limits: BatchLimits) -> np.uint32:
+        value = self.value(limits) if callable(self.value) else self.value
+        if isinstance(value, float):
+            return np.float32(value).view(np.uint32)
+        return np.int64(value).astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,17 @@
+"""The command line: `hltnode COMMAND --help` explains each command with an example."""
+
+import typer
+
+from hltnode.daemon.commands.inspect import inspect
+from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.simulate import simulate
+from hltnode.daemon.commands.validate import validate
+
+app = typer.Typer(
+    help="The software of one trigger farm node.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (process, validate, simulate, inspect):
+    app.command()(command)
