@@ -189,7 +189,7 @@ def _parse_line(index: int, entry: object) -> Line:
 
 def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
     key = f"sequence.{algorithm.name}.{override.constant}"
-    declared = {constant.name: constant.value for constant in algorithm.constants}
+    declared = {constant.name: constant.value for constant in algorithm.constants if not callable(constant.value)}
     if override.constant not in declared:
         raise TriggerConfigError(f"{key}: no such constant; there are {', '.join(declared) or 'none'}")
     value = override.value

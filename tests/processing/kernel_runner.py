@@ -51,7 +51,7 @@ def run_algorithms(
                     content[: len(filling)] = filling
     for algorithm in algorithms:
         pointers = np.array([buffers[buffer.name].ctypes.data for buffer in algorithm.buffers], dtype=np.uint64)
-        constants = np.array([constant.packed() for constant in algorithm.constants], dtype=np.uint32)
+        constants = np.array([constant.packed(limits) for constant in algorithm.constants], dtype=np.uint32)
         padding = np.zeros(8, dtype=np.uint8)
         parameters = np.concatenate([pointers.view(np.uint8), constants.view(np.uint8), padding])
         (launch or on_cpu())(algorithm, parameters, header)
