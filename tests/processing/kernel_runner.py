@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
 from hltnode.processing import _kernels
 from hltnode.processing.backend.cuda import KERNELS
 from hltnode.processing.batch import BATCH_HEADER, BatchLimits
 from hltnode.processing.hlt1.declaration import Algorithm, Grid
-from numpy.typing import NDArray
 
 EMULATOR = Path(__file__).parent / "kernels" / "block_emulator.cpp"
 

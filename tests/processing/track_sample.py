@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.processing.batch import BatchLimits
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.hlt1.velo_buffers import MAX_HITS_PER_TRACK
@@ -14,7 +16,6 @@ from hltnode.protocol.mdf import iter_records
 from hltnode.protocol.raw_bank import BankType
 from hltnode.protocol.truth import McVertex, decode_particles, decode_vertices
 from hltnode.protocol.velo_banks import decode_retina_clusters
-from numpy.typing import NDArray
 
 DEVELOPMENT_MDF = "data/lhcb-minbias-mdf/minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
 ORIENTATION = 3 << 26

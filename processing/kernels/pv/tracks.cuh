@@ -6,8 +6,8 @@
 
 namespace hlt {
 
-/// Sums over tracks run in this many lanes, whatever the block size: lane l adds the tracks l, l + 32, ... in order, and
-/// the lanes are added in a fixed tree. So a sum has the same bits for every number of threads.
+/// Sums over tracks run in this many lanes, whatever the block size: lane l adds the tracks l, l + 32, ... in order,
+/// and the lanes are added in a fixed tree. So a sum has the same bits for every number of threads.
 constexpr uint32_t pv_lanes = 32;
 
 /// First place of an event in the pv_track_* arrays. An event has room for its tracks and for padding to full lanes.

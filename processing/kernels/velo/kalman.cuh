@@ -19,12 +19,12 @@
 
 namespace hlt {
 
-constexpr uint32_t velo_max_hits = 26;                 // of one track
-constexpr float velo_hit_variance = 1.f / 6400.f;      // mm^2: 12.5 um
-constexpr float velo_noise_constant = 1e-8f;           // multiple scattering in one layer, variance of a slope
+constexpr uint32_t velo_max_hits = 26;             // of one track
+constexpr float velo_hit_variance = 1.f / 6400.f;  // mm^2: 12.5 um
+constexpr float velo_noise_constant = 1e-8f;       // multiple scattering in one layer, variance of a slope
 constexpr float velo_noise_per_slope_squared = 7e-6f;
 constexpr float velo_start_slope_variance = 1.f;
-constexpr float velo_end_z = 770.f;                    // mm
+constexpr float velo_end_z = 770.f;  // mm
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 constexpr uint32_t kalman_width = 1;
@@ -145,7 +145,8 @@ __device__ void kalman_filter_downstream_to_upstream(const kalman_hits& hits, co
 __device__ void kalman_filter_upstream_to_downstream(const kalman_hits& hits, const kalman_line& line,
                                                      kalman_state& state)
 {
-    for (uint32_t t = 0; t < kalman_width; ++t) kalman_start(state, line, hits, hits.count[t] ? hits.count[t] - 1 : 0, t);
+    for (uint32_t t = 0; t < kalman_width; ++t)
+        kalman_start(state, line, hits, hits.count[t] ? hits.count[t] - 1 : 0, t);
     for (uint32_t k = hits.rows; k-- > 0;)
         for (uint32_t t = 0; t < kalman_width; ++t) kalman_update(state, line, hits, k, t, k + 1 < hits.count[t]);
     for (uint32_t t = 0; t < kalman_width; ++t) state.c22[t] += line.noise[t];

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hltnode.processing import _kernels
-from hltnode.processing.hlt1.velo_kalman_filter import velo_kalman_filter
 from numpy.typing import NDArray
 
+from hltnode.processing import _kernels
+from hltnode.processing.hlt1.velo_kalman_filter import velo_kalman_filter
 from tests.processing.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.oracles.velo_kalman import fit_track
 from tests.processing.track_sample import TrackSample, made_up_tracks, truth_tracks

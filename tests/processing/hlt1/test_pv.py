@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
 from hltnode.processing import _kernels
 from hltnode.processing.flags import EventFlag
 from hltnode.processing.hlt1.pv_beamline_cleanup import PRIMARY_VERTEX, pv_beamline_cleanup
@@ -15,8 +17,6 @@ from hltnode.processing.hlt1.pv_beamline_peaks import MAX_PV_SEEDS, pv_beamline_
 from hltnode.processing.hlt1.velo_buffers import MAX_PVS
 from hltnode.processing.hlt1.velo_impact_parameter import NO_PV, velo_impact_parameter
 from hltnode.processing.hlt1.velo_kalman_filter import velo_kalman_filter
-from numpy.typing import NDArray
-
 from tests.processing.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.oracles.impact_parameter import impact_parameter
 from tests.processing.oracles.primary_vertices import (
@@ -56,9 +56,7 @@ def collision_sample(seed: int, n_events: int) -> TrackSample:
     rng = np.random.default_rng(seed)
     events = []
     for number in range(n_events):
-        places = np.column_stack(
-            [rng.normal(BEAMLINE, 0.02, (number % 9, 2)), rng.normal(0.0, 50.0, number % 9)]
-        )
+        places = np.column_stack([rng.normal(BEAMLINE, 0.02, (number % 9, 2)), rng.normal(0.0, 50.0, number % 9)])
         events.append(
             [track for place in places for track in made_up_tracks(rng, [tuple(place)], int(rng.integers(4, 60)))]
         )
@@ -186,9 +184,7 @@ def test_more_vertices_than_places_are_flagged_and_the_first_are_kept() -> None:
     fitted["c22"][:n] = 0.01
     fitted["n_tracks"][:n] = 5.0
     limits = TrackSample([[]]).limits
-    result = run_algorithms(
-        [pv_beamline_cleanup], {"pv_seed_count": np.array([n]), "pv_fitted": fitted}, 1, limits
-    )
+    result = run_algorithms([pv_beamline_cleanup], {"pv_seed_count": np.array([n]), "pv_fitted": fitted}, 1, limits)
     assert result["pv_count"][0] == MAX_PVS
     assert result["pvs"]["z"].tolist() == fitted["z"][:MAX_PVS].tolist()
     assert result["event_flags"][0] == EventFlag.OVERFLOW

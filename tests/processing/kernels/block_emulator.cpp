@@ -170,11 +170,12 @@ inline uint32_t __float_as_uint(float value)
 #include "hlt1.cuh"
 
 // 0: done; 1: no such kernel; 2: threads waited at different barriers.
-extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_blocks, uint32_t block_size, int backward)
+extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_blocks, uint32_t block_size,
+                          int backward)
 {
     emulator::kernel = nullptr;
-#define FIND(wanted)                             \
-    if (std::string_view(name) == #wanted)       \
+#define FIND(wanted)                       \
+    if (std::string_view(name) == #wanted) \
         emulator::kernel = [](const void* block) { wanted(static_cast<const wanted##_parameters*>(block)); };
     HLT_KERNELS(FIND)
     if (emulator::kernel == nullptr) return 1;

@@ -74,9 +74,7 @@ def find_seeds(content: NDArray[np.float64]) -> list[float]:
         parts = _split_at_dips(content, begin, end, 3.0 * BIN)
         peaks = [first + int(np.argmax(content[first:last])) for first, last in parts]
         large = [
-            peak
-            for peak, (first, last) in zip(peaks, parts, strict=True)
-            if content[first:last].sum() > min_integral
+            peak for peak, (first, last) in zip(peaks, parts, strict=True) if content[first:last].sum() > min_integral
         ]
         seeds += [_interpolated(content, peak) for peak in large or peaks[:1]]
     return seeds
@@ -145,8 +143,7 @@ def clean_up(vertices: list[Vertex | None]) -> list[Vertex]:
         for one in there
         if not any(
             other.n_tracks > one.n_tracks
-            and (one.position[2] - other.position[2]) ** 2
-            < 25.0 * (one.covariance[2, 2] + other.covariance[2, 2])
+            and (one.position[2] - other.position[2]) ** 2 < 25.0 * (one.covariance[2, 2] + other.covariance[2, 2])
             for other in there
             if other is not one
         )
