@@ -7,8 +7,8 @@
 // 2. Per seed, up to max_iterations turns: weight of a track
 //        w = exp(-chi2 / 2) / (exp(-chi2_cut / 2) + exp(-chi2 / 2) + S - exp(-chi2 to this seed / 2)),
 //    for tracks with chi2 < max_chi2, then the weighted least-squares step of the vertex. The matrix is
-//        A = ((a, 0, b), (0, a, c), (b, c, d)),  a = sum w W, b = -sum w W tx, c = -sum w W ty, d = sum w W (tx^2 +
-//        ty^2),
+//        A = ((a, 0, b), (0, a, c), (b, c, d)),
+//        a = sum w W, b = -sum w W tx, c = -sum w W ty, d = sum w W (tx^2 + ty^2),
 //    because x and y of a track have the same weight W; its inverse is written out.
 // 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
 //
