@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Z_MIN, Z_SMOG2, Z_MAX, BIN = -541.0, -341.0, 307.0, 0.25
 N_BINS = 3392
+MIN_DIP = 2.5  # tracks per mm
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def find_seeds(content: NDArray[np.float64]) -> list[float]:
         min_integral = 1.75 if _is_smog2(begin) else 2.5
         if content[begin:end].sum() <= min_integral:
             continue
-        parts = _split_at_dips(content, begin, end, 3.0 * BIN)
+        parts = _split_at_dips(content, begin, end, MIN_DIP * BIN)
         peaks = [first + int(np.argmax(content[first:last])) for first, last in parts]
         large = [
             peak for peak, (first, last) in zip(peaks, parts, strict=True) if content[first:last].sum() > min_integral
