@@ -133,23 +133,25 @@ __device__ void kalman_start(kalman_state& state, const kalman_line& line, const
     state.c22[t] = velo_start_slope_variance;
 }
 
-__device__ void kalman_filter_downstream_to_upstream(const kalman_hits& hits, const kalman_line& line,
-                                                     kalman_state& state)
+/// Both filters, step by step together: they do not depend on each other, so a processor can overlap them.
+__device__ void kalman_filter(const kalman_hits& hits, const kalman_line& line, kalman_state& to_small_z,
+                              kalman_state& to_large_z)
 {
-    for (uint32_t t = 0; t < kalman_width; ++t) kalman_start(state, line, hits, 0, t);
-    for (uint32_t k = 1; k < hits.rows; ++k)
-        for (uint32_t t = 0; t < kalman_width; ++t) kalman_update(state, line, hits, k, t, k < hits.count[t]);
-    for (uint32_t t = 0; t < kalman_width; ++t) state.c22[t] += line.noise[t];
-}
-
-__device__ void kalman_filter_upstream_to_downstream(const kalman_hits& hits, const kalman_line& line,
-                                                     kalman_state& state)
-{
-    for (uint32_t t = 0; t < kalman_width; ++t)
-        kalman_start(state, line, hits, hits.count[t] ? hits.count[t] - 1 : 0, t);
-    for (uint32_t k = hits.rows; k-- > 0;)
-        for (uint32_t t = 0; t < kalman_width; ++t) kalman_update(state, line, hits, k, t, k + 1 < hits.count[t]);
-    for (uint32_t t = 0; t < kalman_width; ++t) state.c22[t] += line.noise[t];
+    for (uint32_t t = 0; t < kalman_width; ++t) {
+        kalman_start(to_small_z, line, hits, 0, t);
+        kalman_start(to_large_z, line, hits, hits.count[t] > 0 ? hits.count[t] - 1 : 0, t);
+    }
+    for (uint32_t k = 1; k < hits.rows; ++k) {
+        const uint32_t other = hits.rows - 1 - k;
+        for (uint32_t t = 0; t < kalman_width; ++t) {
+            kalman_update(to_small_z, line, hits, k, t, k < hits.count[t]);
+            kalman_update(to_large_z, line, hits, other, t, other + 1 < hits.count[t]);
+        }
+    }
+    for (uint32_t t = 0; t < kalman_width; ++t) {
+        to_small_z.c22[t] += line.noise[t];
+        to_large_z.c22[t] += line.noise[t];
+    }
 }
 
 __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
@@ -228,8 +230,7 @@ HLT_KERNEL(velo_kalman_filter)
         hlt::kalman_line line;
         hlt::kalman_fit_line(hits, line);
         hlt::kalman_state upstream, downstream;  // after the filter that ended there
-        hlt::kalman_filter_downstream_to_upstream(hits, line, upstream);
-        hlt::kalman_filter_upstream_to_downstream(hits, line, downstream);
+        hlt::kalman_filter(hits, line, upstream, downstream);
 
         hlt::kalman_state beam, end;
         for (uint32_t t = 0; t < width; ++t) {
