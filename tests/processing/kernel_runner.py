@@ -37,11 +37,11 @@ def run_algorithms(
 ) -> dict[str, NDArray]:
     """All buffers by name after the algorithms ran.
 
-    Buffers start as zeros; `given` fills their first elements and must not exceed the declared bound.
+    Buffers start as zeros; `given` fills their first elements and must not exceed the declared bound. The rows of
+    `mfp_rows` belong to one MEP.
     """
     header = np.zeros(1, dtype=BATCH_HEADER)
-    header["n_events"] = n_events
-    header["n_rows"] = len(given.get("mfp_rows", ()))
+    header[0] = (n_events, len(given.get("mfp_rows", ())), 1, len(given.get("mfp_rows", ())) * n_events)
     buffers: dict[str, NDArray] = {"batch_header": header}
     for algorithm in algorithms:
         for buffer in algorithm.buffers:
