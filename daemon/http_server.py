@@ -1,8 +1,8 @@
 """Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status.
 
 Small enough to be read in one go, and strict: one request per connection, GET and HEAD only, no body, a limit on the
-size of a request, on the time it may take and on the number of connections. docs/decisions has the reason why no HTTP
-framework is used.
+size of a request, on the time it may take and on the number of connections. docs/decisions/0004 tells why there is no
+HTTP framework.
 """
 
 import asyncio

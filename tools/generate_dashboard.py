@@ -1,7 +1,7 @@
 """Write the Grafana dashboard; needs the extra `dashboards` (grafana-foundation-sdk).
 
-    python tools/generate_dashboard.py            write deploy/grafana/hltnode.json
-    python tools/generate_dashboard.py --check    exit with 1 if the file is not what this program writes
+python tools/generate_dashboard.py            write deploy/grafana/hltnode.json
+python tools/generate_dashboard.py --check    exit with 1 if the file is not what this program writes
 """
 
 import argparse
@@ -233,7 +233,8 @@ def build() -> str:
         board = board.with_row(dashboard.Row(title))
         for panel in panels:
             board = board.with_panel(_curves(panel).height(8).span(8 if len(panels) == 6 else 6))
-    return JSONEncoder(sort_keys=True, indent=2).encode(board.build()) + "\n"
+    text: str = JSONEncoder(sort_keys=True, indent=2).encode(board.build())
+    return text + "\n"
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Write the reference pages that follow from the code: configuration and metrics.
 
-    python tools/generate_reference.py            write docs/reference/*.md
-    python tools/generate_reference.py --check    exit with 1 if a page is not what the code says
+python tools/generate_reference.py            write docs/reference/*.md
+python tools/generate_reference.py --check    exit with 1 if a page is not what the code says
 """
 
 import argparse

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import uvloop
 
 from hltnode.daemon import http_server
 from hltnode.daemon.health import Health
@@ -251,3 +252,25 @@ async def test_closing_ends_connections_that_wait() -> None:
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await reader.readexactly(1)
     writer.close()
+
+
+def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -> None:
+    async def scenario() -> None:
+        failures: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        node = Node()
+        server = HttpServer(node.metrics, node.health, node.status, request_seconds=REQUEST_SECONDS)
+        node.port = await server.start("127.0.0.1", 0)
+        await test_metrics_are_served_as_prometheus_text(node)
+        await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n")
+        await test_a_huge_header_is_431_and_not_read_to_its_end(node)
+        await test_a_client_that_dribbles_is_cut_off(node)
+        await test_a_client_that_goes_away_at_once_is_no_error(node)
+        await test_too_many_connections_are_turned_away_and_later_ones_served(node)
+        _, waiting = await asyncio.open_connection("127.0.0.1", node.port)
+        await asyncio.wait_for(server.close(), 2)
+        waiting.close()
+        await asyncio.sleep(0.05)
+        assert failures == []
+
+    uvloop.run(scenario())
