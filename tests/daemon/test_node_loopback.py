@@ -6,15 +6,17 @@ import gc
 import json
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.feeder import FeederRefusedError, feed_meps
+from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import CloseReason
 from hltnode.processing.flags import EventFlag
@@ -296,3 +298,25 @@ async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, co
         ]
         assert status["accounting"]["fragments"]["built"] == 12
         assert status["events"] == {"processed": 24, "accepted": 12, "accepted_by_line": {"every_second": 12}}
+
+
+async def test_memory_stays_flat_over_thousands_of_meps(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+    process = psutil.Process()
+    [mep] = synthetic_meps(1)
+    begin, last = 1000, 10_000
+
+    def meps() -> Iterator[FeedMep]:
+        for number in range(last):
+            if number == begin:
+                resident.append(process.memory_info().rss)
+            yield FeedMep(number, mep.first_event, mep.n_events, mep.mfps)
+
+    resident: list[int] = []
+    config = make_config(tmp_path, output={"fsync": "never"})
+    async with running_node(config) as (node, engine), make_feeder(context, node) as feeder:
+        slots = [workspace.input_data.ctypes.data for workspace in engine.workspaces]
+        report = await feed_meps(meps(), [feeder])
+        grown = process.memory_info().rss - resident[0]
+        assert [workspace.input_data.ctypes.data for workspace in engine.workspaces] == slots
+    assert report.complete
+    assert grown < 8 * 1024 * 1024
