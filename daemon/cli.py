@@ -2,8 +2,11 @@
 
 import typer
 
+from hltnode.daemon.commands.demo import demo
+from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
 from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.serve import serve
 from hltnode.daemon.commands.simulate import simulate
 from hltnode.daemon.commands.validate import validate
 
@@ -13,5 +16,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (process, validate, simulate, inspect):
+for command in (serve, feed, process, validate, simulate, inspect, demo):
     app.command()(command)

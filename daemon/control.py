@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import zmq
 
 from hltnode.daemon.counters import Counters
+from hltnode.daemon.socket_drain import SocketDrain
 from hltnode.protocol.control import ControlMessage, Error, decode_message, encode_message
 from hltnode.protocol.errors import ProtocolError
-from hltnode.daemon.socket_drain import SocketDrain
 
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
 MAX_CONTROL_BYTES = 1 << 20
@@ -18,7 +19,7 @@ HEARTBEAT_INTERVAL_MS = 1000
 HEARTBEAT_TIMEOUT_MS = 3000
 
 
-def set_heartbeat(socket: zmq.Socket[bytes]) -> None:
+def set_heartbeat(socket: zmq.Socket[Any]) -> None:
     """Let both sides of a control connection notice in seconds that the other is gone."""
     socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)

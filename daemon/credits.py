@@ -1,6 +1,6 @@
 """Credits and acknowledgements as plain state: which MEP ids may come, and which are done (no I/O, no clock)."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 
 class CreditWindow:
@@ -53,23 +53,16 @@ class AckLedger:
         i = bisect_right(self._first, mep) - 1
         return i >= 0 and mep <= self._last[i]
 
-    def add(self, mep: int) -> None:
-        """Note one id; adjacent ranges merge."""
-        if mep in self:
-            return
-        i = bisect_right(self._first, mep)
-        joins_left = i > 0 and self._last[i - 1] == mep - 1
-        joins_right = i < len(self._first) and self._first[i] == mep + 1
-        if joins_left and joins_right:
-            self._last[i - 1] = self._last.pop(i)
-            self._first.pop(i)
-        elif joins_left:
-            self._last[i - 1] = mep
-        elif joins_right:
-            self._first[i] = mep
-        else:
-            self._first.insert(i, mep)
-            self._last.insert(i, mep)
+    def add(self, first: int, last: int | None = None) -> None:
+        """Note one id, or a range of ids (last included); ranges that touch merge."""
+        last = first if last is None else last
+        i = bisect_left(self._last, first - 1)
+        j = bisect_right(self._first, last + 1)
+        if i < j:
+            first = min(first, self._first[i])
+            last = max(last, self._last[j - 1])
+        self._first[i:j] = [first]
+        self._last[i:j] = [last]
 
     def ranges(self, from_mep: int = 0) -> list[tuple[int, int]]:
         """Acknowledged (first, last) ranges at or above an id."""

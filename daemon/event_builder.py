@@ -200,9 +200,9 @@ class EventBuilder:
         if n_events > self._events_per_mep or size > self.pool.limits.mep_bytes:
             return RejectReason.OVERSIZED
         # An id that was given up, or lies before the first one, has no credit: it may only use a place to spare.
-        if mep_id <= self.window.highest and mep_id not in self.window.gaps:
-            if self.window.outstanding >= self._places():
-                return RejectReason.NO_CREDIT
+        has_credit = mep_id > self.window.highest or mep_id in self.window.gaps
+        if not has_credit and self.window.outstanding >= self._places():
+            return RejectReason.NO_CREDIT
         return None
 
     def _open_mep(self, now_ns: int, mep_id: int, first_event: int, n_events: int) -> MepRecord | None:

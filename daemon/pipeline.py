@@ -1,4 +1,4 @@
-"""The compute thread: sealed slots go through their workspace, several at a time, so that transfers and kernels overlap.
+"""The compute thread: sealed slots go through their workspaces, so that transfers and kernels of several overlap.
 
 One thread submits and polls, because CUDA streams belong to a thread. It never blocks on one batch while another one
 could start. A back end that fails costs no event: the batch goes on with an error instead of results.

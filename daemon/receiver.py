@@ -100,9 +100,7 @@ class Receiver:
             return
         effects = self._builder.handle(
             now_ns,
-            FragmentArrived(
-                header.run, header.source_id, header.mep_id, header.length, mfp.event_id, mfp.n_fragments
-            ),
+            FragmentArrived(header.run, header.source_id, header.mep_id, header.length, mfp.event_id, mfp.n_fragments),
         )
         first = effects[0]
         if type(first) is Place:

@@ -125,7 +125,7 @@ class Node:
         )
         self._info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
         self._workspaces = [engine.create_workspace() for _ in self._pool.slots]
-        self._buffers = [memoryview(workspace.input_data) for workspace in self._workspaces]
+        self._buffers = [workspace.input_data.data for workspace in self._workspaces]
         self.coordinator = RunCoordinator(
             self.builder,
             FeederRegistry(
@@ -408,5 +408,3 @@ class Node:
             },
             "accounting": accounting(self.counters, self.builder),
         }
-
-

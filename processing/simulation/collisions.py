@@ -1,8 +1,8 @@
 """Particles of proton-proton collisions at 13-14 TeV, as far as a vertex detector sees them.
 
 No physics generator: spectra and rates are simple shapes whose parameters were set by eye so that multiplicities,
-angles and momenta look like the simulated minimum-bias events of LHCb (../shared/data: the velo-truth minbias set and the
-truth of the seven full events). Units: mm, MeV.
+angles and momenta look like LHCb's own simulated minimum-bias events (the velo-truth minbias set and the truth of the
+seven full events in ../shared/data). Units: mm, MeV.
 """
 
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def generate(rng: np.random.Generator, nu: float, beamline: tuple[float, float])
     parts = [
         prompt,
         _conversions(rng, collisions, multiplicity),
-        *_interactions(rng, prompt),
+        _interactions(rng, prompt),
     ]
     parts += [_decay_products(rng, collisions[inelastic], decay) for decay in DECAYS]
     return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)
@@ -137,8 +137,8 @@ def _conversions(rng: np.random.Generator, collisions: FloatArray, multiplicity:
     return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
 
 
-def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> tuple[ParticleColumns, ...]:
-    """Hadrons thrown out of the material by prompt ones, which end there; one part."""
+def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
+    """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
     hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION)
     vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
     prompt.z_end[hit] = vertex[:, 2]
@@ -151,12 +151,13 @@ def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> tuple[Pa
     momentum = p[:, None] * direction + kick[:, None] * across
     charge = rng.integers(0, 2, n) * 2 - 1
     pid = rng.choice([_PION, _PROTON], n, p=[0.7, 0.3]) * charge
-    return (ParticleColumns.of(vertex[mother], momentum, pid, charge, mother=_PION),)
+    return ParticleColumns.of(vertex[mother], momentum, pid, charge, mother=_PION)
 
 
 def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
     vectors = rng.normal(size=(n, 3))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths: FloatArray = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths
 
 
 def _decay_products(rng: np.random.Generator, collisions: FloatArray, decay: Decay) -> ParticleColumns:
@@ -190,4 +191,5 @@ def _boost(momentum: FloatArray, energy: float, frame: FloatArray, mass: float) 
     """Momenta given in the rest frame of particles of momentum `frame`, seen from the laboratory."""
     frame_energy = np.sqrt((frame**2).sum(axis=1) + mass**2)
     along = (momentum * frame).sum(axis=1)
-    return momentum + frame * ((along / (frame_energy + mass) + energy) / mass)[:, None]
+    gain: FloatArray = (along / (frame_energy + mass) + energy) / mass
+    return momentum + frame * gain[:, None]

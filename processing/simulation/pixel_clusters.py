@@ -16,7 +16,7 @@ _DETECTOR_TYPE_SHIFT, SENSOR_SHIFT, COLUMN_SHIFT = 28, 18, 8
 COLUMN_MASK, ROW_MASK = 0x3FF, 0xFF
 _LAST_ROW = 255
 
-_ORIENTATION_X, _ORIENTATION_Y = 1 << 27, 1 << 26
+_ORIENTATION_X, _ORIENTATION_Y = np.uint32(1 << 27), np.uint32(1 << 26)
 
 # VPRetinaCluster v3 gives the centre in quarters of a pixel.
 _FRACTION_BITS = 2
@@ -72,8 +72,10 @@ def clusters_at_quarters(sensor: Int64Array, col4: Int64Array, row4: Int64Array)
 
 def retina_ids(clusters: RetinaClusters) -> NDArray[np.uint32]:
     """LHCbIDs that the decoding of retina banks gives, with orientation bits (reconstruction-facts.md 1.2)."""
-    orientation = _ORIENTATION_X * (clusters.fraction_x != 0) + _ORIENTATION_Y * (clusters.fraction_y != 0)
-    return _ids(clusters.sensor, clusters.column, clusters.row) | orientation.astype(np.uint32)
+    ids = _ids(clusters.sensor, clusters.column, clusters.row)
+    ids[clusters.fraction_x != 0] |= _ORIENTATION_X
+    ids[clusters.fraction_y != 0] |= _ORIENTATION_Y
+    return ids
 
 
 def superpixel_ids(channels: Int64Array, labels: Int64Array) -> NDArray[np.uint32]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
@@ -46,8 +46,8 @@ DEFAULT_RUN = 1
 # A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
 _MIN_MODULES = 3
 
-# Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV). The
-# shape follows the velo-truth minbias set.
+# Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
+# the shape follows the velo-truth minbias set.
 _LONG_ETA = (1.9, 4.95)
 _LONG_PLATEAU, _LONG_P_MIDDLE, _LONG_P_WIDTH = 0.77, 2100.0, 300.0
 
@@ -157,7 +157,7 @@ def _truth_banks(
     seen = np.flatnonzero(n_ids)
     particles = event.particles.take(seen)
     is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "key": seen,
         "pid": particles.pid,
         "p": particles.p,

@@ -60,7 +60,8 @@ class ParticleColumns:
     @property
     def p(self) -> FloatArray:
         """Momentum, MeV."""
-        return np.sqrt((self.momentum**2).sum(axis=1))
+        squares: FloatArray = (self.momentum**2).sum(axis=1)
+        return np.sqrt(squares)
 
     @property
     def pt(self) -> FloatArray:

@@ -1,7 +1,7 @@
 """What the VELO makes of charged particles: crossings with scattering, fired pixels, clusters and who made them.
 
-Tracks are straight but for scattering in the foil and the sensors (the dipole's field is negligible in the VELO). Units:
-mm, MeV.
+Tracks are straight but for scattering in the foil and the sensors (the dipole's field is negligible in the VELO).
+Units: mm, MeV.
 """
 
 from dataclasses import dataclass
@@ -24,17 +24,19 @@ from hltnode.processing.simulation.velo_particles import (
 )
 
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
-HIT_EFFICIENCY = 0.99
+HIT_EFFICIENCY = 0.995
 
 # Scattering (Highland): material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil
 # between beam and sensors, which tracks cross at small angles.
-_SENSOR_X0 = 0.008
+_SENSOR_X0 = 0.009
 _FOIL_X0 = 0.010
 _FOIL_RADIUS = 4.0
 _HIGHLAND = 13.6  # MeV
+# Some crossings scatter by much more than a Gaussian allows (single hard scatters): their part and how much wider.
+_HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
 
-# Charge spreads by this much (mm, standard deviation) on its way through the silicon, and is sampled at these fractions of
-# the path; a pixel fires for each sample that falls on it.
+# Charge spreads by this much (mm, standard deviation) on its way through the silicon, and is sampled at these fractions
+# of the path; a pixel fires for each sample that falls on it.
 _DIFFUSION = 0.0055
 _SAMPLES = np.array([-0.42, -0.21, 0.0, 0.21, 0.42])
 
@@ -154,7 +156,8 @@ class VeloResponse:
         # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both serves.
         to_slope = (stretch * (1 + slopes.T**2) ** 0.5).T
         kick_size = _scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
-        kicks = rng.normal(size=(len(particle), 2)) * kick_size[particle]
+        hardness = np.where(rng.random(len(particle)) < _HARD_FRACTION, _HARD_FACTOR, 1.0)
+        kicks = rng.normal(size=(len(particle), 2)) * kick_size[particle] * hardness[:, None]
         z = self._z[sensor]
         is_first = np.diff(particle, prepend=-1) != 0
         first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(particle)), 0))
@@ -195,7 +198,7 @@ class VeloResponse:
         return rng.normal(size=to_slope.shape) * to_slope * angle[:, None]
 
     def _is_inside(self, local: FloatArray) -> Mask:
-        inside: Mask = ((local > 0) & (local < self._size)).all(axis=1)
+        inside: Mask = np.all((local > 0) & (local < self._size), axis=1)
         return inside
 
     def _channels(self, sensor: Int64Array, x: FloatArray, y: FloatArray) -> Int64Array:

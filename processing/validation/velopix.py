@@ -4,8 +4,8 @@ Each line is an event: x, y, z of the hits in mm, sorted by module; module_prefi
 modules; and the particles, each with the indices of its hits. The sets have no collisions, hence no truth of vertices.
 
 Every hit lies on a pixel of the VELO geometry (formats.md D5). Its position becomes a cluster centre in quarters of a
-pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by their particles, as
-one detector pixel can only have one id.
+pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by their particles,
+as one pixel can only have one id.
 """
 
 import gzip

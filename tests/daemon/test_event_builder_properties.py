@@ -1,5 +1,11 @@
 """Whatever comes in whatever order: the identities hold, credits are backed, slots do not overlap."""
 
+import itertools
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
     Abandon,
@@ -21,9 +27,6 @@ from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
 from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.daemon.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 EVENTS = 8
 MEP_BYTES = 256
@@ -130,7 +133,7 @@ class BuilderMachine(RuleBasedStateMachine):
     def fragments_in_a_slot_do_not_overlap_and_stay_inside(self) -> None:
         for slot in self.builder.pool.slots:
             spans = sorted((offset, size) for mep in slot.meps for _, offset, size in mep.fragments)
-            for (offset, size), (following, _) in zip(spans, spans[1:], strict=False):
+            for (offset, size), (following, _) in itertools.pairwise(spans):
                 assert offset + size <= following
             assert all(offset % 8 == 0 and offset + size <= SLOT_BYTES for offset, size in spans)
             assert 0 <= slot.cursor + slot.reserved <= SLOT_BYTES

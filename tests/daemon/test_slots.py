@@ -1,6 +1,7 @@
 """Slots: reservations, bump allocation and the order of states."""
 
 import pytest
+
 from hltnode.daemon.building import MepRecord
 from hltnode.daemon.slots import SlotLimits, SlotPool, aligned
 from hltnode.daemon.vocabulary import SlotState
