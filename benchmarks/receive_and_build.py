@@ -1,7 +1,7 @@
 """Receive and build against a bare PULL loop: the same frames over TCP from another process, in turn.
 
-The baseline receives each frame with recv_into and throws it away. The node drains the socket, checks header, CRC32C and
-MFP, builds MEPs of eight sources and copies each MFP to its place in a slot. Slots are freed as soon as they are sealed.
+The baseline receives each frame with recv_into and throws it away. The node drains the socket, checks header, CRC32C
+and MFP, builds MEPs of eight sources and copies each MFP to its place in a slot. Slots are freed once they are sealed.
 """
 
 import asyncio
@@ -111,9 +111,7 @@ def node_rate(sender: Sender) -> float:
 
 
 async def _receive_and_build(sender: Sender) -> float:
-    limits = SlotLimits(
-        input_bytes=SLOT_BYTES, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=MAX_MEP_BYTES
-    )
+    limits = SlotLimits(input_bytes=SLOT_BYTES, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=MAX_MEP_BYTES)
     pool = SlotPool(3, limits)
     counters = Counters()
     builder = EventBuilder(

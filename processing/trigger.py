@@ -152,7 +152,7 @@ class TriggerConfig:
         content = {
             "lines": [{"type": type(line).__name__, **asdict(line)} for line in self.lines],
             "sequence": [
-                [algorithm.name, {c.name: c.value for c in algorithm.constants if not callable(c.value)}]
+                [algorithm.name, {c.name: c.value for c in algorithm.constants}]
                 for algorithm in self.configure(sequence)
             ],
         }
@@ -193,7 +193,7 @@ def _parse_line(index: int, entry: object) -> Line:
 
 def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
     key = f"sequence.{algorithm.name}.{override.constant}"
-    declared = {constant.name: constant.value for constant in algorithm.constants if not callable(constant.value)}
+    declared = {constant.name: constant.value for constant in algorithm.constants}
     if override.constant not in declared:
         raise TriggerConfigError(f"{key}: no such constant; there are {', '.join(declared) or 'none'}")
     value = override.value
