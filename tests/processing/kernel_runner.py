@@ -52,9 +52,10 @@ def run_algorithms(
                     content[: len(filling)] = filling
     for algorithm in algorithms:
         pointers = np.array([buffers[buffer.name].ctypes.data for buffer in algorithm.buffers], dtype=np.uint64)
-        constants = np.array([constant.packed(limits) for constant in algorithm.constants], dtype=np.uint32)
+        words = [constant.packed() for constant in algorithm.constants]
+        words += [np.uint32(capacity.count(limits)) for capacity in algorithm.capacities]
         padding = np.zeros(8, dtype=np.uint8)
-        parameters = np.concatenate([pointers.view(np.uint8), constants.view(np.uint8), padding])
+        parameters = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8), padding])
         (launch or on_cpu())(algorithm, parameters, header)
     return buffers
 
