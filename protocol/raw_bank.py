@@ -65,7 +65,7 @@ class BankType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RawBank:
-    """One raw bank: `type` and `version` are u8, `source_id` u16, `payload` a view of the bytes after the header."""
+    """One raw bank: `type` and `version` u8, `source_id` u16, `payload` a view of bytes, without header or padding."""
 
     type: int
     version: int

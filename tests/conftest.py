@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("hltnode", print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "hltnode", max_examples=50, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("hltnode")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix the seed of hypothesis before its plugin reads it, so that the header can print it."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(secrets.randbelow(1 << 32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how to repeat this run."""
+    return f"hypothesis: --hypothesis-seed={config.option.hypothesis_seed}"
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,301 @@
+"""No parser lets anything but a ProtocolError out, whatever bytes it is given, nor takes memory that was not sent."""
+
+from __future__ import annotations
+
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.protocol import (
+    BankType,
+    Buffer,
+    Mep,
+    Mfp,
+    Odin,
+    ProtocolError,
+    RawBank,
+    check_crc,
+    decode_header,
+    decode_odin,
+    encode_bank,
+    encode_banks,
+    encode_frame,
+    encode_mep,
+    encode_mfp,
+    encode_odin,
+    encode_record,
+    iter_banks,
+    iter_meps,
+    iter_records,
+    mfps_of_events,
+)
+from hltnode.protocol import control as c
+from hltnode.protocol.decisions import MepDecision, decode_decision, encode_decision
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.mep2019 import parse_mep2019
+from hltnode.protocol.reports import (
+    HltDecReports,
+    decode_dec_reports,
+    decode_routing_bits,
+    encode_dec_reports,
+    encode_routing_bits,
+)
+from hltnode.protocol.truth import (
+    McParticle,
+    McVertex,
+    decode_particles,
+    decode_vertices,
+    encode_particles,
+    encode_vertices,
+)
+from hltnode.protocol.velo_banks import decode_retina_clusters, decode_superpixels
+
+from . import fuzz
+
+Parser = Callable[[bytes], object]
+
+
+def _bank_parser(decode: Callable[[RawBank], object], bank_type: int, version: int, source: int = 0) -> Parser:
+    return lambda data: decode(RawBank(bank_type, version, source, memoryview(data)))
+
+
+def _read_mfp(data: Buffer) -> None:
+    mfp = Mfp.parse(data)
+    for i in range(mfp.n_fragments):
+        assert len(mfp.fragment(i)) == mfp.sizes[i]
+    mfp.banks()
+
+
+def _read_mep(data: bytes) -> None:
+    for mep in iter_meps(data):
+        mep.events()
+
+
+def _read_frame(data: bytes) -> None:
+    header = decode_header(data, max_bytes=1 << 20)
+    _read_mfp(memoryview(data)[40:])
+    check_crc(header, data)
+
+
+def _read_event(banks: Iterable[RawBank]) -> None:
+    """Every decoder on an event, also where an earlier one refuses it."""
+    banks = list(banks)
+    decoders: list[Callable[[], object]] = [
+        lambda: decode_particles(banks),
+        lambda: decode_superpixels(banks),
+        lambda: decode_retina_clusters(banks),
+        lambda: mfps_of_events([banks], 0),
+    ]
+    single = {BankType.ODIN: decode_odin, BankType.MC_VERTICES: decode_vertices}
+    decoders += [lambda bank=bank: single[bank.type](bank) for bank in banks if bank.type in single]  # type: ignore[misc]
+    for decoder in decoders:
+        try:
+            decoder()
+        except ProtocolError:
+            continue
+
+
+def _read_mdf(data: bytes) -> None:
+    for record in iter_records(data, verify_checksum=False):
+        _read_event(record.banks())
+
+
+PARTICLE = McParticle(
+    key=1,
+    pid=211,
+    p=5e3,
+    pt=1e3,
+    eta=3.0,
+    phi=1.0,
+    vertex_x=0.0,
+    vertex_y=0.0,
+    vertex_z=1.0,
+    velo_ids=(1, 2, 3),
+    scifi_ids=(4,),
+)
+ODIN = encode_odin(Odin(run=1, event_id=2))
+VP = RawBank(BankType.VP, 2, 5, memoryview(b"\2\0\0\0" + bytes((0x0F, 3, 1, 0)) * 2))
+MFP = encode_mfp(
+    source_id=4097, event_id=9, version=3, types=[63, 255, 63, 63], fragments=[b"ab" * 9, b"", b"", b"z" * 41]
+)
+ODIN_MFP = encode_mfp(source_id=0, event_id=9, version=7, types=[16] * 4, fragments=[bytes(ODIN.payload)] * 4)
+RECORD_BODY = encode_banks([ODIN, VP, RawBank(BankType.VP_RETINA_CLUSTER, 3, 5, VP.payload)])
+
+CASES: dict[str, tuple[Parser, bytes]] = {
+    "raw banks": (lambda data: list(iter_banks(data)), encode_bank(ODIN) + encode_bank(VP)),
+    "odin v7": (_bank_parser(decode_odin, BankType.ODIN, 7), bytes(ODIN.payload)),
+    "odin v6": (_bank_parser(decode_odin, BankType.ODIN, 6), bytes(ODIN.payload)),
+    "mfp": (_read_mfp, MFP),
+    "mep": (_read_mep, encode_mep([ODIN_MFP, MFP])),
+    "mdf": (_read_mdf, encode_record(RECORD_BODY, run=1) * 2),
+    "mdf with checksum": (lambda data: list(iter_records(data)), encode_record(RECORD_BODY, run=1)),
+    "mdf compressed": (_read_mdf, encode_record(RECORD_BODY, run=1, compression=1)),
+    "frame": (_read_frame, encode_frame(MFP, run=1, mep_id=2, source_id=4097)),
+    "superpixels v2": (_bank_parser(lambda b: decode_superpixels([b]), BankType.VP, 2), bytes(VP.payload)),
+    "superpixels v4": (_bank_parser(lambda b: decode_superpixels([b]), BankType.VP, 4, 4096 + 3), bytes(VP.payload)),
+    "retina v2": (_bank_parser(lambda b: decode_retina_clusters([b]), 73, 2), bytes(VP.payload)),
+    "retina v3": (_bank_parser(lambda b: decode_retina_clusters([b]), 73, 3), bytes(VP.payload)),
+    "retina v4": (_bank_parser(lambda b: decode_retina_clusters([b]), 73, 4), bytes(VP.payload)),
+    "particles": (
+        _bank_parser(lambda b: decode_particles([b]), BankType.MC_TRACKS, 2),
+        bytes(encode_particles([PARTICLE] * 3)[0].payload),
+    ),
+    "vertices": (
+        _bank_parser(decode_vertices, BankType.MC_VERTICES, 1),
+        bytes(encode_vertices([McVertex(5, 0.1, 0.2, 30.0)] * 2).payload),
+    ),
+    "decision reports": (
+        _bank_parser(decode_dec_reports, BankType.HLT_DEC_REPORTS, 3),
+        bytes(encode_dec_reports(HltDecReports.of_line_mask(5, 4, key=1, tck=2, task_id=1)).payload),
+    ),
+    "routing bits": (
+        _bank_parser(decode_routing_bits, BankType.HLT_ROUTING_BITS, 0),
+        bytes(encode_routing_bits((1, 0, 0)).payload),
+    ),
+    "hello": (c.decode_message, c.encode_message(c.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20))),
+    "ack": (c.decode_message, c.encode_message(c.Ack(1, ((0, 4), (7, 7))))),
+    "nack": (c.decode_message, c.encode_message(c.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
+    "end of run": (c.decode_message, c.encode_message(c.EndOfRun(1, 5))),
+    "decision": (
+        decode_decision,
+        encode_decision(
+            MepDecision("node", 1, 2, 3, 4, 5, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
+        ),
+    ),
+}
+
+
+def _refuses_or_reads(parse: Parser, data: bytes) -> bool:
+    """True if `parse` refused; any exception but ProtocolError fails the test with the bytes that caused it."""
+    try:
+        parse(data)
+    except ProtocolError as error:
+        assert isinstance(error.reason, RejectReason)
+        assert str(error)
+        return True
+    except Exception as error:
+        pytest.fail(f"{type(error).__name__}: {error} from {data[:200].hex()} ({len(data)} bytes)")
+    return False
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_good_input_of_the_corpus_is_read(name: str) -> None:
+    parse, good = CASES[name]
+    parse(good)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_only_protocol_errors_come_out_of_damaged_bytes(name: str) -> None:
+    parse, good = CASES[name]
+    refused = sum(_refuses_or_reads(parse, data) for data in fuzz.damaged(good))
+    assert refused > 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_truncation_is_refused(name: str) -> None:
+    parse, good = CASES[name]
+    # These are valid at some shorter lengths: banks and records that lie back to back, words without a count.
+    boundaries = {"raw banks", "mdf", "superpixels v4", "retina v4", "decision reports"}
+    lengths = range(len(good) - 1, len(good) - 4, -1) if name in boundaries else range(1, len(good))
+    for length in lengths:
+        assert _refuses_or_reads(parse, good[:length]), f"{length} of {len(good)} bytes were read"
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.binary(max_size=300))
+def test_only_protocol_errors_come_out_of_noise(name: str, data: bytes) -> None:
+    _refuses_or_reads(CASES[name][0], data)
+
+
+@pytest.mark.parametrize("parse", [c.decode_message, decode_decision])
+@pytest.mark.parametrize("data", fuzz.HOSTILE_MSGPACK)
+def test_hostile_msgpack_is_refused(parse: Parser, data: bytes) -> None:
+    assert _refuses_or_reads(parse, data)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lying_sizes_allocate_no_memory(name: str) -> None:
+    parse, good = CASES[name]
+    tracemalloc.start()
+    try:
+        for data in fuzz.lying_sizes(good):
+            _refuses_or_reads(parse, data)
+        for data in fuzz.HOSTILE_MSGPACK:
+            _refuses_or_reads(parse, data)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def _record_of_blocks(*blocks: bytes) -> bytes:
+    good = bytearray(encode_record(b"".join(blocks), run=1, checksum=False))
+    good[16] = 1
+    return bytes(good)
+
+
+def test_a_compressed_record_that_unpacks_to_more_than_it_says_is_cut_off() -> None:
+    bomb = zlib.compress(bytes(1 << 28), 9)
+    block = b"ZL\x08" + len(bomb).to_bytes(3, "little") + (1000).to_bytes(3, "little") + bomb
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError) as error:
+            list(iter_records(_record_of_blocks(block)))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    assert error.value.reason is RejectReason.BAD_SIZE
+
+
+def test_a_compressed_record_cannot_unpack_without_bound() -> None:
+    raw = bytes(0xFF0000)
+    packed = zlib.compress(raw, 9)
+    block = b"ZL\x08" + len(packed).to_bytes(3, "little") + len(raw).to_bytes(3, "little") + packed
+    with pytest.raises(ProtocolError) as error:
+        list(iter_records(_record_of_blocks(*[block] * 6)))
+    assert error.value.reason is RejectReason.OVERSIZED
+
+
+def _real_corpus(good: bytes, samples: int) -> Iterable[bytes]:
+    yield from fuzz.truncations(good, header=60, samples=samples // 4)
+    yield from fuzz.bit_flips(good, header=8, samples=samples)
+    yield from fuzz.splices(good, samples=samples)
+
+
+def test_damaged_real_records_raise_only_protocol_errors(retina_mdf: bytes) -> None:
+    smallest = min((bytes(r.body) for r in iter_records(retina_mdf, verify_checksum=False)), key=len)
+    good = encode_record(smallest, run=1, checksum=False)
+    assert sum(_refuses_or_reads(_read_mdf, data) for data in _real_corpus(good, 120)) > 0
+
+
+def test_damaged_real_compressed_records_raise_only_protocol_errors(compressed_mdf: bytes) -> None:
+    good = compressed_mdf[: int.from_bytes(compressed_mdf[:4], "little")]
+    assert sum(_refuses_or_reads(_read_mdf, data) for data in _real_corpus(good, 120)) > 0
+
+
+def test_damaged_real_trigger_records_raise_only_protocol_errors(run3_mdf: bytes) -> None:
+    def read(data: bytes) -> None:
+        decoders = {BankType.ODIN: decode_odin, 17: decode_dec_reports, 53: decode_routing_bits}
+        for record in iter_records(data):
+            for bank in record.banks():
+                decoders.get(bank.type, encode_bank)(bank)
+
+    assert sum(_refuses_or_reads(read, data) for data in _real_corpus(run3_mdf, 400)) > 0
+
+
+def test_damaged_real_2019_packets_raise_only_protocol_errors(mep2019_file: bytes) -> None:
+    assert sum(_refuses_or_reads(parse_mep2019, data) for data in _real_corpus(mep2019_file, 60)) > 0
+    assert sum(_refuses_or_reads(parse_mep2019, data) for data in fuzz.lying_sizes(mep2019_file, header=72)) > 0
+    in_offsets = ((8268 - 4 * i, value) for i in range(1, 20) for value in fuzz.LYING_U32)
+    for at, value in in_offsets:
+        lying = mep2019_file[:at] + value.to_bytes(4, "little") + mep2019_file[at + 4 :]
+        _refuses_or_reads(parse_mep2019, lying)
+
+
+def test_damaged_meps_of_real_events_raise_only_protocol_errors(superpixel_events: list[list[RawBank]]) -> None:
+    good = encode_mep(list(mfps_of_events(superpixel_events[5:6], 1).values()))
+    Mep.parse(good)
+    assert sum(_refuses_or_reads(_read_mep, data) for data in _real_corpus(good, 60)) > 0
