@@ -111,11 +111,11 @@ class OfflineRunner:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
+        self.workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
 
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
         """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""
-        free = deque(self._workspaces)
+        free = deque(self.workspaces)
         running: deque[CompletedBatch] = deque()
         for batch in batches_of(meps, self.engine.limits):
             if not free:

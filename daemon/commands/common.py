@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +12,9 @@ from rich.console import Console
 
 from hltnode.daemon.event_files import EventFileError
 from hltnode.processing.backend import BackendError
-from hltnode.processing.geometry import GeometryError, VeloGeometry
-from hltnode.processing.trigger import TriggerError
-from hltnode.protocol.errors import ProtocolError
+from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.trigger import TriggerConfig
+from hltnode.protocol.mfp import VeloBanks
 
 console = Console(stderr=True)
 """Progress and messages; results go to standard output."""
@@ -32,14 +31,20 @@ ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of
 TriggerOption = Annotated[
     Path | None, typer.Option("--trigger", metavar="FILE", help="Trigger configuration (TOML); built-in if not given.")
 ]
+VeloBanksOption = Annotated[
+    VeloBanks, typer.Option("--velo-banks", help="Encoding to use where a sample has two: auto, retina or superpixel.")
+]
 
 
 @contextmanager
 def user_errors() -> Iterator[None]:
-    """Turn errors of input, geometry, configuration and back end into one line and exit code 1."""
+    """Turn errors of input, geometry, configuration and back end into one line and exit code 1.
+
+    Errors of formats, geometry and configuration are ValueErrors.
+    """
     try:
         yield
-    except (EventFileError, GeometryError, TriggerError, BackendError, ProtocolError, ValueError, OSError) as error:
+    except (EventFileError, BackendError, ValueError, OSError) as error:
         console.print(f"[red]error:[/red] {error}", highlight=False)
         raise typer.Exit(1) from error
 
@@ -55,11 +60,11 @@ def load_geometry(directory: Path | None) -> VeloGeometry:
     return VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
 
 
+def load_trigger(path: Path | None) -> TriggerConfig:
+    """The trigger configuration of a file, or the built-in one. Raises TriggerConfigError."""
+    return TriggerConfig.default() if path is None else TriggerConfig.load(path)
+
+
 def thread_count(threads: int) -> int:
     """Threads to use; 0 means one per core that this process may use."""
     return threads or len(os.sched_getaffinity(0))
-
-
-def is_terminal() -> bool:
-    """Whether a person is likely to watch."""
-    return sys.stderr.isatty()

@@ -16,8 +16,10 @@ from hltnode.daemon.commands.common import (
     JsonOption,
     ThreadsOption,
     TriggerOption,
+    VeloBanksOption,
     console,
     load_geometry,
+    load_trigger,
     thread_count,
     user_errors,
     write_json,
@@ -28,8 +30,7 @@ from hltnode.processing.batch import BatchLimits
 from hltnode.processing.engine import BatchOutput
 from hltnode.processing.flags import EventFlag
 from hltnode.processing.hlt1.sequence import create_engine
-from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_meps
-from hltnode.processing.trigger import TriggerConfig
+from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_mep, encode_meps
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.mfp import VeloBanks
 from hltnode.protocol.odin import decode_odin
@@ -48,9 +49,7 @@ def process(
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Go through the files so many times.")] = 1,
-    velo_banks: Annotated[
-        str, typer.Option("--velo-banks", help="Where a sample has both: auto, retina or superpixel.")
-    ] = "auto",
+    velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -59,8 +58,6 @@ def process(
     Example: hltnode process minbias.mdf --geometry ../shared/data/lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        if velo_banks not in ("auto", "retina", "superpixel"):
-            raise ValueError(f"--velo-banks must be auto, retina or superpixel, not {velo_banks!r}")
         result = process_files(
             files,
             geometry=geometry,
@@ -89,8 +86,9 @@ def process_files(
     trigger: Path | None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline, reading of files not counted."""
-    config = TriggerConfig.default() if trigger is None else TriggerConfig.load(trigger)
-    engine = create_engine(create_backend(backend, threads=threads), load_geometry(geometry), config, LIMITS)
+    engine = create_engine(
+        create_backend(backend, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
+    )
     runner = OfflineRunner(engine)
     meps = encode_meps(read_all_events(files), EVENTS_PER_MEP, velo_banks)
     per_event: list[dict[str, Any]] = []
@@ -101,7 +99,7 @@ def process_files(
         for chunk in _chunks(meps):
             begin = time.perf_counter()
             results = [_copy(batch) for batch in runner.run(chunk)]
-            for batch in runner.run(chain.from_iterable(repeat(chunk, repeat_count - 1))):
+            for batch in runner.run(_repeated(chunk, repeat_count - 1, velo_banks)):
                 events += batch.workspace.n_events
                 progress.update(task, completed=events)
             seconds += time.perf_counter() - begin
@@ -123,6 +121,16 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
     iterator = iter(meps)
     while chunk := list(islice(iterator, CHUNK_MEPS)):
         yield chunk
+
+
+def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Iterator[EncodedMep]:
+    """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
+    events = [banks for mep in chunk for banks in mep.events]
+    packed = max(1, EVENTS_PER_MEP // len(events))
+    if packed > 1 and times >= packed:
+        yield from repeat(encode_mep(events * packed, velo_banks=velo_banks), times // packed)
+        times %= packed
+    yield from chain.from_iterable(repeat(chunk, times))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from hltnode.processing.geometry import ideal_velo
 from hltnode.processing.geometry.errors import GeometryError
 from hltnode.processing.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
-from numpy.typing import ArrayLike, NDArray
 
 VELO_FILE = "velo_geometry.bin"
 BEAMLINE_FILE = "beamline.bin"
 
-# A coordinate beyond this (mm) means a broken file: the VELO is 1.1 m long and its sensors lie within 10 cm of the beam.
+# A coordinate beyond this (mm) means a broken file: the VELO is 1.1 m long, its sensors within 10 cm of the beam.
 _LARGEST_COORDINATE = 2000.0
 
 
@@ -102,12 +103,15 @@ class VeloGeometry:
         fy = np.clip(y - row, 0.0, None)
         return col, row, np.where(col == N_COLUMNS - 1, 0.0, fx), np.where(row == N_ROWS - 1, 0.0, fy)
 
-    def is_inside(self, local_x: ArrayLike, local_y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether local places (mm) lie on the sensitive area of a sensor."""
+    def is_inside(self, local_x: ArrayLike, local_y: ArrayLike, margin: float = 0.0) -> NDArray[np.bool_]:
+        """Whether local places (mm) lie on the sensitive area of a sensor, or within `margin` mm of it."""
         x, y = np.asarray(local_x), np.asarray(local_y)
-        half = 0.5 * PIXEL_PITCH
+        beyond = 0.5 * PIXEL_PITCH + margin
         inside: NDArray[np.bool_] = (
-            (x >= self.local_x[0] - half) & (x <= self.local_x[-1] + half) & (y >= 0.0) & (y <= N_ROWS * PIXEL_PITCH)
+            (x >= self.local_x[0] - beyond)
+            & (x <= self.local_x[-1] + beyond)
+            & (y >= -margin)
+            & (y <= N_ROWS * PIXEL_PITCH + margin)
         )
         return inside
 

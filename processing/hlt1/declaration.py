@@ -62,9 +62,17 @@ class Constant:
         return np.int64(self.value).astype(np.uint32)
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Elements of a buffer, as a 32-bit word, for a kernel that must not fill it beyond. No part of the TCK."""
+
+    name: str
+    count: Bound
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """One kernel. Its struct of parameters has inputs, updates, outputs and constants in this order."""
+    """One kernel. Its struct of parameters has inputs, updates, outputs, constants and capacities in this order."""
 
     name: str
     grid: Grid
@@ -73,6 +81,7 @@ class Algorithm:
     updates: Sequence[Buffer] = ()
     outputs: Sequence[Buffer] = ()
     constants: Sequence[Constant] = ()
+    capacities: Sequence[Capacity] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -1,0 +1,46 @@
+"""`python -m benchmarks [NAME ...]`: run the benchmarks and print ratios against named baselines."""
+
+import importlib
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import Result
+
+NAMES = ("velo_chain", "event_builder", "receive_and_build")
+OUTPUT = Path("build/benchmarks.json")
+SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+def main(names: list[str]) -> None:
+    """Run the benchmarks of the given names, all if none is given."""
+    results: dict[str, list[Result]] = {}
+    console = Console()
+    for name in names or NAMES:
+        table = Table("what", "value", "unit", "baseline", "ratio", "target", title=name)
+        results[name] = []
+        for result in importlib.import_module(f"benchmarks.{name}").run(SHARED):
+            results[name].append(result)
+            table.add_row(
+                result.name,
+                f"{result.value:,.1f}",
+                result.unit,
+                result.baseline,
+                "" if result.ratio is None else f"{result.ratio:.2f}",
+                "" if result.target is None else f"{result.target:.2f} {'✓' if result.reached else '✗'}",
+            )
+        console.print(table)
+    OUTPUT.parent.mkdir(exist_ok=True)
+    machine = {"machine": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0))}
+    rows = {name: [asdict(result) for result in found] for name, found in results.items()}
+    OUTPUT.write_text(json.dumps({**machine, "results": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

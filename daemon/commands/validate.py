@@ -1,0 +1,101 @@
+"""hltnode validate: efficiencies of the reconstruction against Monte Carlo truth."""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hltnode.daemon.commands.common import (
+    BackendOption,
+    GeometryOption,
+    JsonOption,
+    ThreadsOption,
+    TriggerOption,
+    VeloBanksOption,
+    console,
+    load_geometry,
+    load_trigger,
+    thread_count,
+    user_errors,
+    write_json,
+)
+from hltnode.daemon.event_files import read_events
+from hltnode.processing.backend import create_backend
+from hltnode.processing.batch import BatchLimits
+from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.hlt1.sequence import create_engine
+from hltnode.processing.offline import OfflineRunner, encode_meps
+from hltnode.processing.validation.checker import Checker
+from hltnode.processing.validation.reconstruction import reconstructed_events
+from hltnode.processing.validation.report import format_report
+from hltnode.processing.validation.velopix import encode_velopix, read_velopix
+from hltnode.protocol.raw_bank import BankType, RawBank
+from hltnode.protocol.truth import McVertex, decode_particles, decode_vertices
+
+EVENTS_PER_MEP = 16
+
+LIMITS = BatchLimits(events=64, input_bytes=8 << 20)
+"""Small batches: whole buffers are copied back after each of them."""
+
+
+class InputFormat(StrEnum):
+    """Formats that carry truth."""
+
+    MDF = "mdf"
+    VELOPIX = "velopix"
+
+
+def validate(
+    input_file: Annotated[Path, typer.Argument(metavar="INPUT", help="Events with truth.")],
+    input_format: Annotated[InputFormat, typer.Option("--format", help="What INPUT is.")] = InputFormat.MDF,
+    geometry: GeometryOption = None,
+    backend: BackendOption = "auto",
+    threads: ThreadsOption = 0,
+    velo_banks: VeloBanksOption = "auto",
+    trigger: TriggerOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
+
+    Example: hltnode validate bsphiphi.jsonl.gz --format velopix --geometry ../shared/data/lhcb-geometry --json out.json
+    """
+    with user_errors():
+        detector = load_geometry(geometry)
+        engine = create_engine(
+            create_backend(backend, threads=thread_count(threads)), detector, load_trigger(trigger), LIMITS
+        )
+        runner = OfflineRunner(engine)
+        checker = Checker()
+        events = read_events(input_file) if input_format is InputFormat.MDF else _velopix(input_file, detector)
+        columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task("", total=None)
+            for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
+                banks_of_events = (banks for mep in batch.meps for banks in mep.events)
+                for banks, found in zip(banks_of_events, reconstructed_events(batch.workspace), strict=True):
+                    particles = decode_particles(bank for bank in banks if bank.type == BankType.MC_TRACKS)
+                    checker.add_event(found.velo_tracks, found.pvs, particles, _vertices(banks))
+                progress.update(task, completed=checker.events)
+        engine.close()
+        if not any(counts.reconstructible for counts in checker.categories.values()):
+            raise ValueError(
+                f"{input_file}: no particle with truth in {checker.events} events: nothing to compare with"
+            )
+        write_json(json, checker.result())
+    typer.echo(format_report(checker))
+
+
+def _velopix(path: Path, geometry: VeloGeometry) -> Iterator[list[RawBank]]:
+    for event in read_velopix(path):
+        yield encode_velopix(event, geometry)
+
+
+def _vertices(banks: Sequence[RawBank]) -> list[McVertex] | None:
+    """The collisions of an event; None where the sample has no such bank."""
+    for bank in banks:
+        if bank.type == BankType.MC_VERTICES:
+            return decode_vertices(bank)
+    return None

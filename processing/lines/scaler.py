@@ -1,0 +1,37 @@
+"""Deterministic scalers: the same events pass on every machine, in every run of the program (formats.md C4).
+
+The kernel goes on from the seed with the numbers of the event (kernels/lines/line_table.cuh).
+"""
+
+import struct
+
+import numpy as np
+
+
+def mix(state: int) -> int:
+    """One round of the hash on a 32-bit word."""
+    for left, right in ((16, 13), (4, 7), (10, 5), (8, 16)):
+        state = state + (state << left) & 0xFFFF_FFFF
+        state ^= state >> right
+    return state
+
+
+def scaler_seed(text: str) -> int:
+    """The hash of a scaler's name: "<line name>_pre" or "<line name>_post", ASCII.
+
+    It starts from the length; the text is padded in front with blanks to whole words.
+    """
+    padded = text.rjust(-(-len(text) // 4) * 4).encode("ascii")
+    state = len(text)
+    for (word,) in struct.iter_unpack("<I", padded):
+        state = mix(state + word & 0xFFFF_FFFF)
+    return state
+
+
+def scaler_limit(scale: float) -> int | None:
+    """An event passes if its hash is below this 32-bit number; None lets everything pass.
+
+    Scales are float32, as is the product with 2**32 - 1, which is 2**32 there.
+    """
+    scale32 = np.float32(scale)
+    return None if scale32 >= 1.0 else int(scale32 * np.float32(2**32 - 1))

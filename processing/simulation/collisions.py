@@ -1,0 +1,195 @@
+"""Particles of proton-proton collisions at 13-14 TeV, as far as a vertex detector sees them.
+
+No physics generator: spectra and rates are simple shapes whose parameters were set by eye so that multiplicities,
+angles and momenta look like LHCb's own simulated minimum-bias events (the velo-truth minbias set and the truth of the
+seven full events in ../shared/data). Units: mm, MeV.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hltnode.processing.simulation.velo_particles import (
+    FloatArray,
+    Int64Array,
+    ParticleColumns,
+)
+
+# Luminous region, standard deviations in mm, from the collisions of the seven full events.
+SIGMA_XY = 0.030
+SIGMA_Z = 63.0
+
+# Charged particles of a collision over all angles below: most collisions are inelastic and spread exponentially, the
+# others (diffraction) leave a few particles at most.
+_INELASTIC_FRACTION = 0.78
+_MEAN_INELASTIC = 54.0
+_MEAN_DIFFRACTIVE = 1.0
+
+# Pseudorapidity: flat, falling off near _ETA_EDGE; the range with |eta| < _ETA_MIN never reaches the VELO.
+_ETA_MIN, _ETA_EDGE, _ETA_FALL = 0.8, 5.6, 0.6
+_ETA_GRID = np.linspace(_ETA_MIN, 8.0, 400)
+_ETA_CUMULATIVE = np.cumsum(1.0 / (1.0 + np.exp((_ETA_GRID - _ETA_EDGE) / _ETA_FALL)))
+_ETA_CUMULATIVE /= _ETA_CUMULATIVE[-1]
+
+# Transverse momentum: log-normal.
+_PT_MEDIAN, _PT_SPREAD = 360.0, 0.86
+
+_PION, _KAON, _PROTON, _ELECTRON, _MUON = 211, 321, 2212, 11, 13
+_MASS = {_PION: 139.57, _KAON: 493.68, _PROTON: 938.27, _ELECTRON: 0.511, _MUON: 105.66}
+_PROMPT_PIDS = np.array([_PION, _KAON, _PROTON, _MUON])
+_PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
+
+# Photons that convert in the material, and prompt hadrons that interact there, per charged particle.
+_CONVERSION_FRACTION = 0.22
+_PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD = 250.0, 0.8
+_CONVERSION_KICK = 1.0  # MeV across the photon's direction
+_INTERACTION_FRACTION = 0.055
+_INTERACTION_DAUGHTERS = 3.0
+_INTERACTION_P_MEDIAN, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD = 700.0, 280.0, 0.7
+# Distances from the beam (mm) at which particles meet material: RF foil and sensors.
+_MATERIAL_RADII = (4.0, 40.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """A particle that flies and decays into two charged ones: mean number per collision, mass (MeV), c tau (mm)."""
+
+    per_collision: float
+    pid: int
+    mass: float
+    c_tau: float
+    pt_median: float
+    daughters: tuple[int, int]
+
+
+# Lifetimes and masses: Particle Data Group. The B stands for all decays of b hadrons, the D0 for those of charm.
+DECAYS = (
+    Decay(3.4, 310, 497.6, 26.84, 500.0, (_PION, -_PION)),
+    Decay(0.7, 3122, 1115.7, 78.9, 700.0, (_PROTON, -_PION)),
+    Decay(0.4, 421, 1864.8, 0.123, 1200.0, (-_KAON, _PION)),
+    Decay(0.06, 511, 5279.7, 0.455, 4000.0, (_KAON, -_PION)),
+)
+_BEAUTY, _CHARM, _STRANGE = {511}, {421}, {310, 3122}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulatedCollisions:
+    """The collisions of an event, at `positions` f64[n, 3] (mm), and its charged particles.
+
+    The first len(collision) particles come straight from the collision of that number (i64); the others do not.
+    """
+
+    positions: FloatArray
+    particles: ParticleColumns
+    collision: Int64Array
+
+
+def generate(rng: np.random.Generator, nu: float, beamline: tuple[float, float]) -> SimulatedCollisions:
+    """One event: Poisson(nu) collisions along the luminous region and what comes out of them."""
+    n = int(rng.poisson(nu))
+    spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
+    collisions = rng.normal(size=(n, 3)) * spread + np.array([*beamline, 0.0])
+    inelastic = rng.random(n) < _INELASTIC_FRACTION
+    multiplicity = rng.poisson(rng.exponential(np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE)))
+    collision = np.repeat(np.arange(n), multiplicity)
+    prompt = _prompt_particles(rng, collisions[collision])
+    parts = [
+        prompt,
+        _conversions(rng, collisions, multiplicity),
+        _interactions(rng, prompt),
+    ]
+    parts += [_decay_products(rng, collisions[inelastic], decay) for decay in DECAYS]
+    return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)
+
+
+def _prompt_particles(rng: np.random.Generator, origin: FloatArray) -> ParticleColumns:
+    n = len(origin)
+    momentum = _momenta(rng, n, _PT_MEDIAN, _PT_SPREAD)
+    charge = rng.integers(0, 2, n) * 2 - 1
+    pid = rng.choice(_PROMPT_PIDS, n, p=_PROMPT_FRACTIONS) * charge
+    return ParticleColumns.of(origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge)
+
+
+def _momenta(rng: np.random.Generator, n: int, pt_median: float, pt_spread: float) -> FloatArray:
+    """Momenta f64[n, 3] with the common spectrum of angles and a log-normal transverse momentum."""
+    eta = np.interp(rng.random(n), _ETA_CUMULATIVE, _ETA_GRID) * (rng.integers(0, 2, n) * 2 - 1)
+    pt = rng.lognormal(np.log(pt_median), pt_spread, n)
+    phi = rng.uniform(-np.pi, np.pi, n)
+    return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
+
+
+def _meet_material(rng: np.random.Generator, origin: FloatArray, momentum: FloatArray) -> FloatArray:
+    """Points on the lines at a random distance from the beam where there is foil or silicon."""
+    radius = rng.uniform(*_MATERIAL_RADII, len(origin))
+    return origin + momentum * (radius / np.hypot(momentum[:, 0], momentum[:, 1]))[:, None]
+
+
+def _conversions(rng: np.random.Generator, collisions: FloatArray, multiplicity: Int64Array) -> ParticleColumns:
+    """Electron pairs of converted photons: nearly collinear with the photon, sharing its energy evenly spread."""
+    origin = np.repeat(collisions, rng.poisson(_CONVERSION_FRACTION * multiplicity), axis=0)
+    n = len(origin)
+    photon = _momenta(rng, n, _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD)
+    share = rng.uniform(0.05, 0.95, n)[:, None]
+    kick = rng.normal(0.0, _CONVERSION_KICK, (n, 3))
+    momentum = np.concatenate([photon * share + kick, photon * (1 - share) - kick])
+    charge = np.repeat([-1, 1], n)
+    vertex = np.tile(_meet_material(rng, origin, photon), (2, 1))
+    return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
+
+
+def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
+    """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
+    hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION)
+    vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
+    prompt.z_end[hit] = vertex[:, 2]
+    mother = np.repeat(np.arange(len(hit)), 1 + rng.poisson(_INTERACTION_DAUGHTERS - 1, len(hit)))
+    n = len(mother)
+    p = rng.lognormal(np.log(_INTERACTION_P_MEDIAN), _INTERACTION_SPREAD, n)
+    kick = rng.lognormal(np.log(_INTERACTION_KICK_MEDIAN), _INTERACTION_SPREAD, n)
+    direction = prompt.momentum[hit][mother] / prompt.p[hit][mother, None]
+    across = np.cross(direction, _unit_vectors(rng, n))
+    momentum = p[:, None] * direction + kick[:, None] * across
+    charge = rng.integers(0, 2, n) * 2 - 1
+    pid = rng.choice([_PION, _PROTON], n, p=[0.7, 0.3]) * charge
+    return ParticleColumns.of(vertex[mother], momentum, pid, charge, mother=_PION)
+
+
+def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
+    vectors = rng.normal(size=(n, 3))
+    lengths: FloatArray = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths
+
+
+def _decay_products(rng: np.random.Generator, collisions: FloatArray, decay: Decay) -> ParticleColumns:
+    """Both daughters of the particles of one kind: exponential flight, isotropic decay in the rest frame."""
+    origin = np.repeat(collisions, rng.poisson(decay.per_collision, len(collisions)), axis=0)
+    n = len(origin)
+    mother = _momenta(rng, n, decay.pt_median, _PT_SPREAD)
+    vertex = origin + mother * (rng.exponential(decay.c_tau, n) / decay.mass)[:, None]
+    first_mass, second_mass = (_MASS[abs(pid)] for pid in decay.daughters)
+    first_energy = (decay.mass**2 + first_mass**2 - second_mass**2) / (2 * decay.mass)
+    in_rest_frame = _unit_vectors(rng, n) * np.sqrt(first_energy**2 - first_mass**2)
+    momentum = np.concatenate(
+        [
+            _boost(in_rest_frame, first_energy, mother, decay.mass),
+            _boost(-in_rest_frame, decay.mass - first_energy, mother, decay.mass),
+        ]
+    )
+    sign = rng.integers(0, 2, n) * 2 - 1  # particle or antiparticle
+    pid = np.concatenate([sign * daughter for daughter in decay.daughters])
+    products = ParticleColumns.of(np.tile(vertex, (2, 1)), momentum, pid, np.sign(pid), mother=decay.pid)
+    for flag, family in (
+        (products.from_beauty, _BEAUTY),
+        (products.from_charm, _CHARM),
+        (products.from_strange, _STRANGE),
+    ):
+        flag[:] = decay.pid in family
+    return products
+
+
+def _boost(momentum: FloatArray, energy: float, frame: FloatArray, mass: float) -> FloatArray:
+    """Momenta given in the rest frame of particles of momentum `frame`, seen from the laboratory."""
+    frame_energy = np.sqrt((frame**2).sum(axis=1) + mass**2)
+    along = (momentum * frame).sum(axis=1)
+    gain: FloatArray = (along / (frame_energy + mass) + energy) / mass
+    return momentum + frame * gain[:, None]

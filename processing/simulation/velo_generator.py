@@ -1,0 +1,205 @@
+"""Simulated events for the VELO chain: ODIN, VELO and truth banks, as a readout of real collisions would give them.
+
+An event depends on (seed, event id) alone: any range of events can be made anywhere, in any batches.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
+from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
+from hltnode.processing.simulation.pixel_clusters import (
+    COLUMN_MASK,
+    COLUMN_SHIFT,
+    ROW_MASK,
+    SENSOR_SHIFT,
+    label_clusters,
+    retina_clusters,
+    retina_ids,
+    superpixel_ids,
+)
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
+from hltnode.processing.simulation.velo_response import VeloResponse
+from hltnode.protocol.odin import CrossingType, Odin, encode_odin
+from hltnode.protocol.raw_bank import RawBank
+from hltnode.protocol.truth import McVertex, encode_vertices
+from hltnode.protocol.truth_columns import encode_particle_columns
+from hltnode.protocol.velo_banks import (
+    encode_retina_clusters,
+    encode_superpixels,
+    superpixels_of_pixels,
+)
+
+VeloEncoding = Literal["retina", "superpixel"]
+
+_RETINA_VERSION = 3
+_SUPERPIXEL_VERSION = 2
+
+# Mean number of collisions of a crossing in the minimum-bias samples of the upgrade (hlt1-allen.md 1.3).
+DEFAULT_NU = 7.6
+DEFAULT_RUN = 1
+
+# A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
+_MIN_MODULES = 3
+
+# Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
+# the shape follows the velo-truth minbias set.
+_LONG_ETA = (1.9, 4.95)
+_LONG_PLATEAU, _LONG_P_MIDDLE, _LONG_P_WIDTH = 0.77, 2100.0, 300.0
+
+# Clock of the simulated run: crossings of a filled LHC ring.
+_BUNCHES, _CROSSING_NS = 3564, 25
+_FIRST_GPS_US = 1_400_000_000_000_000
+
+
+def simulate_events(
+    n: int,
+    seed: int,
+    *,
+    geometry: VeloGeometry,
+    nu: float = DEFAULT_NU,
+    velo_banks: VeloEncoding = "retina",
+    run: int = DEFAULT_RUN,
+    first_event: int = 0,
+) -> Iterator[list[RawBank]]:
+    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, particles (32), collisions (33).
+
+    Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
+    """
+    if n < 0 or seed < 0 or first_event < 0:
+        raise ValueError(f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative")
+    if not 0 <= nu <= 200:
+        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and 200")
+    return _events(
+        range(first_event, first_event + n),
+        seed,
+        VeloResponse(geometry),
+        nu,
+        geometry,
+        velo_banks,
+        run,
+    )
+
+
+def _events(
+    event_ids: range,
+    seed: int,
+    response: VeloResponse,
+    nu: float,
+    geometry: VeloGeometry,
+    velo_banks: VeloEncoding,
+    run: int,
+) -> Iterator[list[RawBank]]:
+    for event_id in event_ids:
+        rng = np.random.default_rng((seed, event_id))
+        event = generate(rng, nu, geometry.beamline)
+        fired = response.fire(rng, event.particles)
+        labels = label_clusters(fired.channels)
+        if velo_banks == "retina":
+            clusters = retina_clusters(fired.channels, labels)
+            banks, ids = (
+                encode_retina_clusters(clusters, _RETINA_VERSION),
+                retina_ids(clusters),
+            )
+        else:
+            banks, ids = (
+                _superpixel_banks(fired.channels),
+                superpixel_ids(fired.channels, labels),
+            )
+        truth = _truth_banks(rng, event, fired.particle, labels[fired.middle], ids)
+        yield [_odin(rng, run, event_id), *banks, *truth]
+
+
+def _superpixel_banks(channels: Int64Array) -> list[RawBank]:
+    places = (
+        channels >> SENSOR_SHIFT,
+        channels >> COLUMN_SHIFT & COLUMN_MASK,
+        channels & ROW_MASK,
+    )
+    superpixels = superpixels_of_pixels(*(place.astype(np.uint32) for place in places))
+    return encode_superpixels(superpixels, _SUPERPIXEL_VERSION)
+
+
+def _odin(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
+    bunch = int(rng.integers(0, _BUNCHES))
+    return encode_odin(
+        Odin(
+            run=run,
+            event_id=event_id,
+            gps_time_us=_FIRST_GPS_US + event_id * _BUNCHES * _CROSSING_NS // 1000,
+            bunch_id=bunch,
+            crossing_type=CrossingType.BEAM_BEAM,
+            orbit=event_id & 0xFFFFFFFF,
+        )
+    )
+
+
+def _truth_banks(
+    rng: np.random.Generator,
+    event: SimulatedCollisions,
+    hit_particle: Int64Array,
+    hit_cluster: Int64Array,
+    cluster_ids: NDArray[np.uint32],
+) -> list[RawBank]:
+    """Truth of the particles that made a cluster and of all collisions."""
+    # One row per particle and cluster, by rising particle.
+    owner, cluster = np.divmod(
+        np.unique(hit_particle * (len(cluster_ids) + 1) + hit_cluster),
+        len(cluster_ids) + 1,
+    )
+    ids = cluster_ids[cluster]
+    n_ids = np.bincount(owner, minlength=len(event.particles))
+    has_velo = _n_modules(owner, ids, len(event.particles)) >= _MIN_MODULES
+    seen = np.flatnonzero(n_ids)
+    particles = event.particles.take(seen)
+    is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
+    columns: dict[str, ArrayLike] = {
+        "key": seen,
+        "pid": particles.pid,
+        "p": particles.p,
+        "pt": particles.pt,
+        "eta": particles.eta,
+        "phi": particles.phi,
+        "vertex_x": particles.origin[:, 0],
+        "vertex_y": particles.origin[:, 1],
+        "vertex_z": particles.origin[:, 2],
+        "is_long": is_long,
+        "is_down": is_long,
+        "has_velo": has_velo[seen],
+        "has_ut": is_long,
+        "has_scifi": is_long,
+        "from_b": particles.from_beauty,
+        "from_c": particles.from_charm,
+        "from_strange": particles.from_strange,
+        "mother_pid": particles.mother,
+        "charge": particles.charge,
+        "n_pvs": len(event.positions),
+    }
+    # As in LHCb's samples, the tracks of a collision are the particles straight from it that the VELO sees.
+    n_tracks = np.bincount(
+        event.collision[has_velo[: len(event.collision)]],
+        minlength=len(event.positions),
+    ).tolist()
+    vertices = [McVertex(n, *place) for n, place in zip(n_tracks, event.positions.tolist(), strict=True)]
+    return [
+        *encode_particle_columns(columns, ids, n_ids[seen]),
+        encode_vertices(vertices),
+    ]
+
+
+def _n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
+    """Number of modules in which each particle has clusters."""
+    module = (ids.astype(np.int64) >> SENSOR_SHIFT & 0xFF) // SENSORS_PER_MODULE
+    in_module = np.unique(owner << 6 | module)
+    return np.bincount(in_module >> 6, minlength=n_particles)
+
+
+def _reaches_scifi(rng: np.random.Generator, eta: FloatArray, p: FloatArray) -> Mask:
+    chance = _LONG_PLATEAU / (1 + np.exp(-np.clip((p - _LONG_P_MIDDLE) / _LONG_P_WIDTH, -30, 30)))
+    low, high = _LONG_ETA
+    reaches: Mask = (eta > low) & (eta < high) & (rng.random(len(p)) < chance)
+    return reaches
