@@ -234,7 +234,10 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     firsts = starts[has_next]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
     proper = (
-        (words.fraction[firsts] == 1) & (words.edge[firsts + 1] == 1) & (words.fraction[firsts + 1] == 0) & (distance > 0)
+        (words.fraction[firsts] == 1)
+        & (words.edge[firsts + 1] == 1)
+        & (words.fraction[firsts + 1] == 0)
+        & (distance > 0)
     )
     lone = starts[~has_next]
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1, lone)), assume_unique=True)
@@ -245,7 +248,9 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     return _joined(
         _hits_of_words(words, plain, np.full(len(plain), NARROW)),
         _hits_of_words(words, lone, np.full(len(lone), PIECE_OF_WIDE)),
-        _hits_of_pairs(words, firsts[proper], width, PIECE * n_pieces + (rest - 1) // 2 - 1, (rest - 1) % 2, first_piece=0),
+        _hits_of_pairs(
+            words, firsts[proper], width, PIECE * n_pieces + (rest - 1) // 2 - 1, (rest - 1) % 2, first_piece=0
+        ),
     )
 
 

@@ -110,7 +110,7 @@ def _mat(
     centre = side * (module + 0.5) * MODULE_PITCH / np.cos(turn)
     x = centre + u * np.cos(turn) - v * np.sin(turn)
     y = u * np.sin(turn) + v * np.cos(turn)
-    point = _leaning(x, y, LAYER_Z[layer]) + (0.0, 0.0, STATION_Z[station])
+    point = np.array([0.0, 0.0, STATION_Z[station]]) + _leaning(x, y, LAYER_Z[layer])
     direction = _leaning(u_direction * np.cos(turn), u_direction * np.sin(turn), 0.0)
     globaldy = upper * (FIBRE_LENGTH - cut) * np.cos(turn) * np.cos(LEAN)
     return point, direction, -np.tan(turn) / np.cos(LEAN), globaldy

@@ -12,9 +12,10 @@ and in the two middle rows of the innermost stave four, of half the height.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.protocol.lhcb_id import UtChannel, ut_channel_id
 from hltnode.protocol.ut_banks import N_BOARDS, N_LANES, N_STRIPS
-from numpy.typing import NDArray
 
 N_LAYERS = 4
 N_SECTORS = 1048

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.processing.geometry import ideal_muon
 from hltnode.processing.geometry.files import GeometryFile
 from hltnode.protocol.muon_banks import ADDRESSES_OF_BANKS, N_BANKS, MuonDigits
-from numpy.typing import NDArray
 
 GEOMETRY_FILE = "muon_geometry.bin"
 TABLES_FILE = "muon_tables.bin"
@@ -308,7 +309,9 @@ def _parse_read_out(
         banks.append(file.u32(f"tiles of bank {bank}", n))
     file.end()
     tiles = MuonTiles.of_ids(np.concatenate(banks)[np.concatenate(banks) != 0])
-    grids = [(tiles.grid_x == table.grid_x[tiles.layout]) & (tiles.grid_y == table.grid_y[tiles.layout]) for table in tables]
+    grids = [
+        (tiles.grid_x == table.grid_x[tiles.layout]) & (tiles.grid_y == table.grid_y[tiles.layout]) for table in tables
+    ]
     inside = (tiles.x < 2 * tiles.grid_x) & (tiles.y < 2 * tiles.grid_y)
     at_beam = (tiles.x < tiles.grid_x) & (tiles.y < tiles.grid_y)
     if not (inside & ~at_beam & (grids[1] | grids[2])).all():
