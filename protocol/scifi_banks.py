@@ -195,6 +195,22 @@ def _split(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:
     )
 
 
+def hits_of_words(words: SciFiWords) -> tuple[SciFiHits, NDArray[np.int64]]:
+    """The hits that version 5 words mean, and the word (index) each comes from; of a wide cluster the first word.
+
+    As decode_scifi does it for whole banks. Raises SciFiBankError.
+    """
+    place, step, offset, fraction, size = _hits_v5(words, np.arange(len(words.cell)))
+    order = np.lexsort((step, place))
+    hits = SciFiHits(
+        words.bank[place[order]],
+        offset[order].astype(np.uint32),
+        fraction[order].astype(np.uint32),
+        size[order].astype(np.uint32),
+    )
+    return hits, place[order]
+
+
 # Hits as columns: index of the word, number of the hit within it, offset of the channel, fraction, pseudo-size.
 _HitColumns = tuple[_Column, _Column, _Column, _Column, _Column]
 

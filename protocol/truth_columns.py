@@ -27,38 +27,57 @@ _PARTICLE = np.dtype(
 )
 # What McParticle has where nothing is given; all else is 0.
 _DEFAULTS = {"mother_key": -1, "dom_key": -1}
-# The counts of the UT and SciFi lists, which are empty.
-_EMPTY_LISTS = 8
+_WORD = 4
+
+# LHCbIDs of all particles, those of the first one first, and how many each has.
+IdLists = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
 
 def encode_particle_columns(
-    columns: Mapping[str, ArrayLike], velo_ids: NDArray[np.uint32], n_velo_ids: NDArray[np.int64]
+    columns: Mapping[str, ArrayLike], velo: IdLists, ut: IdLists | None = None, scifi: IdLists | None = None
 ) -> list[RawBank]:
-    """The banks (type 32, version 2) of particles with VELO hits only.
+    """The banks (type 32, version 2) of particles.
 
     `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
-    defaults. `velo_ids` holds the LHCbIDs of the first particle, then those of the second ...; `n_velo_ids` tells how
-    many each has. Raises TruthError if these do not add up or a column is unknown.
+    defaults. `velo`, `ut` and `scifi` hold the LHCbIDs; a detector that is not given has none. Raises TruthError if
+    these do not add up or a column is unknown.
     """
-    if int(n_velo_ids.sum()) != len(velo_ids):
-        raise TruthError(RejectReason.BAD_SIZE, f"MC particles: {n_velo_ids.sum()} ids announced, {len(velo_ids)} came")
+    n = len(velo[1])
+    none = np.empty(0, np.uint32), np.zeros(n, np.int64)
+    lists = [none if given is None else given for given in (velo, ut, scifi)]
+    for ids, counts in lists:
+        if len(counts) != n or int(counts.sum()) != len(ids):
+            raise TruthError(
+                RejectReason.BAD_SIZE,
+                f"MC particles: {int(counts.sum())} ids of {len(counts)} particles announced, "
+                f"{len(ids)} ids of {n} particles came",
+            )
     if unknown := set(columns) - set(_PARTICLE.names or ()):
         raise TruthError(RejectReason.MALFORMED, f"MC particles: there is no field {sorted(unknown)}")
-    n = len(n_velo_ids)
     particles = np.zeros(n, dtype=_PARTICLE)
     for name, values in (_DEFAULTS | dict(columns)).items():
         particles[name] = values
-    particles["n_velo_ids"] = n_velo_ids
-    # Byte offsets of the particles and of their ids in the data.
-    ids_before = np.cumsum(n_velo_ids) - n_velo_ids
-    start = 4 + np.arange(n) * (_PARTICLE.itemsize + _EMPTY_LISTS) + 4 * ids_before
-    id_start = 4 * np.arange(len(velo_ids)) + np.repeat(start + _PARTICLE.itemsize - 4 * ids_before, n_velo_ids)
-    data = np.zeros(4 + n * (_PARTICLE.itemsize + _EMPTY_LISTS) + 4 * len(velo_ids), dtype=np.uint8)
-    data[:4] = np.frombuffer(n.to_bytes(4, "little"), dtype=np.uint8)
-    data[start[:, None] + np.arange(_PARTICLE.itemsize)] = particles.view(np.uint8).reshape(n, _PARTICLE.itemsize)
-    data[id_start[:, None] + np.arange(4)] = velo_ids.astype("<u4").view(np.uint8).reshape(-1, 4)
+    particles["n_velo_ids"] = velo[1]
+    # A particle's data end with the number of its VELO ids; the other lists have a word with their number before them.
+    sizes = _PARTICLE.itemsize + _WORD * (sum(counts for _, counts in lists) + len(lists) - 1)
+    at = _WORD + np.cumsum(sizes) - sizes
+    data = np.zeros(_WORD + int(sizes.sum()), dtype=np.uint8)
+    data[:_WORD] = np.frombuffer(n.to_bytes(_WORD, "little"), dtype=np.uint8)
+    data[at[:, None] + np.arange(_PARTICLE.itemsize)] = particles.view(np.uint8).reshape(n, _PARTICLE.itemsize)
+    at += _PARTICLE.itemsize
+    for number, (ids, counts) in enumerate(lists):
+        if number:
+            _put_words(data, at, counts)
+            at += _WORD
+        before = np.cumsum(counts) - counts
+        _put_words(data, np.repeat(at - _WORD * before, counts) + _WORD * np.arange(len(ids)), ids)
+        at += _WORD * counts
     payload = memoryview(data.tobytes())
     return [
         RawBank(BankType.MC_TRACKS, PARTICLES_VERSION, number, payload[at : at + CHUNK_SIZE])
         for number, at in enumerate(range(0, len(payload), CHUNK_SIZE))
     ]
+
+
+def _put_words(data: NDArray[np.uint8], at: NDArray[np.int64], values: NDArray[np.integer]) -> None:
+    data[at[:, None] + np.arange(_WORD)] = values.astype("<u4").view(np.uint8).reshape(-1, _WORD)

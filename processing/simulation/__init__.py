@@ -1,5 +1,6 @@
 """Simulated events with truth, written as genuine raw banks."""
 
-from hltnode.processing.simulation.velo_generator import VeloEncoding, simulate_events
+from hltnode.processing.simulation.velo_encoding import VeloEncoding
+from hltnode.processing.simulation.velo_generator import simulate_events
 
 __all__ = ["VeloEncoding", "simulate_events"]

@@ -34,8 +34,10 @@ _ETA_CUMULATIVE /= _ETA_CUMULATIVE[-1]
 # Transverse momentum: log-normal.
 _PT_MEDIAN, _PT_SPREAD = 360.0, 0.86
 
+LIGHT_MM_PER_NS = 299.792458
+
 _PION, _KAON, _PROTON, _ELECTRON, _MUON = 211, 321, 2212, 11, 13
-_MASS = {_PION: 139.57, _KAON: 493.68, _PROTON: 938.27, _ELECTRON: 0.511, _MUON: 105.66}
+MASS = {_PION: 139.57, _KAON: 493.68, _PROTON: 938.27, _ELECTRON: 0.511, _MUON: 105.66}
 _PROMPT_PIDS = np.array([_PION, _KAON, _PROTON, _MUON])
 _PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
 
@@ -46,6 +48,8 @@ _CONVERSION_KICK = 1.0  # MeV across the photon's direction
 _INTERACTION_FRACTION = 0.055
 _INTERACTION_DAUGHTERS = 3.0
 _INTERACTION_P_MEDIAN, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD = 700.0, 280.0, 0.7
+# Particles that decay leave no hits and are not listed, but their daughters name them: by keys from here on.
+FIRST_NEUTRAL_KEY = 1_000_000
 # Distances from the beam (mm) at which particles meet material: RF foil and sensors.
 _MATERIAL_RADII = (4.0, 40.0)
 
@@ -84,12 +88,15 @@ class SimulatedCollisions:
     collision: Int64Array
 
 
-def generate(rng: np.random.Generator, nu: float, beamline: tuple[float, float]) -> SimulatedCollisions:
-    """One event: Poisson(nu) collisions along the luminous region and what comes out of them."""
-    n = int(rng.poisson(nu))
+def generate(
+    rng: np.random.Generator, nu: float, beamline: tuple[float, float], *, at_least: int = 0
+) -> SimulatedCollisions:
+    """One event: Poisson(nu) collisions (but `at_least`) along the luminous region and what comes out of them."""
+    n = max(int(rng.poisson(nu)), at_least)
     spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
     collisions = rng.normal(size=(n, 3)) * spread + np.array([*beamline, 0.0])
     inelastic = rng.random(n) < _INELASTIC_FRACTION
+    inelastic[:at_least] = True
     multiplicity = rng.poisson(rng.exponential(np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE)))
     collision = np.repeat(np.arange(n), multiplicity)
     prompt = _prompt_particles(rng, collisions[collision])
@@ -98,7 +105,13 @@ def generate(rng: np.random.Generator, nu: float, beamline: tuple[float, float])
         _conversions(rng, collisions, multiplicity),
         _interactions(rng, prompt),
     ]
-    parts += [_decay_products(rng, collisions[inelastic], decay) for decay in DECAYS]
+    first_key = FIRST_NEUTRAL_KEY
+    for decay in DECAYS:
+        origin = np.repeat(
+            collisions[inelastic], rng.poisson(decay.per_collision, np.count_nonzero(inelastic)), axis=0
+        )
+        parts.append(_decay_products(rng, origin, decay, first_key))
+        first_key += len(origin)
     return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)
 
 
@@ -151,7 +164,9 @@ def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> Particle
     momentum = p[:, None] * direction + kick[:, None] * across
     charge = rng.integers(0, 2, n) * 2 - 1
     pid = rng.choice([_PION, _PROTON], n, p=[0.7, 0.3]) * charge
-    return ParticleColumns.of(vertex[mother], momentum, pid, charge, mother=_PION)
+    return ParticleColumns.of(
+        vertex[mother], momentum, pid, charge, mother=prompt.pid[hit][mother], mother_key=hit[mother]
+    )
 
 
 def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
@@ -160,31 +175,49 @@ def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
     return vectors / lengths
 
 
-def _decay_products(rng: np.random.Generator, collisions: FloatArray, decay: Decay) -> ParticleColumns:
-    """Both daughters of the particles of one kind: exponential flight, isotropic decay in the rest frame."""
-    origin = np.repeat(collisions, rng.poisson(decay.per_collision, len(collisions)), axis=0)
+def _decay_products(rng: np.random.Generator, origin: FloatArray, decay: Decay, first_key: int) -> ParticleColumns:
+    """Both daughters of particles of one kind from `origin`: exponential flight, isotropic decay in the rest frame."""
     n = len(origin)
     mother = _momenta(rng, n, decay.pt_median, _PT_SPREAD)
-    vertex = origin + mother * (rng.exponential(decay.c_tau, n) / decay.mass)[:, None]
-    first_mass, second_mass = (_MASS[abs(pid)] for pid in decay.daughters)
-    first_energy = (decay.mass**2 + first_mass**2 - second_mass**2) / (2 * decay.mass)
-    in_rest_frame = _unit_vectors(rng, n) * np.sqrt(first_energy**2 - first_mass**2)
-    momentum = np.concatenate(
-        [
-            _boost(in_rest_frame, first_energy, mother, decay.mass),
-            _boost(-in_rest_frame, decay.mass - first_energy, mother, decay.mass),
-        ]
-    )
+    flight = rng.exponential(decay.c_tau, n)
+    vertex = origin + mother * (flight / decay.mass)[:, None]
+    first_mass, second_mass = (MASS[abs(pid)] for pid in decay.daughters)
+    first, second = two_body_decay(rng, mother, decay.mass, first_mass, second_mass)
     sign = rng.integers(0, 2, n) * 2 - 1  # particle or antiparticle
     pid = np.concatenate([sign * daughter for daughter in decay.daughters])
-    products = ParticleColumns.of(np.tile(vertex, (2, 1)), momentum, pid, np.sign(pid), mother=decay.pid)
+    key = np.tile(first_key + np.arange(n), 2)
+    products = ParticleColumns.of(
+        np.tile(vertex, (2, 1)),
+        np.concatenate([first, second]),
+        pid,
+        np.sign(pid),
+        mother=np.tile(sign * decay.pid, 2),
+        mother_key=key,
+    )
     for flag, family in (
         (products.from_beauty, _BEAUTY),
         (products.from_charm, _CHARM),
         (products.from_strange, _STRANGE),
     ):
         flag[:] = decay.pid in family
+    if decay.pid in _BEAUTY | _CHARM:
+        products.dom_key[:] = key
+        products.dom_pid[:] = products.mother
+        products.dom_pt[:] = np.tile(np.hypot(mother[:, 0], mother[:, 1]), 2)
+        products.dom_tau[:] = np.tile(flight / LIGHT_MM_PER_NS, 2)
     return products
+
+
+def two_body_decay(
+    rng: np.random.Generator, mother: FloatArray, mass: float, first_mass: float, second_mass: float
+) -> tuple[FloatArray, FloatArray]:
+    """Momenta f64[n, 3] of both daughters of mothers of momenta f64[n, 3] and one mass, isotropic in the rest frame."""
+    first_energy = (mass**2 + first_mass**2 - second_mass**2) / (2 * mass)
+    in_rest_frame = _unit_vectors(rng, len(mother)) * np.sqrt(first_energy**2 - first_mass**2)
+    return (
+        _boost(in_rest_frame, first_energy, mother, mass),
+        _boost(-in_rest_frame, mass - first_energy, mother, mass),
+    )
 
 
 def _boost(momentum: FloatArray, energy: float, frame: FloatArray, mass: float) -> FloatArray:

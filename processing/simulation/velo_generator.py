@@ -4,7 +4,6 @@ An event depends on (seed, event id) alone: any range of events can be made anyw
 """
 
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,39 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
-from hltnode.processing.simulation.pixel_clusters import (
-    COLUMN_MASK,
-    COLUMN_SHIFT,
-    ROW_MASK,
-    SENSOR_SHIFT,
-    label_clusters,
-    retina_clusters,
-    retina_ids,
-    superpixel_ids,
-)
+from hltnode.processing.simulation.pixel_clusters import SENSOR_SHIFT
+from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.simulation.velo_response import VeloResponse
 from hltnode.protocol.odin import CrossingType, Odin, encode_odin
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.truth import McVertex, encode_vertices
 from hltnode.protocol.truth_columns import encode_particle_columns
-from hltnode.protocol.velo_banks import (
-    encode_retina_clusters,
-    encode_superpixels,
-    superpixels_of_pixels,
-)
-
-VeloEncoding = Literal["retina", "superpixel"]
-
-_RETINA_VERSION = 3
-_SUPERPIXEL_VERSION = 2
 
 # Mean number of collisions of a crossing in the minimum-bias samples of the upgrade (hlt1-allen.md 1.3).
 DEFAULT_NU = 7.6
 DEFAULT_RUN = 1
 
 # A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
-_MIN_MODULES = 3
+MIN_MODULES = 3
+
+_VISIBLE_TRACKS = 4
 
 # Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
 # the shape follows the velo-truth minbias set.
@@ -70,10 +53,7 @@ def simulate_events(
 
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
-    if n < 0 or seed < 0 or first_event < 0:
-        raise ValueError(f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative")
-    if not 0 <= nu <= 200:
-        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and 200")
+    check_request(n, seed, nu, first_event)
     return _events(
         range(first_event, first_event + n),
         seed,
@@ -83,6 +63,14 @@ def simulate_events(
         velo_banks,
         run,
     )
+
+
+def check_request(n: int, seed: int, nu: float, first_event: int) -> None:
+    """Raises ValueError for a negative number of events, seed or nu, or one that is not finite."""
+    if n < 0 or seed < 0 or first_event < 0:
+        raise ValueError(f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative")
+    if not 0 <= nu <= 200:
+        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and 200")
 
 
 def _events(
@@ -98,33 +86,13 @@ def _events(
         rng = np.random.default_rng((seed, event_id))
         event = generate(rng, nu, geometry.beamline)
         fired = response.fire(rng, event.particles)
-        labels = label_clusters(fired.channels)
-        if velo_banks == "retina":
-            clusters = retina_clusters(fired.channels, labels)
-            banks, ids = (
-                encode_retina_clusters(clusters, _RETINA_VERSION),
-                retina_ids(clusters),
-            )
-        else:
-            banks, ids = (
-                _superpixel_banks(fired.channels),
-                superpixel_ids(fired.channels, labels),
-            )
-        truth = _truth_banks(rng, event, fired.particle, labels[fired.middle], ids)
-        yield [_odin(rng, run, event_id), *banks, *truth]
+        banks, ids, cluster = velo_banks_of(fired, velo_banks, DEFAULT_VERSIONS[velo_banks])
+        truth = _truth_banks(rng, event, fired.particle, cluster, ids)
+        yield [odin_bank(rng, run, event_id), *banks, *truth]
 
 
-def _superpixel_banks(channels: Int64Array) -> list[RawBank]:
-    places = (
-        channels >> SENSOR_SHIFT,
-        channels >> COLUMN_SHIFT & COLUMN_MASK,
-        channels & ROW_MASK,
-    )
-    superpixels = superpixels_of_pixels(*(place.astype(np.uint32) for place in places))
-    return encode_superpixels(superpixels, _SUPERPIXEL_VERSION)
-
-
-def _odin(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
+def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
+    """The ODIN bank (version 7) of an event in a random bunch crossing."""
     bunch = int(rng.integers(0, _BUNCHES))
     return encode_odin(
         Odin(
@@ -153,7 +121,7 @@ def _truth_banks(
     )
     ids = cluster_ids[cluster]
     n_ids = np.bincount(owner, minlength=len(event.particles))
-    has_velo = _n_modules(owner, ids, len(event.particles)) >= _MIN_MODULES
+    has_velo = n_modules(owner, ids, len(event.particles)) >= MIN_MODULES
     seen = np.flatnonzero(n_ids)
     particles = event.particles.take(seen)
     is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
@@ -175,23 +143,37 @@ def _truth_banks(
         "from_b": particles.from_beauty,
         "from_c": particles.from_charm,
         "from_strange": particles.from_strange,
+        "mother_key": particles.mother_key,
         "mother_pid": particles.mother,
+        "dom_key": np.where(particles.dom_key < 0, seen, particles.dom_key),
+        "dom_pid": particles.dom_pid,
+        "dom_pt": particles.dom_pt,
+        "dom_tau": particles.dom_tau,
         "charge": particles.charge,
-        "n_pvs": len(event.positions),
     }
-    # As in LHCb's samples, the tracks of a collision are the particles straight from it that the VELO sees.
-    n_tracks = np.bincount(
-        event.collision[has_velo[: len(event.collision)]],
-        minlength=len(event.positions),
-    ).tolist()
-    vertices = [McVertex(n, *place) for n, place in zip(n_tracks, event.positions.tolist(), strict=True)]
+    vertices = collision_vertices(event, has_velo)
+    columns["n_pvs"] = n_visible(vertices)
     return [
-        *encode_particle_columns(columns, ids, n_ids[seen]),
+        *encode_particle_columns(columns, (ids, n_ids[seen])),
         encode_vertices(vertices),
     ]
 
 
-def _n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
+def collision_vertices(event: SimulatedCollisions, has_velo: Mask) -> list[McVertex]:
+    """The collisions with their tracks: as in LHCb's samples, the particles straight from it that the VELO sees."""
+    n_tracks = np.bincount(
+        event.collision[has_velo[: len(event.collision)]],
+        minlength=len(event.positions),
+    ).tolist()
+    return [McVertex(n, *place) for n, place in zip(n_tracks, event.positions.tolist(), strict=True)]
+
+
+def n_visible(vertices: list[McVertex]) -> int:
+    """How many vertices have the four tracks that a primary vertex needs."""
+    return sum(vertex.n_tracks >= _VISIBLE_TRACKS for vertex in vertices)
+
+
+def n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
     """Number of modules in which each particle has clusters."""
     module = (ids.astype(np.int64) >> SENSOR_SHIFT & 0xFF) // SENSORS_PER_MODULE
     in_module = np.unique(owner << 6 | module)

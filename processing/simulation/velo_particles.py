@@ -10,14 +10,18 @@ FloatArray = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+# Particle id of the heavy ancestor where there is none (formats.md B12).
+NO_ANCESTOR = -999_999
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParticleColumns:
     """Charged particles of one event, one row each.
 
     origin f64[n, 3] (mm), momentum f64[n, 3] (MeV), pid and charge i64[n], z_end f64[n] (mm, where the particle stops),
-    mother i64[n] (PDG id of the particle it comes from, 0 if from the collision), from_beauty, from_charm,
-    from_strange bool[n].
+    mother i64[n] (PDG id of the particle it comes from, 0 if from the collision), mother_key i64[n] (its number in the
+    event, -1 if not known), from_beauty, from_charm, from_strange, from_signal bool[n]; of the decaying heavy ancestor
+    (formats.md B12): dom_key, dom_pid i64[n] and dom_pt (MeV), dom_tau (ns) f64[n].
     """
 
     origin: FloatArray
@@ -26,9 +30,15 @@ class ParticleColumns:
     charge: Int64Array
     z_end: FloatArray
     mother: Int64Array
+    mother_key: Int64Array
     from_beauty: Mask
     from_charm: Mask
     from_strange: Mask
+    from_signal: Mask
+    dom_key: Int64Array
+    dom_pid: Int64Array
+    dom_pt: FloatArray
+    dom_tau: FloatArray
 
     @classmethod
     def of(
@@ -37,13 +47,24 @@ class ParticleColumns:
         momentum: FloatArray,
         pid: Int64Array,
         charge: Int64Array,
-        mother: int = 0,
+        mother: int | Int64Array = 0,
+        mother_key: int | Int64Array = -1,
     ) -> Self:
         """Particles that stop nowhere and come from no flavour."""
         n = len(pid)
-        z_end = np.where(momentum[:, 2] > 0, np.inf, -np.inf)
-        flavours = np.zeros((3, n), dtype=bool)
-        return cls(origin, momentum, pid, charge, z_end, np.full(n, mother), *flavours)
+        return cls(
+            origin,
+            momentum,
+            pid,
+            charge,
+            np.where(momentum[:, 2] > 0, np.inf, -np.inf),
+            np.broadcast_to(mother, n).astype(np.int64),
+            np.broadcast_to(mother_key, n).astype(np.int64),
+            *np.zeros((4, n), dtype=bool),
+            np.full(n, -1),
+            np.full(n, NO_ANCESTOR),
+            *np.full((2, n), -1.0),
+        )
 
     def __len__(self) -> int:
         return len(self.pid)

@@ -60,11 +60,17 @@ _COLUMN_OF_HALF_PIXEL = (
 @dataclass(frozen=True, slots=True, eq=False)
 class FiredPixels:
     """Sorted, distinct channel ids of the fired pixels (i64) of an event, and the particle of each crossing with the
-    position in `channels` of the pixel at its middle; particles are in rising order."""
+    position in `channels` of the pixel at its middle; particles are in rising order.
+
+    Behind the VELO, scattering has added `kick` f64[n_particles, 2] to the slopes of the particles, and to their x and
+    y as seen from there z kick - `kick_z` f64[n_particles, 2] (mm).
+    """
 
     channels: Int64Array
     particle: Int64Array
     middle: Int64Array
+    kick: FloatArray
+    kick_z: FloatArray
 
 
 class VeloResponse:
@@ -100,7 +106,8 @@ class VeloResponse:
         """Send particles through the detector; the momentum along z of none may be 0."""
         slopes = particles.momentum[:, :2] / particles.momentum[:, 2:]
         particle, sensor, local = self._straight_crossings(particles, slopes)
-        local += self._scattering(rng, particles, slopes, particle, sensor)
+        displacement, kick, kick_z = self._scattering(rng, particles, slopes, particle, sensor)
+        local += displacement
         alive = self._is_inside(local) & (rng.random(len(particle)) < HIT_EFFICIENCY)
         particle, sensor, local = particle[alive], sensor[alive], local[alive]
         pixels = self._pixels_of_crossings(rng, slopes[particle], sensor, local)
@@ -110,6 +117,8 @@ class VeloResponse:
             channels,
             particle,
             index[: pixels.size].reshape(pixels.shape)[:, len(_SAMPLES) // 2],
+            kick,
+            kick_z,
         )
 
     def _straight_crossings(
@@ -149,8 +158,11 @@ class VeloResponse:
         slopes: FloatArray,
         particle: Int64Array,
         sensor: Int64Array,
-    ) -> FloatArray:
-        """Local displacement f64[n, 2] of each crossing by the kicks of the foil and the sensors passed before."""
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Local displacement f64[n, 2] of each crossing by the kicks of the foil and the sensors passed before.
+
+        Also, per particle f64[n_particles, 2]: the sum of its kicks, and of kick times z.
+        """
         tx2_ty2 = (slopes**2).sum(axis=1)
         stretch = np.sqrt(1 + tx2_ty2)
         # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both serves.
@@ -165,17 +177,21 @@ class VeloResponse:
         theta = np.cumsum(kicks, axis=0) - kicks
         theta_z = np.cumsum(kicks * z[:, None], axis=0) - kicks * z[:, None]
         displacement = z[:, None] * (theta - theta[first_of]) - (theta_z - theta_z[first_of])
-        displacement += (
-            self._foil_scattering(rng, particles, tx2_ty2, to_slope)[particle]
-            * (z - self._foil_z(particles, tx2_ty2)[particle])[:, None]
-        )
-        return np.stack(
+        foil_kick = self._foil_scattering(rng, particles, tx2_ty2, to_slope)
+        foil_z = self._foil_z(particles, tx2_ty2)
+        displacement += foil_kick[particle] * (z - foil_z[particle])[:, None]
+        local = np.stack(
             [
                 (displacement * self._along_x[sensor]).sum(axis=1),
                 (displacement * self._along_y[sensor]).sum(axis=1),
             ],
             axis=1,
         )
+        kick, kick_z = foil_kick, foil_kick * foil_z[:, None]
+        for axis in range(2):
+            kick[:, axis] += np.bincount(particle, kicks[:, axis], minlength=len(kick))
+            kick_z[:, axis] += np.bincount(particle, kicks[:, axis] * z, minlength=len(kick))
+        return local, kick, kick_z
 
     @staticmethod
     def _foil_z(particles: ParticleColumns, tx2_ty2: FloatArray) -> FloatArray:

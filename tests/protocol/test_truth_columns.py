@@ -3,7 +3,7 @@ import pytest
 
 from hltnode.protocol.errors import TruthError
 from hltnode.protocol.truth import McParticle, decode_particles, encode_particles
-from hltnode.protocol.truth_columns import encode_particle_columns
+from hltnode.protocol.truth_columns import IdLists, encode_particle_columns
 
 
 def particles(n: int) -> list[McParticle]:
@@ -25,6 +25,8 @@ def particles(n: int) -> list[McParticle]:
             charge=-1.0,
             n_pvs=4,
             velo_ids=tuple(range(0x20000000 + key, 0x20000000 + key + key % 7)),
+            ut_ids=tuple(range(0x30000000 + key, 0x30000000 + key + key % 5)),
+            scifi_ids=tuple(range(0x50000000 + key, 0x50000000 + key + key % 3)),
         )
         for key in range(n)
     ]
@@ -37,12 +39,16 @@ def columns_of(wanted: list[McParticle]) -> dict[str, list[float]]:
     return {name: [getattr(particle, name) for particle in wanted] for name in names}
 
 
+def ids_of(lists: list[tuple[int, ...]]) -> IdLists:
+    ids = np.array([hit for hits in lists for hit in hits], dtype=np.uint32)
+    return ids, np.array([len(hits) for hits in lists], dtype=np.int64)
+
+
 @pytest.mark.parametrize("n", [0, 1, 20, 2000])
 def test_columns_give_the_same_banks_as_particles_one_by_one(n: int) -> None:
     wanted = particles(n)
-    ids = np.array([hit for particle in wanted for hit in particle.velo_ids], dtype=np.uint32)
-    counts = np.array([len(particle.velo_ids) for particle in wanted], dtype=np.int64)
-    banks = encode_particle_columns(columns_of(wanted), ids, counts)
+    lists = [ids_of([getattr(particle, name) for particle in wanted]) for name in ("velo_ids", "ut_ids", "scifi_ids")]
+    banks = encode_particle_columns(columns_of(wanted), *lists)
     expected = encode_particles(wanted)
     assert [(b.version, b.source_id, bytes(b.payload)) for b in banks] == [
         (b.version, b.source_id, bytes(b.payload)) for b in expected
@@ -51,16 +57,16 @@ def test_columns_give_the_same_banks_as_particles_one_by_one(n: int) -> None:
 
 
 def test_one_value_serves_all_particles_and_what_is_left_out_has_its_default() -> None:
-    (bank,) = encode_particle_columns({"n_pvs": 3}, np.empty(0, np.uint32), np.zeros(2, np.int64))
+    (bank,) = encode_particle_columns({"n_pvs": 3}, (np.empty(0, np.uint32), np.zeros(2, np.int64)))
     decoded = decode_particles([bank])
     assert [(p.n_pvs, p.mother_key, p.dom_key) for p in decoded] == [(3, -1, -1)] * 2
 
 
 def test_ids_that_do_not_add_up_are_refused() -> None:
-    with pytest.raises(TruthError, match="3 ids announced, 2 came"):
-        encode_particle_columns({}, np.zeros(2, np.uint32), np.array([1, 2]))
+    with pytest.raises(TruthError, match="3 ids of 2 particles announced, 2 ids"):
+        encode_particle_columns({}, (np.zeros(2, np.uint32), np.array([1, 2])))
 
 
 def test_a_column_that_no_particle_has_is_refused() -> None:
     with pytest.raises(TruthError, match="momentum"):
-        encode_particle_columns({"momentum": [1.0]}, np.empty(0, np.uint32), np.array([0]))
+        encode_particle_columns({"momentum": [1.0]}, (np.empty(0, np.uint32), np.array([0])))

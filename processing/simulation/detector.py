@@ -1,0 +1,33 @@
+"""The whole detector as the simulation needs it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from hltnode.processing.geometry.magnet import DOWN, Magnet
+from hltnode.processing.geometry.muon import MuonGeometry
+from hltnode.processing.geometry.scifi import SciFiGeometry
+from hltnode.processing.geometry.ut import UtGeometry
+from hltnode.processing.geometry.velo import VeloGeometry
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """Geometry of the tracking detectors and muon stations, and the magnet."""
+
+    velo: VeloGeometry
+    ut: UtGeometry
+    scifi: SciFiGeometry
+    muon: MuonGeometry
+    magnet: Magnet
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """All geometry files of a directory. Raises GeometryError, which names the file."""
+        return cls(*(part.load(directory) for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry, Magnet)))
+
+    @classmethod
+    def builtin(cls, polarity: float = DOWN) -> Self:
+        """The ideal detector, computed from figures."""
+        parts = (part.builtin() for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry))
+        return cls(*parts, Magnet.builtin(polarity))

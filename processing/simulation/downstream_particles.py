@@ -1,0 +1,237 @@
+"""Particles that are born behind the VELO: decays in flight, hadronic interactions, conversions and soft electrons.
+
+Rates, momenta and places of what photons and neutral hadrons make are tables by region, read off the truth of the seven
+real simulated events. Units: mm, MeV.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hltnode.processing.geometry.material import slabs
+from hltnode.processing.simulation.collisions import MASS
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.propagation import FIRST_Z, LAST_Z, Flights
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask, ParticleColumns
+
+_PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11, 13, 22, 2112
+
+# c tau (mm) of what decays in flight, and the momentum of the muon in its rest frame (MeV) and branching ratio (PDG).
+_DECAYS_IN_FLIGHT = {_PION: (7804.5, 29.79, 1.0), _KAON: (3711.0, 235.5, 0.636)}
+
+# Nuclear interaction lengths per radiation length of what hadrons cross (plastics, carbon, silicon).
+_INTERACTION_PER_X0 = 0.45
+_SLAB_Z, _SLAB_THICKNESS = np.array(
+    [(slab.z, slab.thickness) for slab in slabs() if FIRST_Z < slab.z < LAST_Z and slab.side == 0]
+).T
+
+# Charged products of a hadronic interaction.
+_PRODUCTS, _PRODUCT_P, _PRODUCT_SPREAD, _PRODUCT_ANGLE = 2.2, 900.0, 1.0, 18.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Particles born between two z without a charged mother.
+
+    `rate` per charged particle of the collisions; `electrons`: their part, the others are hadrons; `p` (MeV) median and
+    `spread` (of its logarithm); `angle` median (deg) to the line from the collision; `on_pipe`: from the beam pipe
+    (or its flanges), else spread like particles; `length`: mean length of flight (mm), endless if not given.
+    """
+
+    first_z: float
+    last_z: float
+    rate: float
+    electrons: float
+    p: float
+    spread: float
+    angle: float
+    on_pipe: float
+    length: float = np.inf
+
+
+# Real minimum-bias events have about this number of charged particles with |eta| > 0.8, and so many of each kind.
+_CHARGED = 322.0
+SOURCES = (
+    # conversions behind the VELO: RICH1 and the beam pipe before it
+    Source(first_z=800, last_z=2250, rate=34 / _CHARGED, electrons=1.0, p=260, spread=1.9, angle=0.6, on_pipe=0.3),
+    Source(first_z=800, last_z=2250, rate=10 / _CHARGED, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.3),
+    # UT
+    Source(
+        first_z=2300, last_z=2660, rate=30 / _CHARGED, electrons=1.0, p=7, spread=1.0, angle=22, on_pipe=0.1, length=150
+    ),
+    Source(first_z=2250, last_z=2660, rate=12 / _CHARGED, electrons=0.5, p=700, spread=1.0, angle=20, on_pipe=0.3),
+    # beam pipe in the magnet
+    Source(first_z=2750, last_z=4000, rate=60 / _CHARGED, electrons=0.9, p=140, spread=1.8, angle=0.4, on_pipe=1.0),
+    Source(first_z=4000, last_z=5500, rate=4 / _CHARGED, electrons=0.7, p=1900, spread=1.0, angle=0.4, on_pipe=0.6),
+    Source(first_z=5500, last_z=7700, rate=33 / _CHARGED, electrons=1.0, p=470, spread=1.4, angle=0.5, on_pipe=1.0),
+    Source(first_z=5500, last_z=7700, rate=26 / _CHARGED, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0),
+    # SciFi
+    Source(
+        first_z=7800, last_z=9400, rate=190 / _CHARGED, electrons=1.0, p=6, spread=0.8, angle=18, on_pipe=0.1, length=180
+    ),
+    Source(first_z=7700, last_z=9400, rate=40 / _CHARGED, electrons=0.6, p=300, spread=1.3, angle=15, on_pipe=0.2),
+)
+_PIPE_SLOPE = (0.0100, 0.0125)
+_ANGLE_SPREAD = 1.2
+_STEEPEST = np.radians(75.0)
+
+
+def background(
+    random: EventRandom, n_charged: Int64Array, positions: list[FloatArray]
+) -> tuple[Int64Array, ParticleColumns]:
+    """Event (rising) and particles of the sources, for events of `n_charged` particles from collisions [n, 3] each."""
+    counts = random.poisson(n_charged[:, None] * np.array([source.rate for source in SOURCES]))
+    n_sources = len(SOURCES)
+    which = np.repeat(np.tile(np.arange(n_sources), len(random)), counts.ravel())
+    event = np.repeat(np.arange(len(random)), counts.sum(axis=1))
+    first_z, last_z, electrons, median, spread, angle, on_pipe, length = (
+        np.array([getattr(source, name) for source in SOURCES])[which]
+        for name in ("first_z", "last_z", "electrons", "p", "spread", "angle", "on_pipe", "length")
+    )
+    u = random.uniform(event, 8)
+    normal = random.normal(event, 2)
+    z = first_z + u[:, 0] * (last_z - first_z)
+    # Soft electrons and hadrons of the layers come from the places of particles, which thin out as 1 / r^2.
+    flat = 0.28 * np.exp(-3.9 * u[:, 1])
+    slope = np.where(u[:, 2] < on_pipe, _PIPE_SLOPE[0] + u[:, 1] * (_PIPE_SLOPE[1] - _PIPE_SLOPE[0]), 0.012 + flat)
+    phi = 2 * np.pi * u[:, 3]
+    direction = np.stack([slope * np.cos(phi), slope * np.sin(phi), np.ones(len(event))], axis=1)
+    start = np.concatenate([_first_collision(places) for places in positions])[event]
+    origin = np.array([0.0, 0.0, 1.0]) * start + direction * (z - start[:, 2])[:, None]
+    p = median * np.exp(spread * normal[:, 0])
+    tilt = np.minimum(np.radians(angle) * np.exp(_ANGLE_SPREAD * normal[:, 1]), _STEEPEST)
+    momentum = p[:, None] * _tilted(direction, tilt, 2 * np.pi * u[:, 4])
+    charge = np.where(u[:, 5] < 0.5, -1, 1)
+    is_electron = u[:, 6] < electrons
+    pid = np.where(is_electron, -_ELECTRON, np.where(u[:, 7] < 0.65, _PION, _PROTON)) * charge
+    mother = np.where(is_electron, _PHOTON, _NEUTRON)
+    particles = ParticleColumns.of(origin, momentum, pid, charge, mother=mother)
+    particles.z_end[:] = z + length * random.exponential(event)
+    return event, particles
+
+
+def flights_of(
+    event: Int64Array, particles: ParticleColumns, kick: FloatArray, kick_z: FloatArray
+) -> tuple[Int64Array, Flights]:
+    """The rows of the particles that leave the VELO (or are born behind it) forwards, and their flights.
+
+    `kick` and `kick_z` f64[n, 2] as the VELO's response gives them, 0 for particles born behind it.
+    """
+    pz = particles.momentum[:, 2]
+    rows = np.flatnonzero((pz > 0) & (particles.z_end > FIRST_Z) & (particles.pt < pz) & (particles.origin[:, 2] < LAST_Z))
+    chosen = particles.take(rows)
+    slope = chosen.momentum[:, :2] / chosen.momentum[:, 2:]
+    z = np.maximum(chosen.origin[:, 2], FIRST_Z)
+    place = chosen.origin[:, :2] + slope * (z - chosen.origin[:, 2])[:, None] + kick[rows] * z[:, None] - kick_z[rows]
+    slope += kick[rows]
+    return rows, Flights(
+        event=event[rows],
+        x=place[:, 0],
+        y=place[:, 1],
+        z=z,
+        tx=slope[:, 0],
+        ty=slope[:, 1],
+        p=chosen.p,
+        charge=chosen.charge.astype(np.float64),
+        mass=_masses(chosen.pid),
+        z_end=chosen.z_end.copy(),
+    )
+
+
+def _masses(pid: Int64Array) -> FloatArray:
+    kind = np.abs(pid)
+    masses: FloatArray = np.select([kind == known for known in MASS], list(MASS.values()), MASS[_PION])
+    return masses
+
+
+def ends_in_flight(random: EventRandom, flights: Flights, pid: Int64Array) -> tuple[Mask, Mask]:
+    """Draw where hadrons decay or interact: sets `z_end` of those flights, and tells which decay and which interact."""
+    kind = np.abs(pid)
+    hadron = (kind != _ELECTRON) & (kind != _MUON)
+    # Only those before the SciFi's end count; the flight is nearly along z.
+    stretch = np.sqrt(1 + flights.tx**2 + flights.ty**2)
+    c_tau, fraction = np.full(len(kind), np.inf), np.ones(len(kind))
+    for species, (length, _, branching) in _DECAYS_IN_FLIGHT.items():
+        c_tau[kind == species], fraction[kind == species] = length, branching
+    flight = random.exponential(flights.event) * c_tau * flights.p / flights.mass
+    decay_z = np.where(hadron, flights.z + flight / stretch, np.inf)
+    depth = random.exponential(flights.event) / stretch / _INTERACTION_PER_X0
+    before = np.cumsum(_SLAB_THICKNESS)
+    passed = np.interp(flights.z, _SLAB_Z, before - _SLAB_THICKNESS, left=0.0, right=before[-1])
+    slab = np.searchsorted(before, passed + depth)
+    # One millimetre behind the slab, so that its layer still sees the particle.
+    interaction_z = np.where(hadron, np.append(_SLAB_Z + 1.0, np.inf)[slab], np.inf)
+    decays = (decay_z < np.minimum(interaction_z, flights.z_end)) & (decay_z < _LAST_DECAY_Z)
+    interacts = (interaction_z < np.minimum(decay_z, flights.z_end)) & (interaction_z > flights.z)
+    flights.z_end = np.select([decays, interacts], [decay_z, interaction_z], flights.z_end)
+    # A kaon that decays otherwise ends as well, into what is not followed.
+    return decays & (random.uniform(flights.event) < fraction), interacts
+
+
+# Muons of later decays are still seen in the muon stations; the calorimeters stop all other hadrons.
+_LAST_DECAY_Z = 12_300.0
+
+
+def decay_muons(
+    random: EventRandom, mothers: Flights, particles: ParticleColumns, key: Int64Array
+) -> tuple[Int64Array, ParticleColumns]:
+    """Event and muon of mothers that stand where they decay; their pids and keys as given."""
+    kind = np.abs(particles.pid)
+    p_star = np.empty(len(kind))
+    for species, (_, momentum, _) in _DECAYS_IN_FLIGHT.items():
+        p_star[kind == species] = momentum
+    energy_star = np.hypot(p_star, MASS[_MUON])
+    u = random.uniform(mothers.event, 2)
+    cosine = 2 * u[:, 0] - 1
+    gamma = np.hypot(mothers.p, mothers.mass) / mothers.mass
+    along = gamma * p_star * cosine + mothers.p / mothers.mass * energy_star
+    across = p_star * np.sqrt(1 - cosine**2)
+    direction = _direction(mothers)
+    momentum = np.hypot(along, across)[:, None] * _tilted(direction, np.arctan2(across, along), 2 * np.pi * u[:, 1])
+    return mothers.event, ParticleColumns.of(
+        np.stack([mothers.x, mothers.y, mothers.z], axis=1),
+        momentum,
+        -_MUON * particles.charge,
+        particles.charge,
+        mother=particles.pid,
+        mother_key=key,
+    )
+
+
+def interaction_products(
+    random: EventRandom, mothers: Flights, particles: ParticleColumns, key: Int64Array
+) -> tuple[Int64Array, ParticleColumns]:
+    """Event and charged products of mothers that stand where they interact; their pids and keys as given."""
+    number = 1 + np.minimum(random.exponential(mothers.event) * (_PRODUCTS - 1), 8.0).astype(np.int64)
+    which = np.repeat(np.arange(len(mothers)), number)
+    event = mothers.event[which]
+    u, normal = random.uniform(event, 3), random.normal(event, 2)
+    p = np.minimum(_PRODUCT_P * np.exp(_PRODUCT_SPREAD * normal[:, 0]), 0.7 * mothers.p[which])
+    tilt = np.minimum(np.radians(_PRODUCT_ANGLE) * np.exp(0.8 * normal[:, 1]), _STEEPEST)
+    momentum = p[:, None] * _tilted(_direction(mothers)[which], tilt, 2 * np.pi * u[:, 0])
+    charge = np.where(u[:, 1] < 0.5, -1, 1)
+    pid = np.where(u[:, 2] < 0.7, _PION, _PROTON) * charge
+    place = np.stack([mothers.x, mothers.y, mothers.z], axis=1)[which]
+    return event, ParticleColumns.of(
+        place, momentum, pid, charge, mother=particles.pid[which], mother_key=key[which]
+    )
+
+
+def _direction(flights: Flights) -> FloatArray:
+    return np.stack([flights.tx, flights.ty, np.ones(len(flights))], axis=1)
+
+
+def _tilted(direction: FloatArray, tilt: FloatArray, phi: FloatArray) -> FloatArray:
+    """Unit vectors at angles `tilt` and azimuth `phi` around directions f64[n, 3]."""
+    along = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
+    # Two vectors across: the first in the x-z plane.
+    first = np.stack([along[:, 2], np.zeros(len(along)), -along[:, 0]], axis=1)
+    first /= np.hypot(first[:, 0], first[:, 2])[:, None]
+    second = np.cross(along, first)
+    across = first * np.cos(phi)[:, None] + second * np.sin(phi)[:, None]
+    return along * np.cos(tilt)[:, None] + across * np.sin(tilt)[:, None]
+
+
+def _first_collision(positions: FloatArray) -> FloatArray:
+    """Where the background is seen from: the first collision of an event, f64[1, 3]."""
+    return positions[:1] if len(positions) else np.zeros((1, 3))

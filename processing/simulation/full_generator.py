@@ -1,0 +1,239 @@
+"""Simulated events for the whole chain: banks of VELO, UT, SciFi and muon stations with truth.
+
+An event depends on (seed, event id) and the settings alone. Events are made in chunks, whose particles fly together.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
+from hltnode.processing.simulation.detector import Detector
+from hltnode.processing.simulation.downstream_particles import (
+    background,
+    decay_muons,
+    ends_in_flight,
+    flights_of,
+    interaction_products,
+)
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.muon_response import MuonResponse, MuonResult
+from hltnode.processing.simulation.particle_table import ParticleTable
+from hltnode.processing.simulation.propagation import LAST_Z, Flights, LayerStates, Propagation
+from hltnode.processing.simulation.samples import SIGNALS, Sample, signal_decay
+from hltnode.processing.simulation.scifi_response import SciFiResponse, SciFiResult
+from hltnode.processing.simulation.strip_clusters import Crossings, links
+from hltnode.processing.simulation.truth_banks import HitLists, truth_of_chunk
+from hltnode.processing.simulation.ut_response import N_LAYERS as N_UT_LAYERS
+from hltnode.processing.simulation.ut_response import UtResponse, UtResult
+from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VERSIONS, VeloEncoding, velo_banks_of
+from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, check_request, odin_bank
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask, ParticleColumns
+from hltnode.processing.simulation.velo_response import FiredPixels, VeloResponse
+from hltnode.protocol.muon_banks import MuonDigits, MuonPads, encode_muon
+from hltnode.protocol.raw_bank import RawBank
+from hltnode.protocol.scifi_banks import SciFiWords, encode_scifi
+from hltnode.protocol.ut_banks import UtCharges, UtHits, encode_ut_v3, encode_ut_v4
+
+# Events that fly together: enough to keep the vectors long, few enough for the memory.
+CHUNK = 16
+
+_MUON = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankVersions:
+    """How the banks are written: encoding and version (its default if 0) of the VELO, version of the UT (3 or 4).
+
+    Raises ValueError for a version that cannot be written.
+    """
+
+    velo: VeloEncoding = "retina"
+    velo_version: int = 0
+    ut_version: int = 3
+
+    def __post_init__(self) -> None:
+        if self.velo_version not in (0, *VERSIONS[self.velo]):
+            raise ValueError(f"{self.velo} banks of version {self.velo_version}: {VERSIONS[self.velo]} can be written")
+        if self.ut_version not in (3, 4):
+            raise ValueError(f"UT banks of version {self.ut_version}: 3 and 4 can be written")
+
+
+class FullSimulation:
+    """Simulates events of one sample in one detector; immutable, so one serves any events in any order."""
+
+    def __init__(
+        self,
+        detector: Detector,
+        *,
+        sample: Sample = Sample.MINBIAS,
+        nu: float = DEFAULT_NU,
+        run: int = DEFAULT_RUN,
+        versions: BankVersions | None = None,
+    ) -> None:
+        """Raises ValueError for an impossible nu."""
+        check_request(0, 0, nu, 0)
+        self._versions = versions or BankVersions()
+        self._signal = SIGNALS.get(sample)
+        self._nu, self._run = nu, run
+        self._beamline = detector.velo.beamline
+        self._velo = VeloResponse(detector.velo)
+        self._ut = UtResponse(detector.ut, self._versions.ut_version)
+        self._scifi = SciFiResponse(detector.scifi)
+        self._muon = MuonResponse(detector.muon)
+        self._propagation = Propagation(
+            detector.magnet, np.concatenate([self._ut.layer_z, self._scifi.layer_z])
+        )
+
+    def events(self, n: int, seed: int, *, first_event: int = 0) -> Iterator[list[RawBank]]:
+        """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32, 33).
+
+        Raises ValueError, before the first event, for a negative number or seed.
+        """
+        check_request(n, seed, self._nu, first_event)
+        return self._chunks(range(first_event, first_event + n), seed)
+
+    def _chunks(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
+        for start in range(0, len(event_ids), CHUNK):
+            yield from self._chunk(event_ids[start : start + CHUNK], seed)
+
+    def _chunk(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
+        generators = [np.random.default_rng((seed, event_id)) for event_id in event_ids]
+        random = EventRandom(generators)
+        velo = [self._in_velo(rng) for rng in generators]
+        collisions = [event.collisions for event in velo]
+        table = ParticleTable(len(generators))
+        for number, one in enumerate(collisions):
+            table.add(np.full(len(one.particles), number), one.particles)
+        n_charged = np.array([len(one.collision) for one in collisions])
+        behind = table.add(*background(random, n_charged, [one.positions for one in collisions]))
+        none = np.zeros((len(behind), 2))
+        kick, kick_z = (
+            np.concatenate([*(getattr(event.fired, name) for event in velo), none]) for name in ("kick", "kick_z")
+        )
+        flown = self._fly(random, table, kick, kick_z)
+
+        event, key, particles, place = table.by_event()
+        flights, states = flown.flights, flown.states
+        ut = self._ut.respond(random, Crossings.of(states, flights.event, 0, N_UT_LAYERS))
+        scifi = self._scifi.respond(random, Crossings.of(states, flights.event, N_UT_LAYERS, len(states.x)))
+        arrived = np.flatnonzero(flights.z >= LAST_Z)
+        is_muon = (np.abs(particles.pid[place[flown.row]]) == _MUON) | flown.decays_late
+        muon = self._muon.respond(random, flights.take(arrived), is_muon[arrived], n_charged)
+
+        first_row = np.searchsorted(event, np.arange(len(velo)))
+        in_velo = HitLists(
+            np.concatenate([one.particle + first for one, first in zip(velo, first_row.tolist(), strict=True)]),
+            np.concatenate([one.lhcb_id for one in velo]),
+        )
+        truth = truth_of_chunk(
+            event,
+            key,
+            particles,
+            collisions,
+            in_velo,
+            HitLists(place[flown.row[ut.particle]], ut.lhcb_id),
+            HitLists(place[flown.row[scifi.particle]], scifi.lhcb_id),
+        )
+        banks = zip(self._ut_banks(ut, len(velo)), scifi_banks(scifi, len(velo)), muon_banks(muon, len(velo)), strict=True)
+        for event_id, rng, one, parts, of_truth in zip(event_ids, generators, velo, banks, truth, strict=True):
+            yield [odin_bank(rng, self._run, event_id), *one.banks, *(bank for part in parts for bank in part), *of_truth]
+
+    def _in_velo(self, rng: np.random.Generator) -> "_VeloEvent":
+        """Collisions of an event with the signal, and what the VELO sees of them."""
+        if self._signal is None:
+            collisions = generate(rng, self._nu, self._beamline)
+        else:
+            collisions = generate(rng, self._nu, self._beamline, at_least=1)
+            decay = signal_decay(rng, self._signal, collisions.positions[0])
+            collisions = replace(collisions, particles=ParticleColumns.join([collisions.particles, decay]))
+        fired = self._velo.fire(rng, collisions.particles)
+        versions = self._versions
+        banks, ids, cluster = velo_banks_of(
+            fired, versions.velo, versions.velo_version or DEFAULT_VERSIONS[versions.velo]
+        )
+        particle, hit = links(fired.particle, cluster, len(ids))
+        return _VeloEvent(collisions, fired, banks, particle, ids[hit])
+
+    def _fly(self, random: EventRandom, table: ParticleTable, kick: FloatArray, kick_z: FloatArray) -> "_Flown":
+        """Send all particles through the detector, and those that they turn into on their way (added to the table)."""
+        rows, flights = flights_of(table.event, table.particles, kick, kick_z)
+        in_order = np.argsort(flights.event, kind="stable")
+        rows, flights = rows[in_order], flights.take(in_order)
+        decays, interacts = ends_in_flight(random, flights, table.particles.pid[rows])
+        states = self._propagation.propagate(random, flights)
+        stopped = (flights.z >= flights.z_end) & (flights.z < LAST_Z)
+        born = []
+        for which, products in ((decays & stopped, decay_muons), (interacts & stopped, interaction_products)):
+            mothers = rows[which]
+            born.append(
+                table.add(*products(random, flights.take(which), table.particles.take(mothers), table.key[mothers]))
+            )
+        new = np.concatenate(born)
+        new = new[np.argsort(table.event[new], kind="stable")]
+        none = np.zeros((len(new), 2))
+        chosen, daughters = flights_of(table.event[new], table.particles.take(new), none, none)
+        daughter_states = self._propagation.propagate(random, daughters)
+        late = np.concatenate([decays & ~stopped, np.zeros(len(daughters), dtype=bool)])
+        joined = Flights.join([flights, daughters])
+        in_order = np.argsort(joined.event, kind="stable")
+        return _Flown(
+            row=np.concatenate([rows, new[chosen]])[in_order],
+            flights=joined.take(in_order),
+            states=LayerStates.join([states, daughter_states]).take(in_order),
+            decays_late=late[in_order],
+        )
+
+    def _ut_banks(self, result: UtResult, n_events: int) -> Iterator[list[RawBank]]:
+        edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
+        hits, charges = result.hits, result.charges
+        adc_edges = np.concatenate([[0], np.cumsum(charges.n_strips, dtype=np.int64)])
+        for a, b in itertools.pairwise(edges):
+            of_event = UtHits(*(getattr(hits, name)[a:b] for name in ("board", "lane", "strip", "fraction", "flags", "adc")))
+            if self._versions.ut_version == 4:
+                yield encode_ut_v4(of_event)
+            else:
+                adc = charges.adc[adc_edges[a] : adc_edges[b]]
+                yield encode_ut_v3(of_event, UtCharges(charges.neighbour_sum[a:b], charges.n_strips[a:b], adc))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _VeloEvent:
+    """An event up to the end of the VELO; `particle` and `lhcb_id` tell who left which hit."""
+
+    collisions: SimulatedCollisions
+    fired: FiredPixels
+    banks: list[RawBank]
+    particle: Int64Array
+    lhcb_id: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Flown:
+    """Flights that are over, by rising event: rows in the table, where they ended, the layers they crossed, and
+    whether they decay to a muon before the muon stations."""
+
+    row: Int64Array
+    flights: Flights
+    states: LayerStates
+    decays_late: Mask
+
+
+def scifi_banks(result: SciFiResult, n_events: int) -> Iterator[list[RawBank]]:
+    """The SciFi banks (version 5) of each event."""
+    edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
+    for a, b in itertools.pairwise(edges):
+        yield encode_scifi(SciFiWords(*(getattr(result.words, name)[a:b] for name in SciFiWords.__slots__)))
+
+
+def muon_banks(result: MuonResult, n_events: int) -> Iterator[list[RawBank]]:
+    """The muon banks (version 2) of each event."""
+    digit_edges, pad_edges = (
+        np.searchsorted(event, np.arange(n_events + 1)).tolist() for event in (result.event, result.pad_event)
+    )
+    for (a, b), (c, d) in zip(itertools.pairwise(digit_edges), itertools.pairwise(pad_edges), strict=True):
+        digits = MuonDigits(*(getattr(result.digits, name)[a:b] for name in MuonDigits.__slots__))
+        yield encode_muon(digits, MuonPads(*(getattr(result.pads, name)[c:d] for name in MuonPads.__slots__)))

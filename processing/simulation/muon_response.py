@@ -1,0 +1,229 @@
+"""What the muon stations see: muons that pass calorimeters and iron, hadrons that come through, and background.
+
+Units: mm, MeV.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.geometry.ideal_muon import cells_of_quarter
+from hltnode.processing.geometry.material import CALORIMETERS, MUON_FILTER, scattering_angle
+from hltnode.processing.geometry.muon import (
+    N_QUARTERS,
+    N_REGIONS,
+    N_STATIONS,
+    MuonGeometry,
+    MuonTable,
+    MuonTiles,
+)
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.propagation import Flights
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
+from hltnode.protocol.muon_banks import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
+
+HIT_EFFICIENCY = 0.98
+_CROSS_TALK = 0.10  # a neighbour in x fires too
+
+# Middle of what lies before each station (mm), its thickness in X0 and what a muon loses in it (MeV): the calorimeters
+# with what surrounds them, then 800 mm of iron each. Ranges as in the LHCb performance papers: 3 GeV to M3, 6 to M5.
+_ABSORBER_Z = (13_500.0, 15_870.0, 17_070.0, 18_270.0)
+_ABSORBER_X0 = (CALORIMETERS, MUON_FILTER, MUON_FILTER, MUON_FILTER)
+_ABSORBER_LOSS = (2400.0, 1150.0, 1150.0, 1150.0)
+
+# Hadrons that come through the calorimeters: part per GeV, at most, and how many of them pass each filter.
+_PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
+
+# Hits of everything else (showers from beam pipe and calorimeters, neutrons) per charged particle of the collisions,
+# by station and region, from the real events; they come in clusters of this mean size.
+_CHARGED = 322.0
+BACKGROUND = np.array(
+    ((94.7, 48.0, 24.0, 8.1), (23.6, 9.1, 6.1, 6.0), (8.1, 3.0, 1.1, 1.0), (3.7, 2.1, 1.1, 1.6)),
+) / (_CHARGED * 1.5)
+_CLUSTER_CONTINUES = 0.33
+
+_MEAN_TIME, _TIME_SPREAD = 8.5, 3.5
+_MAX_COLUMNS, _MAX_ROWS = 96, 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonResult:
+    """The muon digits and pads of a chunk with their events, each by rising event."""
+
+    event: Int64Array
+    digits: MuonDigits
+    pad_event: Int64Array
+    pads: MuonPads
+
+
+class MuonResponse:
+    """The response of muon stations of given geometry; immutable, so one serves all events."""
+
+    def __init__(self, geometry: MuonGeometry) -> None:
+        self._grid_x = geometry.pad.grid_x.astype(np.int64)
+        tiles = self._all_pads()
+        middles, halves = geometry.pad.positions(tiles)
+        shape = (N_STATIONS, N_REGIONS, N_QUARTERS, _MAX_COLUMNS, _MAX_ROWS)
+        place = (tiles.station, tiles.region, tiles.quarter, tiles.x, tiles.y)
+        self._middle, self._half = np.full((*shape, 3), np.inf), np.zeros((*shape, 2))
+        self._middle[place], self._half[place] = middles, halves
+        self._digits = np.full((*shape, 2), -1, dtype=np.int64)
+        for column, table in enumerate((geometry.x_strip, geometry.y_strip)):
+            self._digits[(*place, column)] = self._addresses(geometry, tiles, table)
+        self.station_z = np.array([middles[tiles.station == station, 2].mean() for station in range(N_STATIONS)])
+        # Places of columns and rows, seen from the collisions, in the middle plane of the station.
+        scale = self.station_z[tiles.station] / middles[:, 2]
+        self._columns = self._mean_places(place[:3], tiles.x, np.abs(middles[:, 0]) * scale, _MAX_COLUMNS)
+        self._rows = self._mean_places(place[:3], tiles.y, np.abs(middles[:, 1]) * scale, _MAX_ROWS)
+        order = np.lexsort((tiles.region, tiles.station))
+        self._pads = tiles[order]
+        layout = self._pads.layout
+        self._first_pad = np.searchsorted(layout, np.arange(N_STATIONS * N_REGIONS + 1))
+
+    def _all_pads(self) -> MuonTiles:
+        columns = []
+        for station in range(N_STATIONS):
+            for region in range(N_REGIONS):
+                gx = int(self._grid_x[N_REGIONS * station + region])
+                x, y = cells_of_quarter(gx, 8)
+                for quarter in range(N_QUARTERS):
+                    columns.append(np.stack(np.broadcast_arrays(station, region, quarter, x, y, gx, 8)))
+        return MuonTiles(*np.concatenate(columns, axis=1))
+
+    @staticmethod
+    def _addresses(geometry: MuonGeometry, pads: MuonTiles, table: MuonTable) -> Int64Array:
+        """bank << 12 | address of the strips (or pads) of a table that cover pads; -1 where nothing reads them."""
+        gx, gy = (grid.astype(np.int64)[pads.layout] for grid in (table.grid_x, table.grid_y))
+        strips = MuonTiles(
+            pads.station, pads.region, pads.quarter, pads.x * gx // pads.grid_x, pads.y * gy // pads.grid_y, gx, gy
+        )
+        known = np.concatenate(geometry.tile_of_address).astype(np.int64)
+        code = np.concatenate(
+            [bank << 12 | np.arange(len(tiles)) for bank, tiles in enumerate(geometry.tile_of_address)]
+        )
+        order = np.argsort(known)
+        wanted = strips.ids().astype(np.int64)
+        at = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+        found: Int64Array = np.where(known[order][at] == wanted, code[order][at], -1)
+        return found
+
+    @staticmethod
+    def _mean_places(
+        place: tuple[Int64Array, ...], index: Int64Array, value: FloatArray, n: int
+    ) -> FloatArray:
+        shape = (N_STATIONS, N_REGIONS, N_QUARTERS, n)
+        flat = np.ravel_multi_index((*place, index), shape)
+        total, number = (np.bincount(flat, weights, int(np.prod(shape))) for weights in (value, None))
+        means: FloatArray = np.where(number > 0, total / np.maximum(number, 1), np.inf).reshape(shape)
+        return means
+
+    def respond(
+        self, random: EventRandom, flights: Flights, muon: Mask, n_charged: Int64Array
+    ) -> MuonResult:
+        """The digits of flights that stand behind the SciFi; `muon`: which are muons. `n_charged` per event."""
+        parts = [self._penetrating(random, flights, muon), self._background(random, n_charged)]
+        event, station, region, quarter, x, y = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(event, kind="stable")
+        event, station, region, quarter, x, y = (column[order] for column in (event, station, region, quarter, x, y))
+        talk = np.flatnonzero(random.chance(event, _CROSS_TALK))
+        neighbour = np.minimum(x[talk] + 1, 2 * self._grid_x[N_REGIONS * station[talk] + region[talk]] - 1)
+        x = np.concatenate([x, neighbour])
+        event, station, region, quarter, y = (
+            np.concatenate([column, column[talk]]) for column in (event, station, region, quarter, y)
+        )
+        return self._result(random, event, station, region, quarter, x, y)
+
+    def _penetrating(self, random: EventRandom, flights: Flights, muon: Mask) -> tuple[Int64Array, ...]:
+        """Pads of the particles that pass: event, station, region, quarter, x, y."""
+        gev = np.maximum(flights.p, 1.0) / 1000.0
+        through = random.uniform(flights.event) < np.where(
+            muon, 1.0, np.minimum(_PUNCH_THROUGH * gev, _PUNCH_THROUGH_MOST)
+        )
+        chosen = np.flatnonzero(through & (flights.mass > 1.0))
+        left = flights.take(chosen)
+        muon = muon[chosen]
+        found: list[Int64Array] = []
+        for station, (z, thickness, loss) in enumerate(zip(_ABSORBER_Z, _ABSORBER_X0, _ABSORBER_LOSS, strict=True)):
+            u, kick = random.uniform(left.event, 2), random.normal(left.event, 2)
+            stretch = np.sqrt(1 + left.tx**2 + left.ty**2)
+            left.p -= loss * stretch
+            passes = (left.p > 50.0) & (muon | (u[:, 0] < (_PUNCH_FILTER if station else 1.0)))
+            left, muon, u, kick = left.take(passes), muon[passes], u[passes], kick[passes]
+            left.x += (z - left.z) * left.tx
+            left.y += (z - left.z) * left.ty
+            # Half of the loss is still to come where the particle scatters.
+            angle = scattering_angle(left.p + 0.5 * loss, thickness)
+            left.tx += kick[:, 0] * angle
+            left.ty += kick[:, 1] * angle
+            left.x += (self.station_z[station] - z) * left.tx
+            left.y += (self.station_z[station] - z) * left.ty
+            left.z[:] = self.station_z[station]
+            seen = np.flatnonzero(u[:, 1] < HIT_EFFICIENCY)
+            row, *pad = self._pads_at(station, left.x[seen], left.y[seen], left.tx[seen], left.ty[seen])
+            event = left.event[seen][row]
+            found.append(np.stack([event, np.full(len(event), station), *pad]))
+        return tuple(np.concatenate(found, axis=1))
+
+    def _pads_at(
+        self, station: int, x: FloatArray, y: FloatArray, tx: FloatArray, ty: FloatArray
+    ) -> tuple[Int64Array, ...]:
+        """Row, region, quarter, x and y of the pads at places in the middle plane of a station."""
+        quarter = np.where(x > 0, np.where(y > 0, 0, 1), np.where(y > 0, 3, 2))
+        found: list[Int64Array] = []
+        for region in range(N_REGIONS):
+            column = self._nearest(self._columns[station, region], quarter, np.abs(x))
+            row = self._nearest(self._rows[station, region], quarter, np.abs(y))
+            middle = self._middle[station, region, quarter, column, row]
+            half = self._half[station, region, quarter, column, row]
+            with np.errstate(invalid="ignore"):  # pads that do not exist are infinitely far
+                dz = np.where(np.isfinite(middle[:, 2]), middle[:, 2] - self.station_z[station], 0.0)
+                inside = (np.abs(x + tx * dz - middle[:, 0]) < half[:, 0] + 0.5) & (
+                    np.abs(y + ty * dz - middle[:, 1]) < half[:, 1] + 0.5
+                )
+            hit = np.flatnonzero(inside)
+            found.append(np.stack([hit, np.full(len(hit), region), quarter[hit], column[hit], row[hit]]))
+        return tuple(np.concatenate(found, axis=1))
+
+    @staticmethod
+    def _nearest(places: FloatArray, quarter: Int64Array, value: FloatArray) -> Int64Array:
+        nearest: Int64Array = np.argmin(np.abs(places[quarter] - value[:, None]), axis=1)
+        return nearest
+
+    def _background(self, random: EventRandom, n_charged: Int64Array) -> tuple[Int64Array, ...]:
+        """Pads of what is not followed: event, station, region, quarter, x, y."""
+        counts = random.poisson(n_charged[:, None] * BACKGROUND.ravel())
+        layout = np.repeat(np.tile(np.arange(BACKGROUND.size), len(random)), counts.ravel())
+        event = np.repeat(np.arange(len(random)), counts.sum(axis=1))
+        u = random.uniform(event, 2)
+        first, n = self._first_pad[layout], np.diff(self._first_pad)[layout]
+        pads = self._pads[first + (u[:, 0] * n).astype(np.int64)]
+        # Clusters grow along x.
+        length = 1 + np.minimum(np.log(u[:, 1]) / np.log(_CLUSTER_CONTINUES), 12.0).astype(np.int64)
+        which = np.repeat(np.arange(len(event)), length)
+        step = np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length)
+        x = np.minimum(pads.x[which] + step, 2 * pads.grid_x[which] - 1)
+        return event[which], pads.station[which], pads.region[which], pads.quarter[which], x, pads.y[which]
+
+    def _result(
+        self,
+        random: EventRandom,
+        event: Int64Array,
+        station: Int64Array,
+        region: Int64Array,
+        quarter: Int64Array,
+        x: Int64Array,
+        y: Int64Array,
+    ) -> MuonResult:
+        codes = self._digits[station, region, quarter, x, y]
+        digit = np.unique((event[:, None] << 16 | codes)[codes >= 0])
+        digit_event, code = digit >> 16, digit & 0xFFFF
+        bank, address = (code >> 12).astype(np.uint32), (code & MAX_ADDRESS).astype(np.uint32)
+        time = np.clip(np.rint(_MEAN_TIME + _TIME_SPREAD * random.normal(digit_event)), 0, MAX_TIME)
+        digits = MuonDigits(bank, batch_of(bank, address), address, time.astype(np.uint32))
+        # Boards number the pads of their part in an order of their own; here: by region, quarter, row and column.
+        both = (codes >= 0).all(axis=1)
+        pad_address = ((region << 2 | quarter) << 11 | y << 7 | x)[both]
+        pad = np.unique(event[both] << 20 | (codes[both, 0] >> 12) << 16 | pad_address)
+        pads = MuonPads((pad >> 16 & 0xF).astype(np.uint32), (pad & 0xFFFF).astype(np.uint32))
+        return MuonResult(digit_event, digits, pad >> 20, pads)

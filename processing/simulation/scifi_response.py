@@ -1,0 +1,165 @@
+"""What the SciFi makes of charged particles: light in channels, front-end clusters, and their LHCbIDs. Units: mm."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, SIPMS_PER_MAT
+from hltnode.processing.geometry.scifi import SciFiGeometry
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.strip_clusters import Clusters, Crossings, cluster, links, ranges, share_charge
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array
+from hltnode.protocol.lhcb_id import scifi_lhcb_id
+from hltnode.protocol.scifi_banks import MAX_CLUSTERS_PER_LINK, PIECE, SciFiWords, hits_of_words, words_of_clusters
+
+_SPILL_OVER = 0.06
+_NOISE_PER_EVENT = 40.0
+_DEAD_FRACTION = 0.002
+
+# Photo-electrons of a particle close to the read-out of a mirrored mat, attenuation length of the light, and the
+# thresholds of the front end: of a channel, of a cluster's highest, of its sum (SciFi papers; LHCb-TDR-015).
+_LIGHT, _ATTENUATION = 21.0, 3500.0
+_THRESHOLD, _SEED, _TOTAL = 1.5, 2.5, 4.5
+_NOISE_LIGHT = 5.0
+# Depth of a mat, and the width (in channels) over which light spreads by itself.
+_MAT_DEPTH, _SPREAD = 1.35, 1.45
+_N_SHARED = 9
+
+# Numbers of a SiPM's channels begin at multiples of this, so that clusters stay within.
+_SIPM_STRIDE = CHANNELS_PER_SIPM + 1
+_N_MAT_INDICES = 1536
+_HALF_ZONE = 20_000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SciFiResult:
+    """The SciFi hits of a chunk: words with their events (rising), and which flight made which hit, by rising flight."""
+
+    event: Int64Array
+    words: SciFiWords
+    particle: Int64Array
+    lhcb_id: NDArray[np.uint32]
+
+
+class SciFiResponse:
+    """The response of a SciFi of given geometry; immutable, so one serves all events."""
+
+    def __init__(self, geometry: SciFiGeometry) -> None:
+        self._mats = np.flatnonzero(geometry.half_pitch > 0)
+        mats = self._mats
+        mirror, ddx = geometry.mirror_point[mats].astype(np.float64), geometry.ddx[mats].astype(np.float64)
+        self._dx_dy, self._dz_dy = geometry.dx_dy[mats].astype(np.float64), geometry.dz_dy[mats].astype(np.float64)
+        self._y_mirror, self._length = mirror[:, 1], geometry.length_y[mats].astype(np.float64)
+        # x at y = 0 of the fibre in the middle of a mat, and its change with u.
+        self._x0, self._dx_du = mirror[:, 0] - self._dx_dy * mirror[:, 1], ddx[:, 0] - self._dx_dy * ddx[:, 1]
+        self._z0 = mirror[:, 2] - self._dz_dy * mirror[:, 1]
+        self._u_begin = geometry.u_begin[mats].astype(np.float64)
+        self._pitch = 2.0 * geometry.half_pitch[mats].astype(np.float64)
+        self._die_gap, self._sipm_pitch = (
+            values[mats].astype(np.float64) for values in (geometry.die_gap, geometry.sipm_pitch)
+        )
+        channel = (mats + FIRST_MAT).astype(np.int64) << 9
+        layer, upper = (channel >> 16) - 4, channel >> 15 & 1
+        self.layer_z = np.array([self._z0[layer == number].mean() for number in range(N_LAYERS)])
+        self._stereo = np.array([self._dx_dy[layer == number][0] for number in range(N_LAYERS)])
+        # Mats of a layer's half in order of x; keys of all halves in one rising array.
+        zone = 2 * layer + upper
+        self._order = np.lexsort((self._x0, zone))
+        keys = (zone * 2 * _HALF_ZONE + self._x0)[self._order]
+        self._borders = 0.5 * (keys[1:] + keys[:-1])
+        self._first_channel = geometry.first_channel.astype(np.int64)
+        self._banks = np.argsort(self._first_channel)
+        self._dead = np.random.default_rng(0x4654).random(_N_MAT_INDICES * SIPMS_PER_MAT * _SIPM_STRIDE) < _DEAD_FRACTION
+
+    def _channels(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, Int64Array, FloatArray, FloatArray]:
+        """Crossing, mat, SiPM, place in channels (0.5 is the middle of the first), and distance to the SiPM."""
+        s = crossings.x - self._stereo[crossings.layer] * crossings.y
+        zone = 2 * crossings.layer + (crossings.y > 0)
+        mat = self._order[np.searchsorted(self._borders, zone * 2 * _HALF_ZONE + s)]
+        # Layers lean: the fibre is met a little before or behind the layer's plane.
+        dz = self._z0[mat] + self._dz_dy[mat] * crossings.y - self.layer_z[crossings.layer]
+        x, y = crossings.x + crossings.tx * dz, crossings.y + crossings.ty * dz
+        u = (x - self._dx_dy[mat] * y - self._x0[mat]) / self._dx_du[mat] - self._u_begin[mat]
+        along = (y - self._y_mirror[mat]) / self._length[mat]
+        sipm = np.floor(u / self._sipm_pitch[mat]).astype(np.int64)
+        in_sipm = u - sipm * self._sipm_pitch[mat]
+        die = CHANNELS_PER_SIPM // 2 * self._pitch[mat]
+        second = in_sipm > die + 0.5 * self._die_gap[mat]
+        place = np.where(second, in_sipm - self._die_gap[mat], in_sipm) / self._pitch[mat]
+        hit = (along > 0) & (along < 1) & (sipm >= 0) & (sipm < SIPMS_PER_MAT) & (place < CHANNELS_PER_SIPM + 0.5)
+        rows = np.flatnonzero(hit)
+        return rows, mat[rows], sipm[rows], place[rows], (np.abs(self._length[mat]) * (1 - along))[rows]
+
+    def respond(self, random: EventRandom, crossings: Crossings) -> SciFiResult:
+        """The hits of crossings of the twelve layers."""
+        crossings = crossings.with_spill_over(random, _SPILL_OVER)
+        crossing, mat, sipm, place, to_sipm = self._channels(crossings)
+        event = crossings.event[crossing]
+        slope = np.abs(crossings.tx[crossing] - self._dx_dy[mat] * crossings.ty[crossing])
+        width = _SPREAD + slope * _MAT_DEPTH / self._pitch[mat]
+        # Steep particles make more light.
+        light = _LIGHT * np.sqrt(1 + slope**2) * np.exp(-to_sipm / _ATTENUATION)
+        light[crossings.row[crossing] < 0] *= 0.5  # late light
+        first, parts = share_charge(place, width, _N_SHARED)
+        channel = first[:, None] + np.arange(_N_SHARED)
+        deposit, column = np.nonzero((parts > 0.02) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
+        mean = (parts * light[:, None])[deposit, column]
+        # Photo-electrons are counted: their number spreads by its root.
+        charge = np.maximum(mean + np.sqrt(mean) * random.normal(event[deposit]), 0.0)
+        number = self._numbers(event[deposit], self._mats[mat][deposit], sipm[deposit], channel[deposit, column])
+        noise = self._noise(random)
+        number = np.concatenate([number, noise])
+        clusters = cluster(
+            number,
+            np.concatenate([charge, np.full(len(noise), _NOISE_LIGHT)]),
+            self._dead[number % len(self._dead)],
+            threshold=_THRESHOLD,
+            seed=_SEED,
+            total=_TOTAL,
+        )
+        particle, which = links(crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first))
+        return self._result(clusters, particle, which)
+
+    @staticmethod
+    def _numbers(event: Int64Array, mat: Int64Array, sipm: Int64Array, channel: Int64Array) -> Int64Array:
+        return ((event * _N_MAT_INDICES + mat) * SIPMS_PER_MAT + sipm) * _SIPM_STRIDE + channel
+
+    def _noise(self, random: EventRandom) -> Int64Array:
+        counts = random.poisson(np.full((len(random), 1), _NOISE_PER_EVENT))[:, 0]
+        event = np.repeat(np.arange(len(random)), counts)
+        u = random.uniform(event, 3)
+        mat = self._mats[(u[:, 0] * len(self._mats)).astype(np.int64)]
+        sipm, channel = (u[:, 1] * SIPMS_PER_MAT).astype(np.int64), (u[:, 2] * CHANNELS_PER_SIPM).astype(np.int64)
+        return self._numbers(event, mat, sipm, channel)
+
+    def _result(self, clusters: Clusters, particle: Int64Array, which: Int64Array) -> SciFiResult:
+        sipm, first = np.divmod(clusters.first, _SIPM_STRIDE)
+        event, sipm = np.divmod(sipm, _N_MAT_INDICES * SIPMS_PER_MAT)
+        # Channel id >> 7 numbers SiPMs over the detector.
+        channel = sipm + FIRST_MAT * SIPMS_PER_MAT << 7
+        place = np.searchsorted(self._first_channel[self._banks], channel, side="right") - 1
+        bank = self._banks[place]
+        link = channel - self._first_channel[bank] >> 7
+        # A link sends no more than so many words; wide clusters take two.
+        n_words = 1 + (clusters.size > PIECE)
+        before = np.cumsum(n_words)
+        is_first = np.diff(sipm + event * _N_MAT_INDICES * SIPMS_PER_MAT, prepend=-1) != 0
+        of_link = before - np.maximum.accumulate(np.where(is_first, before - n_words, 0))
+        sent = of_link <= MAX_CLUSTERS_PER_LINK
+        cluster_of_word = np.repeat(np.flatnonzero(sent), n_words[sent])
+        words = words_of_clusters(
+            bank[sent].astype(np.uint32),
+            link[sent].astype(np.uint32),
+            first[sent].astype(np.uint32),
+            clusters.size[sent].astype(np.uint32),
+            (first + clusters.position)[sent],
+        )
+        hits, word_of_hit = hits_of_words(words)
+        ids = scifi_lhcb_id(self._first_channel[hits.bank].astype(np.uint32) + hits.offset)
+        # All hits of a particle's clusters, cluster by cluster.
+        cluster_of_hit = cluster_of_word[word_of_hit]
+        start = np.searchsorted(cluster_of_hit, which, side="left")
+        number = np.searchsorted(cluster_of_hit, which, side="right") - start
+        hit = ranges(start, number)
+        return SciFiResult(event[cluster_of_word], words, np.repeat(particle, number), ids[hit])

@@ -1,0 +1,130 @@
+"""Clusters of neighbouring channels: what front ends of strips and fibres make of the charge in each channel.
+
+Channels of all sensors and events of a chunk are numbered in one go, with at least one number left out between sensors,
+so that clusters never reach from one into the next.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.propagation import LayerStates
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossings:
+    """Particles in the layers of a detector, one row per crossing by rising event.
+
+    `row` i64[n]: which flight (-1: a particle of another bunch crossing); `event`, `layer` i64[n]; `x`, `y` (mm), `tx`,
+    `ty` f64[n] in the plane of the layer.
+    """
+
+    row: Int64Array
+    event: Int64Array
+    layer: Int64Array
+    x: FloatArray
+    y: FloatArray
+    tx: FloatArray
+    ty: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, rows: Int64Array | Mask) -> Self:
+        """The chosen rows."""
+        return type(self)(*(getattr(self, name)[rows] for name in Crossings.__slots__))
+
+    @classmethod
+    def of(cls, states: LayerStates, event: Int64Array, first_layer: int, last_layer: int) -> Self:
+        """The crossings of layers first_layer to last_layer - 1, which are counted from 0 then."""
+        chosen = slice(first_layer, last_layer)
+        row, layer = np.nonzero(states.reached[chosen].T)
+        places = (getattr(states, name)[chosen][layer, row] for name in ("x", "y", "tx", "ty"))
+        return cls(row, event[row], layer, *places)
+
+    def with_spill_over(self, random: EventRandom, rate: float) -> Self:
+        """Add what is left of the crossing before: copies of a part of these, mirrored in x and y, with row -1."""
+        late = self.take(random.chance(self.event, rate))
+        parts = (self, Crossings(np.full(len(late), -1), late.event, late.layer, -late.x, -late.y, -late.tx, -late.ty))
+        joined = type(self)(*(np.concatenate([getattr(part, name) for part in parts]) for name in Crossings.__slots__))
+        return joined.take(np.argsort(joined.event, kind="stable"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """Clusters by rising channel; arrays [n_clusters] but where told.
+
+    `first` i64, `size` i64 in channels; `charge` f64, the sum; `position` f64, the charge-weighted mean channel as an
+    offset from the first. `channel_charge` f64[sum of size], cluster after cluster. `of_deposit` i64[n_deposits]: the
+    cluster of each deposit's channel, -1 if none.
+    """
+
+    first: Int64Array
+    size: Int64Array
+    charge: FloatArray
+    position: FloatArray
+    channel_charge: FloatArray
+    of_deposit: Int64Array
+
+
+def share_charge(centre: FloatArray, width: FloatArray, n_channels: int) -> tuple[Int64Array, FloatArray]:
+    """First channel i64[n] and the part f64[n, n_channels] of charge in it and the next ones.
+
+    `centre` and `width` (in channels; channel k reaches from k to k + 1) of evenly spread charge; what falls beyond
+    the channels is lost.
+    """
+    first = np.floor(centre).astype(np.int64) - n_channels // 2
+    edges = (first - centre + 0.5 * width)[:, None] + np.arange(n_channels + 1)
+    below = np.clip(edges / width[:, None], 0.0, 1.0)
+    return first, np.diff(below, axis=1)
+
+
+def cluster(
+    channel: Int64Array, charge: FloatArray, dead: Mask, *, threshold: float, seed: float, total: float
+) -> Clusters:
+    """Sum the deposits of each channel and join neighbours above `threshold`, one of which must pass `seed`.
+
+    A cluster's charge must reach `total`. Deposits where `dead` is set are lost.
+    """
+    order = np.argsort(channel, kind="stable")
+    is_new = np.diff(channel[order], prepend=-1) != 0
+    starts = np.flatnonzero(is_new)
+    place = np.empty(len(channel), dtype=np.int64)
+    place[order] = np.cumsum(is_new) - 1
+    channels = channel[order][starts]
+    charges = np.add.reduceat(np.where(dead, 0.0, charge)[order], starts) if len(starts) else np.empty(0)
+
+    lit = np.flatnonzero(charges >= threshold)
+    lit_channels, lit_charges = channels[lit], charges[lit]
+    begins = np.flatnonzero(np.diff(lit_channels, prepend=-2) != 1)
+    if not len(begins):
+        return Clusters(*np.zeros((2, 0), dtype=np.int64), *np.zeros((3, 0)), np.full(len(channel), -1))
+    label = np.cumsum(np.diff(lit_channels, prepend=-2) != 1) - 1
+    first, size = lit_channels[begins], np.bincount(label)
+    charge_sum = np.add.reduceat(lit_charges, begins)
+    good = (np.maximum.reduceat(lit_charges, begins) >= seed) & (charge_sum >= total)
+    number = np.where(good, np.cumsum(good) - 1, -1)
+    weighted = np.add.reduceat(lit_charges * (lit_channels - first[label]), begins) / charge_sum
+    of_channel = np.full(len(channels), -1)
+    of_channel[lit] = number[label]
+    return Clusters(
+        first[good], size[good], charge_sum[good], weighted[good], lit_charges[good[label]], of_channel[place]
+    )
+
+
+def links(row: Int64Array, cluster_of: Int64Array, n_clusters: int) -> tuple[Int64Array, Int64Array]:
+    """Distinct pairs of particle and cluster, by rising particle; rows and clusters below 0 are left out."""
+    real = (row >= 0) & (cluster_of >= 0)
+    pairs = np.unique(row[real] * (n_clusters + 1) + cluster_of[real])
+    particle, which = np.divmod(pairs, n_clusters + 1)
+    return particle, which
+
+
+def ranges(start: Int64Array, number: Int64Array) -> Int64Array:
+    """start[0], start[0] + 1, ... (number[0] of them), then those of start[1] ..."""
+    before = np.cumsum(number) - number
+    counted: Int64Array = np.repeat(start - before, number) + np.arange(int(number.sum()))
+    return counted

@@ -1,0 +1,121 @@
+"""Truth banks of the whole detector: who left which hits, and who could be reconstructed (formats.md B12)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
+from hltnode.processing.simulation.collisions import SimulatedCollisions
+from hltnode.processing.simulation.velo_generator import MIN_MODULES, collision_vertices, n_visible
+from hltnode.processing.simulation.velo_particles import Int64Array, Mask, ParticleColumns
+from hltnode.protocol.lhcb_id import scifi_channel, ut_channel, velo_channel
+from hltnode.protocol.raw_bank import RawBank
+from hltnode.protocol.truth import encode_vertices
+from hltnode.protocol.truth_columns import IdLists, encode_particle_columns
+
+_UT_STEREO_LAYERS = (1, 2)
+_SCIFI_STEREO_LAYERS = (1, 2)
+_N_STATIONS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HitLists:
+    """Hits in any order: the row `particle` i64[n] of the one who left it, and its `lhcb_id` u32[n]."""
+
+    particle: Int64Array
+    lhcb_id: NDArray[np.uint32]
+
+    def by_particle(self, n_particles: int) -> IdLists:
+        """All ids by rising particle, and how many each has."""
+        order = np.argsort(self.particle, kind="stable")
+        return self.lhcb_id[order], np.bincount(self.particle, minlength=n_particles)
+
+
+def truth_of_chunk(
+    event: Int64Array,
+    key: Int64Array,
+    particles: ParticleColumns,
+    collisions: Sequence[SimulatedCollisions],
+    velo: HitLists,
+    ut: HitLists,
+    scifi: HitLists,
+) -> list[list[RawBank]]:
+    """The banks of particles (32) and collisions (33) of each event.
+
+    Rows of `particles`, with their `event` (rising) and `key` in the event, are what the hits name; of each event the
+    first ones are those of its `collisions`, in their order. Particles without hits are left out.
+    """
+    n = len(event)
+    lists = [hits.by_particle(n) for hits in (velo, ut, scifi)]
+    has_velo, has_ut, has_scifi = _has_velo(velo, n), _has_ut(ut, n), _has_scifi(scifi, n)
+    columns: dict[str, NDArray[np.generic]] = {
+        "key": key,
+        "pid": particles.pid,
+        "p": particles.p,
+        "pt": particles.pt,
+        "eta": particles.eta,
+        "phi": particles.phi,
+        "vertex_x": particles.origin[:, 0],
+        "vertex_y": particles.origin[:, 1],
+        "vertex_z": particles.origin[:, 2],
+        "is_long": has_velo & has_scifi,
+        "is_down": has_ut & has_scifi,
+        "has_velo": has_velo,
+        "has_ut": has_ut,
+        "has_scifi": has_scifi,
+        "from_b": particles.from_beauty,
+        "from_c": particles.from_charm,
+        "from_strange": particles.from_strange,
+        "from_signal": particles.from_signal,
+        "mother_key": particles.mother_key,
+        "mother_pid": particles.mother,
+        "dom_key": np.where(particles.dom_key < 0, key, particles.dom_key),
+        "dom_pid": particles.dom_pid,
+        "dom_pt": particles.dom_pt,
+        "dom_tau": particles.dom_tau,
+        "charge": particles.charge,
+    }
+    starts = [np.concatenate([[0], np.cumsum(counts)]) for _, counts in lists]
+    edges = np.searchsorted(event, np.arange(len(collisions) + 1))
+    banks = []
+    for first, last, collision in zip(edges.tolist(), edges[1:].tolist(), collisions, strict=False):
+        of_event = [
+            (ids[start[first] : start[last]], counts[first:last])
+            for (ids, counts), start in zip(lists, starts, strict=True)
+        ]
+        seen = sum(counts for _, counts in of_event) > 0
+        vertices = collision_vertices(collision, has_velo[first:last])
+        own: dict[str, ArrayLike] = {name: values[first:last][seen] for name, values in columns.items()}
+        own["n_pvs"] = n_visible(vertices)
+        banks.append(
+            [
+                *encode_particle_columns(own, *((ids, counts[seen]) for ids, counts in of_event)),
+                encode_vertices(vertices),
+            ]
+        )
+    return banks
+
+
+def _has_velo(hits: HitLists, n: int) -> Mask:
+    sensor = velo_channel(hits.lhcb_id)[0].astype(np.int64)
+    return _n_distinct(hits.particle, sensor // SENSORS_PER_MODULE, n) >= MIN_MODULES
+
+
+def _has_ut(hits: HitLists, n: int) -> Mask:
+    """A hit in an x layer and one in a stereo layer."""
+    stereo = np.isin(ut_channel(hits.lhcb_id).layer, _UT_STEREO_LAYERS)
+    return _n_distinct(hits.particle, stereo.astype(np.int64), n) == 2
+
+
+def _has_scifi(hits: HitLists, n: int) -> Mask:
+    """In each station a hit in an x layer and one in a stereo layer."""
+    channel = scifi_channel(hits.lhcb_id)
+    stereo = np.isin(channel.layer, _SCIFI_STEREO_LAYERS)
+    return _n_distinct(hits.particle, 2 * channel.station.astype(np.int64) + stereo, n) == 2 * _N_STATIONS
+
+
+def _n_distinct(particle: Int64Array, value: Int64Array, n: int) -> Int64Array:
+    """How many distinct values (0..63) each particle has."""
+    return np.bincount(np.unique(particle << 6 | value) >> 6, minlength=n)
