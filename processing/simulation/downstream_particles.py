@@ -55,25 +55,28 @@ SOURCES = (
     # conversions behind the VELO: RICH1 and the beam pipe before it
     Source(first_z=800, last_z=2250, rate=34 / _CHARGED, electrons=1.0, p=260, spread=1.9, angle=0.6, on_pipe=0.3),
     Source(first_z=800, last_z=2250, rate=10 / _CHARGED, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.3),
-    # UT
+    # UT, with what the magnet turns back into it
     Source(
-        first_z=2300, last_z=2660, rate=30 / _CHARGED, electrons=1.0, p=7, spread=1.0, angle=22, on_pipe=0.1, length=150
+        first_z=2300, last_z=2640, rate=90 / _CHARGED, electrons=1.0, p=10, spread=1.2, angle=35, on_pipe=0.1, length=250
+    ),
+    Source(
+        first_z=2290, last_z=2340, rate=65 / _CHARGED, electrons=1.0, p=80, spread=0.8, angle=25, on_pipe=0.1, length=700
     ),
     Source(first_z=2250, last_z=2660, rate=12 / _CHARGED, electrons=0.5, p=700, spread=1.0, angle=20, on_pipe=0.3),
     # beam pipe in the magnet
-    Source(first_z=2750, last_z=4000, rate=60 / _CHARGED, electrons=0.9, p=140, spread=1.8, angle=0.4, on_pipe=1.0),
+    Source(first_z=2750, last_z=4000, rate=80 / _CHARGED, electrons=0.9, p=200, spread=2.0, angle=0.6, on_pipe=1.0),
     Source(first_z=4000, last_z=5500, rate=4 / _CHARGED, electrons=0.7, p=1900, spread=1.0, angle=0.4, on_pipe=0.6),
-    Source(first_z=5500, last_z=7700, rate=33 / _CHARGED, electrons=1.0, p=470, spread=1.4, angle=0.5, on_pipe=1.0),
-    Source(first_z=5500, last_z=7700, rate=26 / _CHARGED, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0),
+    Source(first_z=5500, last_z=7700, rate=60 / _CHARGED, electrons=1.0, p=470, spread=1.4, angle=0.8, on_pipe=1.0),
+    Source(first_z=5500, last_z=7700, rate=40 / _CHARGED, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0),
     # SciFi
     Source(
-        first_z=7800, last_z=9400, rate=190 / _CHARGED, electrons=1.0, p=6, spread=0.8, angle=18, on_pipe=0.1, length=180
+        first_z=7750, last_z=9400, rate=480 / _CHARGED, electrons=1.0, p=8, spread=1.0, angle=50, on_pipe=0.05, length=350
     ),
-    Source(first_z=7700, last_z=9400, rate=40 / _CHARGED, electrons=0.6, p=300, spread=1.3, angle=15, on_pipe=0.2),
+    Source(first_z=7700, last_z=9400, rate=60 / _CHARGED, electrons=0.4, p=400, spread=1.1, angle=25, on_pipe=0.2),
 )
 _PIPE_SLOPE = (0.0100, 0.0125)
 _ANGLE_SPREAD = 1.2
-_STEEPEST = np.radians(75.0)
+_STEEPEST, _STEEPEST_SLOPE = np.radians(78.0), 4.7
 
 
 def background(
@@ -92,7 +95,7 @@ def background(
     normal = random.normal(event, 2)
     z = first_z + u[:, 0] * (last_z - first_z)
     # Soft electrons and hadrons of the layers come from the places of particles, which thin out as 1 / r^2.
-    flat = 0.28 * np.exp(-3.9 * u[:, 1])
+    flat = 0.28 * np.exp(-3.2 * u[:, 1])
     slope = np.where(u[:, 2] < on_pipe, _PIPE_SLOPE[0] + u[:, 1] * (_PIPE_SLOPE[1] - _PIPE_SLOPE[0]), 0.012 + flat)
     phi = 2 * np.pi * u[:, 3]
     direction = np.stack([slope * np.cos(phi), slope * np.sin(phi), np.ones(len(event))], axis=1)
@@ -118,7 +121,7 @@ def flights_of(
     `kick` and `kick_z` f64[n, 2] as the VELO's response gives them, 0 for particles born behind it.
     """
     pz = particles.momentum[:, 2]
-    rows = np.flatnonzero((pz > 0) & (particles.z_end > FIRST_Z) & (particles.pt < pz) & (particles.origin[:, 2] < LAST_Z))
+    rows = np.flatnonzero((pz > 0) & (particles.z_end > FIRST_Z) & (particles.pt < _STEEPEST_SLOPE * pz) & (particles.origin[:, 2] < LAST_Z))
     chosen = particles.take(rows)
     slope = chosen.momentum[:, :2] / chosen.momentum[:, 2:]
     z = np.maximum(chosen.origin[:, 2], FIRST_Z)

@@ -24,7 +24,7 @@ from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array,
 from hltnode.protocol.muon_banks import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
 
 HIT_EFFICIENCY = 0.98
-_CROSS_TALK = 0.10  # a neighbour in x fires too
+_CROSS_TALK = 0.05  # a neighbour in x fires too
 
 # Middle of what lies before each station (mm), its thickness in X0 and what a muon loses in it (MeV): the calorimeters
 # with what surrounds them, then 800 mm of iron each. Ranges as in the LHCb performance papers: 3 GeV to M3, 6 to M5.
@@ -36,12 +36,13 @@ _ABSORBER_LOSS = (2400.0, 1150.0, 1150.0, 1150.0)
 _PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
 
 # Hits of everything else (showers from beam pipe and calorimeters, neutrons) per charged particle of the collisions,
-# by station and region, from the real events; they come in clusters of this mean size.
+# by station and region, from the real events. They come in clusters: each pad is followed by one more in x with a
+# probability, and the cluster by one in the next row.
 _CHARGED = 322.0
 BACKGROUND = np.array(
     ((94.7, 48.0, 24.0, 8.1), (23.6, 9.1, 6.1, 6.0), (8.1, 3.0, 1.1, 1.0), (3.7, 2.1, 1.1, 1.6)),
-) / (_CHARGED * 1.5)
-_CLUSTER_CONTINUES = 0.33
+) / (_CHARGED * 5.2)
+_CLUSTER_CONTINUES, _CLUSTER_DOUBLES = 0.75, 0.4
 
 _MEAN_TIME, _TIME_SPREAD = 8.5, 3.5
 _MAX_COLUMNS, _MAX_ROWS = 96, 16
@@ -195,15 +196,18 @@ class MuonResponse:
         counts = random.poisson(n_charged[:, None] * BACKGROUND.ravel())
         layout = np.repeat(np.tile(np.arange(BACKGROUND.size), len(random)), counts.ravel())
         event = np.repeat(np.arange(len(random)), counts.sum(axis=1))
-        u = random.uniform(event, 2)
+        u = random.uniform(event, 3)
         first, n = self._first_pad[layout], np.diff(self._first_pad)[layout]
         pads = self._pads[first + (u[:, 0] * n).astype(np.int64)]
         # Clusters grow along x.
         length = 1 + np.minimum(np.log(u[:, 1]) / np.log(_CLUSTER_CONTINUES), 12.0).astype(np.int64)
         which = np.repeat(np.arange(len(event)), length)
         step = np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length)
-        x = np.minimum(pads.x[which] + step, 2 * pads.grid_x[which] - 1)
-        return event[which], pads.station[which], pads.region[which], pads.quarter[which], x, pads.y[which]
+        x, y = np.minimum(pads.x[which] + step, 2 * pads.grid_x[which] - 1), pads.y[which]
+        again = np.flatnonzero(u[which, 2] < _CLUSTER_DOUBLES)
+        which = np.concatenate([which, which[again]])
+        x, y = np.concatenate([x, x[again]]), np.concatenate([y, np.minimum(y[again] + 1, _MAX_ROWS - 1)])
+        return event[which], pads.station[which], pads.region[which], pads.quarter[which], x, y
 
     def _result(
         self,

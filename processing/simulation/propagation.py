@@ -29,7 +29,7 @@ _GRID_STEP = 100.0
 _GRID_X, _GRID_Y = np.arange(0.0, 3601.0, _GRID_STEP), np.arange(0.0, 2801.0, _GRID_STEP)
 
 # A particle that is turned by more than this, or slower, will not reach another layer.
-_STEEPEST_SLOPE = 2.5
+_STEEPEST_SLOPE = 5.0
 _SLOWEST = 1.0
 
 _LN2 = float(np.log(2.0))

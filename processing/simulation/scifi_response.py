@@ -13,8 +13,8 @@ from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array
 from hltnode.protocol.lhcb_id import scifi_lhcb_id
 from hltnode.protocol.scifi_banks import MAX_CLUSTERS_PER_LINK, PIECE, SciFiWords, hits_of_words, words_of_clusters
 
-_SPILL_OVER = 0.06
-_NOISE_PER_EVENT = 40.0
+_SPILL_OVER = 0.13
+_NOISE_PER_EVENT = 180.0
 _DEAD_FRACTION = 0.002
 
 # Photo-electrons of a particle close to the read-out of a mirrored mat, attenuation length of the light, and the
@@ -24,7 +24,9 @@ _THRESHOLD, _SEED, _TOTAL = 1.5, 2.5, 4.5
 _NOISE_LIGHT = 5.0
 # Depth of a mat, and the width (in channels) over which light spreads by itself.
 _MAT_DEPTH, _SPREAD = 1.35, 1.45
-_N_SHARED = 9
+# Channels that light is shared among: enough for almost all particles, and for steep ones.
+_N_SHARED, _N_SHARED_STEEP = 6, 22
+_WIDTH_SHARED = 4.0
 
 # Numbers of a SiPM's channels begin at multiples of this, so that clusters stay within.
 _SIPM_STRIDE = CHANNELS_PER_SIPM + 1
@@ -101,13 +103,17 @@ class SciFiResponse:
         # Steep particles make more light.
         light = _LIGHT * np.sqrt(1 + slope**2) * np.exp(-to_sipm / _ATTENUATION)
         light[crossings.row[crossing] < 0] *= 0.5  # late light
-        first, parts = share_charge(place, width, _N_SHARED)
-        channel = first[:, None] + np.arange(_N_SHARED)
-        deposit, column = np.nonzero((parts > 0.02) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
-        mean = (parts * light[:, None])[deposit, column]
+        steep = width > _WIDTH_SHARED
+        deposits = [
+            self._deposits(np.flatnonzero(chosen), place, width, light, n)
+            for chosen, n in ((~steep, _N_SHARED), (steep, _N_SHARED_STEEP))
+        ]
+        deposit, channel, mean = (np.concatenate(columns) for columns in zip(*deposits, strict=True))
+        in_order = np.argsort(deposit, kind="stable")
+        deposit, channel, mean = deposit[in_order], channel[in_order], mean[in_order]
         # Photo-electrons are counted: their number spreads by its root.
         charge = np.maximum(mean + np.sqrt(mean) * random.normal(event[deposit]), 0.0)
-        number = self._numbers(event[deposit], self._mats[mat][deposit], sipm[deposit], channel[deposit, column])
+        number = self._numbers(event[deposit], self._mats[mat][deposit], sipm[deposit], channel)
         noise = self._noise(random)
         number = np.concatenate([number, noise])
         clusters = cluster(
@@ -120,6 +126,16 @@ class SciFiResponse:
         )
         particle, which = links(crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first))
         return self._result(clusters, particle, which)
+
+    @staticmethod
+    def _deposits(
+        rows: Int64Array, place: FloatArray, width: FloatArray, light: FloatArray, n: int
+    ) -> tuple[Int64Array, Int64Array, FloatArray]:
+        """Row, channel and mean light of the up to n channels that share the light of each of the rows."""
+        first, parts = share_charge(place[rows], width[rows], n)
+        channel = first[:, None] + np.arange(n)
+        which, column = np.nonzero((parts > 0.02) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
+        return rows[which], channel[which, column], parts[which, column] * light[rows[which]]
 
     @staticmethod
     def _numbers(event: Int64Array, mat: Int64Array, sipm: Int64Array, channel: Int64Array) -> Int64Array:

@@ -17,17 +17,20 @@ N_LAYERS = 4
 HIT_EFFICIENCY = 0.995
 # Part of the particles that are seen again a crossing later, and noise clusters per event.
 _SPILL_OVER = 0.03
-_NOISE_PER_EVENT = 12.0
+_NOISE_PER_EVENT = 25.0
 _DEAD_FRACTION = 0.002
 
 # Charge of a particle in ADC counts: most probable value and relative spread; thresholds of a strip and of the flag.
-_CHARGE, _CHARGE_SPREAD = 18.5, 0.38
+_CHARGE, _CHARGE_SPREAD = 20.5, 0.38
 _THRESHOLD, _HIGH_THRESHOLD = 5.5, 10.0
 _LARGEST_ADC = 31
 # Depth of silicon that collects, and the width (in strips) over which charge spreads by itself.
-_DEPTH, _DIFFUSION = 0.30, 0.22
+_DEPTH, _DIFFUSION = 0.32, 0.30
 _N_SHARED = 5
 _NOISE_CHARGE = 7.5
+
+# The innermost sensors are cut out for the beam pipe (mm).
+_HOLE = 33.4
 
 # Cells (mm) of the map that finds the sensors at a place, and how many may overlap there.
 _CELL, _MAX_OVERLAP = 6.0, 4
@@ -105,6 +108,7 @@ class UtResponse:
         n = (x - stereo[crossing] * y - p0[:, 0]) / step[:, 0]
         from_end = (y - p0[:, 1] - n * step[:, 1]) / self._geometry.dy[sector]
         hit = (n > -0.5) & (n < N_STRIPS - 0.5) & (from_end > 0) & (from_end < 1) & (self._lane[sector] >= 0)
+        hit &= np.hypot(x, y) > _HOLE
         return crossing[hit], sector[hit], n[hit] + 0.5
 
     def respond(self, random: EventRandom, crossings: Crossings) -> UtResult:
