@@ -159,7 +159,7 @@ def words_of_clusters(
 
 def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], list[int], list[int]]:
     """All words, and of each bank its number, number of words and version."""
-    parts: list[NDArray[np.uint32]] = []
+    parts: list[NDArray[np.uint16]] = []
     numbers: list[int] = []
     versions: list[int] = []
     for bank in banks:
@@ -178,11 +178,11 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
         words = np.frombuffer(bank.payload, _U16)[_HEADER_WORDS:]
         if len(words) and words[-1] == 0:
             words = words[:-1]
-        parts.append(words.astype(np.uint32))
+        parts.append(words)
         numbers.append(number)
         versions.append(bank.version)
-    words = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-    return words, numbers, [len(part) for part in parts], versions
+    all_words = np.concatenate(parts).astype(np.uint32) if parts else np.empty(0, np.uint32)
+    return all_words, numbers, [len(part) for part in parts], versions
 
 
 def _split(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:

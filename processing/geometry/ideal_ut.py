@@ -113,7 +113,7 @@ def lanes() -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         elif group_of_row != group:
             lane = -(-lane // N_LANES) * N_LANES
         group = group_of_row
-        channel = UtChannel(*(np.uint32(value) for value in (*row[:6], 0)))  # type: ignore[arg-type]
+        channel = UtChannel(*(np.array(value, np.uint32) for value in (*row[:6], 0)))
         sector_of_lane[lane] = number
         channel_of_lane[lane] = ut_channel_id(channel)
         lane += 1

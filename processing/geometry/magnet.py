@@ -7,9 +7,9 @@ sheets stand for the poles, which open like the acceptance, the return yoke and 
 Source of the figures: the strengths were fitted (least squares, regularised) to long tracks of the real simulated
 events, to the published bending power (about 4 Tm) and kick plane (z = 5212 mm, reconstruction-facts.md 5), and to the
 fringe field in the VELO and before the UT that follows from the tables of the VELO-UT search (section 3.4). Found: 1.04
-T at most, 4.17 Tm from the collisions to the end of the SciFi, 0.105 Tm between VELO and UT. With it, tracks of more
-than 10 GeV followed from the VELO hit the UT within 0.5 mm and the SciFi within 3.3 mm (68 %), which is about what
-multiple scattering and the measured slope leave open.
+T at most, 4.17 Tm from the collisions to the end of the SciFi, centred at 5187 mm up to its middle, 0.104 Tm between
+VELO and UT. Real tracks of more than 10 GeV, followed from the VELO with it, hit the UT within 0.5 mm and the SciFi
+within 3.5 mm (68 %), about what scattering and the measured slope leave open (tests/processing/geometry).
 """
 
 from collections.abc import Callable
@@ -94,7 +94,7 @@ class Magnet:
         return self.polarity * total
 
     def tabulate(self) -> "FieldMap":
-        """The field on a grid, for many points: three times as fast, within 8 mT (2.5 mT for 99.9 % of the acceptance)."""
+        """The field on a grid, for many points: three times as fast, within 8 mT (2.5 mT for 99.9 % of places)."""
         x, y, z = (np.arange(0.0, end + step / 2, step) for end, step in zip(_MAP_END, _MAP_STEP, strict=True))
         values = self.field(x[:, None, None], y[None, :, None], _MAP_FIRST_Z + z[None, None, :])
         return FieldMap(values.astype(np.float32))

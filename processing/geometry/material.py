@@ -184,7 +184,8 @@ def is_hit(slab: Slab, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
 
 
 def scattering_angle(p: ArrayLike, thickness: ArrayLike, *, beta: ArrayLike = 1.0) -> NDArray[np.float64]:
-    """RMS projected angle (rad) of multiple scattering: Highland's formula, p in MeV/c, thickness in X0, unit charge."""
+    """RMS projected angle (rad) of scattering, by Highland's formula: p in MeV/c, thickness in X0, unit charge."""
     x = np.maximum(np.asarray(thickness, np.float64), 1e-9)
-    angle: NDArray[np.float64] = 13.6 / (np.asarray(beta) * p) * np.sqrt(x) * (1.0 + 0.038 * np.log(x))
+    beta_p = np.asarray(beta, np.float64) * np.asarray(p, np.float64)
+    angle: NDArray[np.float64] = 13.6 / beta_p * np.sqrt(x) * (1.0 + 0.038 * np.log(x))
     return angle

@@ -159,7 +159,7 @@ class SciFiGeometry:
             length_y=self.length_y[mat].astype(np.float64),
             dx_dy=dx_dy,
             dz_dy=dz_dy,
-            sigma=0.05 + 0.03 * pseudo_size,
+            sigma=0.05 + 0.03 * pseudo_size.astype(np.float64),
             layer=layer,
             zone=2 * layer + (channel_id >> np.uint32(15) & np.uint32(1)),
             mat=mat.astype(np.uint32),

@@ -1,4 +1,4 @@
-"""Look-up tables of the VELO-UT search: what the fringe field does between VELO and UT (reconstruction-facts.md 3.4)."""
+"""Tables of the VELO-UT search: what the fringe field does between VELO and UT (reconstruction-facts.md 3.4)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +79,7 @@ def _deflecting(ty: NDArray[np.float64], origin: float, z: NDArray[np.float64]) 
 
 
 def _bdl() -> NDArray[np.float32]:
-    z = np.arange(0.0, Z_MID_UT, _STEP) + 0.5 * _STEP
+    z: NDArray[np.float64] = np.arange(0.0, Z_MID_UT, _STEP) + 0.5 * _STEP
     ty = np.linspace(-MAX_TY, MAX_TY, N_TY + 1)
     states = np.linspace(0.0, MAX_STATE, N_STATE + 1)
     table = np.empty((N_STATE + 1, N_ORIGIN + 1, N_TY + 1))
@@ -90,11 +90,11 @@ def _bdl() -> NDArray[np.float32]:
 
 
 def _dx_lay() -> NDArray[np.float32]:
-    z = np.arange(0.0, LAYER_Z[-1], _STEP) + 0.5 * _STEP
-    field = _deflecting(np.arange(N_ABS_TY + 1) * 0.01, 0.0, z)
+    z: NDArray[np.float64] = np.arange(0.0, LAYER_Z[-1], _STEP) + 0.5 * _STEP
+    field = _deflecting(np.linspace(0.0, MAX_TY, N_ABS_TY + 1), 0.0, z)
 
     def displacement(at: float) -> NDArray[np.float64]:
-        return (field * np.clip(at - z, 0.0, None)).sum(axis=1)
+        return field @ np.clip(at - z, 0.0, None)
 
     middle = displacement(Z_MID_UT)
     return np.stack([middle / displacement(layer_z) for layer_z in LAYER_Z], axis=1).astype(np.float32)
