@@ -31,6 +31,8 @@ MAX_SINGLE_WIDTH = 8
 
 _U16 = np.dtype("<u2")
 _HEADER_WORDS = 2
+# Bits of a channel counted from the first of its bank: 7 of the link and 7 of the cell.
+_CHANNEL_BITS = 14
 _READABLE_VERSIONS = (4, 5, 6)
 
 _Column = NDArray[np.int64]
@@ -109,20 +111,21 @@ def encode_scifi(words: SciFiWords) -> list[RawBank]:
         if len(values) and int(values.max()) >= end:
             raise SciFiBankError(RejectReason.MALFORMED, f"SciFi word: {name} {values.max()}, 0..{end - 1} expected")
     channel = words.link << np.uint32(7) | words.cell
-    order = np.lexsort((channel, words.bank))
-    bank, channel = words.bank[order], channel[order]
-    per_link = np.bincount(bank * np.uint32(N_LINKS) + (channel >> np.uint32(7)), minlength=1)
+    place = words.bank.astype(np.int64) << _CHANNEL_BITS | channel
+    order = np.argsort(place, kind="stable")  # quick where words come in order already
+    place = place[order]
+    per_link = np.bincount(place >> 7, minlength=1)
     if per_link.max() > MAX_CLUSTERS_PER_LINK:
         raise SciFiBankError(
             RejectReason.OVERSIZED, f"SciFi: {per_link.max()} words of one link, {MAX_CLUSTERS_PER_LINK} at most"
         )
-    data = (channel << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order]).astype(_U16)
-    ends = np.searchsorted(bank, np.arange(N_BANKS), side="right").tolist()
+    data = (channel[order] << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order]).astype(_U16).tobytes()
+    ends = (2 * np.searchsorted(place, np.arange(1, N_BANKS + 1) << _CHANNEL_BITS)).tolist()
+    header = bytes(_HEADER_WORDS * _U16.itemsize)
     banks = []
     start = 0
     for number, end in enumerate(ends):
-        padding = b"\0\0" if (end - start) % 2 else b""
-        payload = b"".join((bytes(_HEADER_WORDS * _U16.itemsize), data[start:end].tobytes(), padding))
+        payload = header + data[start:end] + (b"\0\0" if (end - start) % 4 else b"")
         banks.append(RawBank(BankType.FT_CLUSTER, 5, number, memoryview(payload)))
         start = end
     return banks

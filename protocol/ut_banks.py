@@ -183,21 +183,30 @@ def encode_ut_v3(hits: UtHits, charges: UtCharges) -> list[RawBank]:
         | (hits.lane * np.uint32(N_STRIPS) + hits.strip - np.uint32(1)) << np.uint32(2)
         | hits.flags << np.uint32(14)
     ).astype(_U16)
-    # One row of bytes per cluster: neighbour sum, then the strips' charges, the last one marked.
-    starts = np.cumsum(n_strips + 1) - (n_strips + 1)
+    # Board by board, a row of bytes per cluster: neighbour sum, then the strips' charges, the last one marked.
+    by_board = _by_board(hits.board)
+    order = np.concatenate([chosen for _, chosen in by_board])
+    before, n_strips = np.cumsum(n_strips) - n_strips, n_strips[order]
+    ends = np.cumsum(n_strips + 1)
+    starts = ends - (n_strips + 1)
     stream = np.empty(int((n_strips + 1).sum()), np.uint8)
     is_adc = np.ones(len(stream), np.bool_)
     is_adc[starts] = False
-    stream[starts] = charges.neighbour_sum.view(np.uint8)
-    stream[is_adc] = charges.adc
-    stream[starts + n_strips] |= _LAST_ADC
+    stream[starts] = charges.neighbour_sum.view(np.uint8)[order]
+    adc_starts = np.cumsum(n_strips) - n_strips
+    stream[is_adc] = charges.adc[np.repeat(before[order] - adc_starts, n_strips) + np.arange(int(n_strips.sum()))]
+    stream[ends - 1] |= _LAST_ADC
+    charge_bytes, cluster_bytes = stream.tobytes(), words[order].tobytes()
+    charge_ends = [0, *ends.tolist()]
     banks = []
-    for board, chosen in _by_board(hits.board):
-        at = _charges_start(len(chosen))
+    first = 0
+    for board, chosen in by_board:
+        last = first + len(chosen)
         header = (len(chosen) | _HEADER_MARK_V3 << 16).to_bytes(_HEADER_SIZE_V3, "little")
-        clusters = (header + words[chosen].tobytes()).ljust(at, b"\0")
-        charge_bytes = b"".join(stream[starts[i] : starts[i] + n_strips[i] + 1].tobytes() for i in chosen.tolist())
-        banks.append(RawBank(BankType.UT, 3, board, memoryview(clusters + charge_bytes)))
+        clusters = (header + cluster_bytes[2 * first : 2 * last]).ljust(_charges_start(len(chosen)), b"\0")
+        payload = clusters + charge_bytes[charge_ends[first] : charge_ends[last]]
+        banks.append(RawBank(BankType.UT, 3, board, memoryview(payload)))
+        first = last
     return banks
 
 

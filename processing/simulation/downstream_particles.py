@@ -120,8 +120,12 @@ def flights_of(
 
     `kick` and `kick_z` f64[n, 2] as the VELO's response gives them, 0 for particles born behind it.
     """
-    pz = particles.momentum[:, 2]
-    rows = np.flatnonzero((pz > 0) & (particles.z_end > FIRST_Z) & (particles.pt < _STEEPEST_SLOPE * pz) & (particles.origin[:, 2] < LAST_Z))
+    px, py, pz = particles.momentum.T
+    z = particles.origin[:, 2]
+    steepest = np.where(z < _BEFORE_UT, _ACCEPTANCE, _STEEPEST_SLOPE) * pz
+    rows = np.flatnonzero(
+        (particles.z_end > FIRST_Z) & (z < LAST_Z) & (np.abs(px) < steepest) & (np.abs(py) < steepest)
+    )
     chosen = particles.take(rows)
     slope = chosen.momentum[:, :2] / chosen.momentum[:, 2:]
     z = np.maximum(chosen.origin[:, 2], FIRST_Z)
@@ -170,6 +174,9 @@ def ends_in_flight(random: EventRandom, flights: Flights, pid: Int64Array) -> tu
     # A kaon that decays otherwise ends as well, into what is not followed.
     return decays & (random.uniform(flights.event) < fraction), interacts
 
+
+# Particles from before the UT that are steeper pass it by: it ends at slopes of 0.33.
+_BEFORE_UT, _ACCEPTANCE = 2000.0, 0.42
 
 # Muons of later decays are still seen in the muon stations; the calorimeters stop all other hadrons.
 _LAST_DECAY_Z = 12_300.0

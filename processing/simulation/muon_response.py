@@ -20,6 +20,7 @@ from hltnode.processing.geometry.muon import (
 )
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.propagation import Flights
+from hltnode.processing.simulation.strip_clusters import distinct
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.protocol.muon_banks import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
 
@@ -220,7 +221,7 @@ class MuonResponse:
         y: Int64Array,
     ) -> MuonResult:
         codes = self._digits[station, region, quarter, x, y]
-        digit = np.unique((event[:, None] << 16 | codes)[codes >= 0])
+        digit = distinct((event[:, None] << 16 | codes)[codes >= 0])
         digit_event, code = digit >> 16, digit & 0xFFFF
         bank, address = (code >> 12).astype(np.uint32), (code & MAX_ADDRESS).astype(np.uint32)
         time = np.clip(np.rint(_MEAN_TIME + _TIME_SPREAD * random.normal(digit_event)), 0, MAX_TIME)
@@ -228,6 +229,6 @@ class MuonResponse:
         # Boards number the pads of their part in an order of their own; here: by region, quarter, row and column.
         both = (codes >= 0).all(axis=1)
         pad_address = ((region << 2 | quarter) << 11 | y << 7 | x)[both]
-        pad = np.unique(event[both] << 20 | (codes[both, 0] >> 12) << 16 | pad_address)
+        pad = distinct(event[both] << 20 | (codes[both, 0] >> 12) << 16 | pad_address)
         pads = MuonPads((pad >> 16 & 0xF).astype(np.uint32), (pad & 0xFFFF).astype(np.uint32))
         return MuonResult(digit_event, digits, pad >> 20, pads)

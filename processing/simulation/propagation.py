@@ -28,7 +28,7 @@ _SAME_PLACE = 25.0
 _GRID_STEP = 100.0
 _GRID_X, _GRID_Y = np.arange(0.0, 3601.0, _GRID_STEP), np.arange(0.0, 2801.0, _GRID_STEP)
 
-# A particle that is turned by more than this, or slower, will not reach another layer.
+# A particle that is turned by more than this, or slower (MeV), or beyond the grid, will not reach another layer.
 _STEEPEST_SLOPE = 5.0
 _SLOWEST = 1.0
 
@@ -139,6 +139,7 @@ class Propagation:
             moving = flights.take(rows)
             _move(moving, step)
             lost = (np.abs(moving.tx) > _STEEPEST_SLOPE) | (np.abs(moving.ty) > _STEEPEST_SLOPE)
+            lost |= (np.abs(moving.x) > _GRID_X[-1]) | (np.abs(moving.y) > _GRID_Y[-1])
             there = (moving.z >= step.last_z) & ~lost
             if step.layer >= 0:
                 which = rows[there]
@@ -190,15 +191,15 @@ def _interpolate(field: NDArray[np.float32], x: FloatArray, y: FloatArray) -> tu
     u = np.minimum(np.abs(x) * (1.0 / _GRID_STEP), len(_GRID_X) - 1.001)
     v = np.minimum(np.abs(y) * (1.0 / _GRID_STEP), len(_GRID_Y) - 1.001)
     i, j = u.astype(np.int64), v.astype(np.int64)
-    u -= i
-    v -= j
+    u, v = (u - i).astype(np.float32)[:, None], (v - j).astype(np.float32)[:, None]
     corner = i * len(_GRID_Y) + j
-    low = field[corner] * (1.0 - v)[:, None] + field[corner + 1] * v[:, None]
-    corner += len(_GRID_Y)
-    high = field[corner] * (1.0 - v)[:, None] + field[corner + 1] * v[:, None]
-    b = low * (1.0 - u)[:, None] + high * u[:, None]
+    low, high = field.take(corner, 0), field.take(corner + len(_GRID_Y), 0)
+    low += (field.take(corner + 1, 0) - low) * v
+    high += (field.take(corner + len(_GRID_Y) + 1, 0) - high) * v
+    low += (high - low) * u
+    b = low.T.astype(np.float64)
     upper = np.sign(y)
-    return b[:, 0] * np.sign(x) * upper, b[:, 1], b[:, 2] * upper
+    return b[0] * np.sign(x) * upper, b[1], b[2] * upper
 
 
 def _cross(random: EventRandom, flights: Flights, there: Mask, slab: Slab) -> None:

@@ -175,7 +175,7 @@ class SciFiResponse:
         ids = scifi_lhcb_id(self._first_channel[hits.bank].astype(np.uint32) + hits.offset)
         # All hits of a particle's clusters, cluster by cluster.
         cluster_of_hit = cluster_of_word[word_of_hit]
-        start = np.searchsorted(cluster_of_hit, which, side="left")
-        number = np.searchsorted(cluster_of_hit, which, side="right") - start
-        hit = ranges(start, number)
+        n_hits = np.bincount(cluster_of_hit, minlength=len(sent))
+        number = n_hits[which]
+        hit = ranges((np.cumsum(n_hits) - n_hits)[which], number)
         return SciFiResult(event[cluster_of_word], words, np.repeat(particle, number), ids[hit])

@@ -14,6 +14,10 @@ from hltnode.processing.simulation.propagation import LayerStates
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 
 
+# Bits that hold the number of a deposit of a chunk.
+_INDEX_BITS = 24
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Crossings:
     """Particles in the layers of a detector, one row per crossing by rising event.
@@ -89,12 +93,14 @@ def cluster(
 
     A cluster's charge must reach `total`. Deposits where `dead` is set are lost.
     """
-    order = np.argsort(channel, kind="stable")
-    is_new = np.diff(channel[order], prepend=-1) != 0
+    # Sorting channel and index in one number is faster than an indirect stable sort, and gives the same.
+    keys = np.sort(channel << _INDEX_BITS | np.arange(len(channel)))
+    order, ordered = keys & (1 << _INDEX_BITS) - 1, keys >> _INDEX_BITS
+    is_new = np.diff(ordered, prepend=-1) != 0
     starts = np.flatnonzero(is_new)
     place = np.empty(len(channel), dtype=np.int64)
     place[order] = np.cumsum(is_new) - 1
-    channels = channel[order][starts]
+    channels = ordered[starts]
     charges = np.add.reduceat(np.where(dead, 0.0, charge)[order], starts) if len(starts) else np.empty(0)
 
     lit = np.flatnonzero(charges >= threshold)
@@ -115,10 +121,17 @@ def cluster(
     )
 
 
+def distinct(values: Int64Array) -> Int64Array:
+    """The distinct values (not negative) by rising value; for some thousands of them faster than np.unique."""
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=-1) != 0]
+
+
 def links(row: Int64Array, cluster_of: Int64Array, n_clusters: int) -> tuple[Int64Array, Int64Array]:
     """Distinct pairs of particle and cluster, by rising particle; rows and clusters below 0 are left out."""
-    real = (row >= 0) & (cluster_of >= 0)
-    pairs = np.unique(row[real] * (n_clusters + 1) + cluster_of[real])
+    pairs = (row * (n_clusters + 1) + cluster_of)[(row >= 0) & (cluster_of >= 0)]
+    # Most repeats follow one another.
+    pairs = distinct(pairs[np.diff(pairs, prepend=-1) != 0])
     particle, which = np.divmod(pairs, n_clusters + 1)
     return particle, which
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.simulation.collisions import SimulatedCollisions
+from hltnode.processing.simulation.strip_clusters import distinct
 from hltnode.processing.simulation.velo_generator import MIN_MODULES, collision_vertices, n_visible
 from hltnode.processing.simulation.velo_particles import Int64Array, Mask, ParticleColumns
 from hltnode.protocol.lhcb_id import scifi_channel, ut_channel, velo_channel
@@ -118,4 +119,4 @@ def _has_scifi(hits: HitLists, n: int) -> Mask:
 
 def _n_distinct(particle: Int64Array, value: Int64Array, n: int) -> Int64Array:
     """How many distinct values (0..63) each particle has."""
-    return np.bincount(np.unique(particle << 6 | value) >> 6, minlength=n)
+    return np.bincount(distinct(particle << 6 | value) >> 6, minlength=n)
