@@ -72,11 +72,14 @@ SOURCES = (
     Source(
         first_z=7750, last_z=9400, rate=480 / _CHARGED, electrons=1.0, p=8, spread=1.0, angle=50, on_pipe=0.05, length=350
     ),
+    Source(
+        first_z=7800, last_z=9400, rate=75 / _CHARGED, electrons=1.0, p=15, spread=0.6, angle=75, on_pipe=0.05, length=300
+    ),
     Source(first_z=7700, last_z=9400, rate=60 / _CHARGED, electrons=0.4, p=400, spread=1.1, angle=25, on_pipe=0.2),
 )
 _PIPE_SLOPE = (0.0100, 0.0125)
 _ANGLE_SPREAD = 1.2
-_STEEPEST, _STEEPEST_SLOPE = np.radians(78.0), 4.7
+_STEEPEST, _STEEPEST_SLOPE = np.radians(76.0), 4.7
 
 
 def background(

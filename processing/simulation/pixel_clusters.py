@@ -43,8 +43,9 @@ def label_clusters(channels: Int64Array) -> Int64Array:
         np.minimum.at(label, a, lower)
         np.minimum.at(label, b, lower)
         label = label[label]
-    numbers: Int64Array = np.unique(label, return_inverse=True)[1]
-    return numbers
+    # The first pixel of a cluster has its own index as label.
+    numbers: Int64Array = np.cumsum(label == np.arange(len(label))) - 1
+    return numbers[label]
 
 
 def retina_clusters(channels: Int64Array, labels: Int64Array) -> RetinaClusters:

@@ -27,6 +27,7 @@ _MAT_DEPTH, _SPREAD = 1.35, 1.45
 # Channels that light is shared among: enough for almost all particles, and for steep ones.
 _N_SHARED, _N_SHARED_STEEP = 6, 22
 _WIDTH_SHARED = 4.0
+_LEAST_PART = 0.02
 
 # Numbers of a SiPM's channels begin at multiples of this, so that clusters stay within.
 _SIPM_STRIDE = CHANNELS_PER_SIPM + 1
@@ -134,8 +135,9 @@ class SciFiResponse:
         """Row, channel and mean light of the up to n channels that share the light of each of the rows."""
         first, parts = share_charge(place[rows], width[rows], n)
         channel = first[:, None] + np.arange(n)
-        which, column = np.nonzero((parts > 0.02) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
-        return rows[which], channel[which, column], parts[which, column] * light[rows[which]]
+        place = np.flatnonzero((parts > _LEAST_PART) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
+        row = rows[place // n]
+        return row, channel.ravel()[place], parts.ravel()[place] * light[row]
 
     @staticmethod
     def _numbers(event: Int64Array, mat: Int64Array, sipm: Int64Array, channel: Int64Array) -> Int64Array:

@@ -11,11 +11,8 @@ import numpy as np
 
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.propagation import LayerStates
+from hltnode.processing.simulation.sorting import distinct, stable_order
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
-
-
-# Bits that hold the number of a deposit of a chunk.
-_INDEX_BITS = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,9 +90,7 @@ def cluster(
 
     A cluster's charge must reach `total`. Deposits where `dead` is set are lost.
     """
-    # Sorting channel and index in one number is faster than an indirect stable sort, and gives the same.
-    keys = np.sort(channel << _INDEX_BITS | np.arange(len(channel)))
-    order, ordered = keys & (1 << _INDEX_BITS) - 1, keys >> _INDEX_BITS
+    order, ordered = stable_order(channel)
     is_new = np.diff(ordered, prepend=-1) != 0
     starts = np.flatnonzero(is_new)
     place = np.empty(len(channel), dtype=np.int64)
@@ -119,12 +114,6 @@ def cluster(
     return Clusters(
         first[good], size[good], charge_sum[good], weighted[good], lit_charges[good[label]], of_channel[place]
     )
-
-
-def distinct(values: Int64Array) -> Int64Array:
-    """The distinct values (not negative) by rising value; for some thousands of them faster than np.unique."""
-    ordered = np.sort(values)
-    return ordered[np.diff(ordered, prepend=-1) != 0]
 
 
 def links(row: Int64Array, cluster_of: Int64Array, n_clusters: int) -> tuple[Int64Array, Int64Array]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.simulation.collisions import SimulatedCollisions
-from hltnode.processing.simulation.strip_clusters import distinct
+from hltnode.processing.simulation.sorting import distinct
 from hltnode.processing.simulation.velo_generator import MIN_MODULES, collision_vertices, n_visible
 from hltnode.processing.simulation.velo_particles import Int64Array, Mask, ParticleColumns
 from hltnode.protocol.lhcb_id import scifi_channel, ut_channel, velo_channel

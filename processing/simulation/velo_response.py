@@ -16,6 +16,7 @@ from hltnode.processing.geometry.ideal_velo import (
 )
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.pixel_clusters import COLUMN_SHIFT, SENSOR_SHIFT
+from hltnode.processing.simulation.sorting import distinct_and_places
 from hltnode.processing.simulation.velo_particles import (
     FloatArray,
     Int64Array,
@@ -112,7 +113,7 @@ class VeloResponse:
         particle, sensor, local = particle[alive], sensor[alive], local[alive]
         pixels = self._pixels_of_crossings(rng, slopes[particle], sensor, local)
         stray = self._stray_pixels(rng, sensor, local)
-        channels, index = np.unique(np.concatenate([pixels.ravel(), stray]), return_inverse=True)
+        channels, index = distinct_and_places(np.concatenate([pixels.ravel(), stray]))
         return FiredPixels(
             channels,
             particle,

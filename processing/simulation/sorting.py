@@ -1,0 +1,32 @@
+"""Distinct values of some thousands of integers, faster than np.unique gives them."""
+
+import numpy as np
+
+from hltnode.processing.simulation.velo_particles import Int64Array
+
+# Bits that hold the position of a value while it is sorted; the value has the others.
+_INDEX_BITS = 24
+
+
+def distinct(values: Int64Array) -> Int64Array:
+    """The distinct values (not negative) by rising value."""
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=-1) != 0]
+
+
+def stable_order(values: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The order that sorts values from 0 to 2**39 - 1 (at most 2**24 of them), and the values so sorted.
+
+    Sorting value and position in one number is faster than an indirect stable sort, and gives the same.
+    """
+    keys = np.sort(values << _INDEX_BITS | np.arange(len(values)))
+    return keys & (1 << _INDEX_BITS) - 1, keys >> _INDEX_BITS
+
+
+def distinct_and_places(values: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The distinct values by rising value, and where each of `values` stands among them."""
+    order, ordered = stable_order(values)
+    is_new = np.diff(ordered, prepend=-1) != 0
+    place = np.empty_like(order)
+    place[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], place
