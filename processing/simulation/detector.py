@@ -1,10 +1,10 @@
 """The whole detector as the simulation needs it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from hltnode.processing.geometry.magnet import DOWN, Magnet
+from hltnode.processing.geometry.magnet import Magnet
 from hltnode.processing.geometry.muon import MuonGeometry
 from hltnode.processing.geometry.scifi import SciFiGeometry
 from hltnode.processing.geometry.ut import UtGeometry
@@ -27,7 +27,10 @@ class Detector:
         return cls(*(part.load(directory) for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry, Magnet)))
 
     @classmethod
-    def builtin(cls, polarity: float = DOWN) -> Self:
-        """The ideal detector, computed from figures."""
-        parts = (part.builtin() for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry))
-        return cls(*parts, Magnet.builtin(polarity))
+    def builtin(cls) -> Self:
+        """The ideal detector, computed from figures; the magnet is down."""
+        return cls(*(part.builtin() for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry, Magnet)))
+
+    def with_polarity(self, polarity: float | None) -> Self:
+        """The same with the magnet down (-1) or up (+1), or as it is (None)."""
+        return self if polarity is None else replace(self, magnet=Magnet(polarity))

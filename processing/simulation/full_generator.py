@@ -5,12 +5,12 @@ An event depends on (seed, event id) and the settings alone. Events are made in 
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
+from hltnode.processing.simulation.collisions import SimulatedCollisions
 from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.downstream_particles import (
     background,
@@ -23,15 +23,15 @@ from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.muon_response import MuonResponse, MuonResult
 from hltnode.processing.simulation.particle_table import ParticleTable
 from hltnode.processing.simulation.propagation import LAST_Z, Flights, LayerStates, Propagation
-from hltnode.processing.simulation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.simulation.scifi_response import SciFiResponse, SciFiResult
+from hltnode.processing.simulation.sources import Source
 from hltnode.processing.simulation.strip_clusters import Crossings, links
 from hltnode.processing.simulation.truth_banks import HitLists, truth_of_chunk
 from hltnode.processing.simulation.ut_response import N_LAYERS as N_UT_LAYERS
 from hltnode.processing.simulation.ut_response import UtResponse, UtResult
 from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VERSIONS, VeloEncoding, velo_banks_of
-from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, check_request, odin_bank
-from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask, ParticleColumns
+from hltnode.processing.simulation.velo_generator import DEFAULT_RUN, check_request, odin_bank
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.simulation.velo_response import FiredPixels, VeloResponse
 from hltnode.protocol.muon_banks import MuonDigits, MuonPads, encode_muon
 from hltnode.protocol.raw_bank import RawBank
@@ -63,23 +63,20 @@ class BankVersions:
 
 
 class FullSimulation:
-    """Simulates events of one sample in one detector; immutable, so one serves any events in any order."""
+    """Simulates the events of a source in a detector; serves any events in any order that the source allows."""
 
     def __init__(
         self,
         detector: Detector,
+        source: Source,
         *,
-        sample: Sample = Sample.MINBIAS,
-        nu: float = DEFAULT_NU,
         run: int = DEFAULT_RUN,
         versions: BankVersions | None = None,
     ) -> None:
-        """Raises ValueError for an impossible nu."""
-        check_request(0, 0, nu, 0)
+        """`source` makes the collisions of the events."""
+        self._source = source
         self._versions = versions or BankVersions()
-        self._signal = SIGNALS.get(sample)
-        self._nu, self._run = nu, run
-        self._beamline = detector.velo.beamline
+        self._run = run
         self._velo = VeloResponse(detector.velo)
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
@@ -93,7 +90,7 @@ class FullSimulation:
 
         Raises ValueError, before the first event, for a negative number or seed.
         """
-        check_request(n, seed, self._nu, first_event)
+        check_request(n, seed, first_event)
         return self._chunks(range(first_event, first_event + n), seed)
 
     def _chunks(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
@@ -103,7 +100,7 @@ class FullSimulation:
     def _chunk(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
         generators = [np.random.default_rng((seed, event_id)) for event_id in event_ids]
         random = EventRandom(generators)
-        velo = [self._in_velo(rng) for rng in generators]
+        velo = [self._in_velo(rng, event_id) for rng, event_id in zip(generators, event_ids, strict=True)]
         collisions = [event.collisions for event in velo]
         table = ParticleTable(len(generators))
         for number, one in enumerate(collisions):
@@ -142,14 +139,9 @@ class FullSimulation:
         for event_id, rng, one, parts, of_truth in zip(event_ids, generators, velo, banks, truth, strict=True):
             yield [odin_bank(rng, self._run, event_id), *one.banks, *(bank for part in parts for bank in part), *of_truth]
 
-    def _in_velo(self, rng: np.random.Generator) -> "_VeloEvent":
-        """Collisions of an event with the signal, and what the VELO sees of them."""
-        if self._signal is None:
-            collisions = generate(rng, self._nu, self._beamline)
-        else:
-            collisions = generate(rng, self._nu, self._beamline, at_least=1)
-            decay = signal_decay(rng, self._signal, collisions.positions[0])
-            collisions = replace(collisions, particles=ParticleColumns.join([collisions.particles, decay]))
+    def _in_velo(self, rng: np.random.Generator, event_id: int) -> "_VeloEvent":
+        """Collisions of an event, and what the VELO sees of them."""
+        collisions = self._source(rng, event_id)
         fired = self._velo.fire(rng, collisions.particles)
         versions = self._versions
         banks, ids, cluster = velo_banks_of(

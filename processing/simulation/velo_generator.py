@@ -12,6 +12,7 @@ from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
 from hltnode.processing.simulation.pixel_clusters import SENSOR_SHIFT
+from hltnode.processing.simulation.sources import check_nu
 from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.simulation.velo_response import VeloResponse
@@ -53,7 +54,8 @@ def simulate_events(
 
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
-    check_request(n, seed, nu, first_event)
+    check_request(n, seed, first_event)
+    check_nu(nu)
     return _events(
         range(first_event, first_event + n),
         seed,
@@ -65,12 +67,10 @@ def simulate_events(
     )
 
 
-def check_request(n: int, seed: int, nu: float, first_event: int) -> None:
-    """Raises ValueError for a negative number of events, seed or nu, or one that is not finite."""
+def check_request(n: int, seed: int, first_event: int) -> None:
+    """Raises ValueError for a negative number of events, seed or first event."""
     if n < 0 or seed < 0 or first_event < 0:
         raise ValueError(f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative")
-    if not 0 <= nu <= 200:
-        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and 200")
 
 
 def _events(
