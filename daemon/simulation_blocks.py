@@ -88,9 +88,9 @@ def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation
     """What makes the events; built once per process."""
     if request.detectors == "velo":
         return _VeloSimulation(request)
-    detector = (
-        Detector.builtin() if request.geometry is None else Detector.load(request.geometry)
-    ).with_polarity(request.polarity)
+    detector = (Detector.builtin() if request.geometry is None else Detector.load(request.geometry)).with_polarity(
+        request.polarity
+    )
     beamline = detector.velo.beamline
     source = (
         sample_source(request.sample, request.nu, beamline)

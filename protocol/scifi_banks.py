@@ -119,7 +119,11 @@ def encode_scifi(words: SciFiWords) -> list[RawBank]:
         raise SciFiBankError(
             RejectReason.OVERSIZED, f"SciFi: {per_link.max()} words of one link, {MAX_CLUSTERS_PER_LINK} at most"
         )
-    data = (channel[order] << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order]).astype(_U16).tobytes()
+    data = (
+        (channel[order] << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order])
+        .astype(_U16)
+        .tobytes()
+    )
     ends = (2 * np.searchsorted(place, np.arange(1, N_BANKS + 1) << _CHANNEL_BITS)).tolist()
     header = bytes(_HEADER_WORDS * _U16.itemsize)
     banks = []

@@ -120,10 +120,13 @@ def _write(request: SimulationRequest, n: int, jobs: int, output: Path) -> int:
     unfinished = output.with_name(output.name + ".part")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     nbytes = 0
-    with unfinished.open("wb") as file, Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("simulating", total=n)
-        for size, block in blocks(request, n, jobs):
-            nbytes += file.write(block)
-            progress.advance(bar, size)
-    unfinished.rename(output)
+    try:
+        with unfinished.open("wb") as file, Progress(*columns, console=console, transient=True) as progress:
+            bar = progress.add_task("simulating", total=n)
+            for size, block in blocks(request, n, jobs):
+                nbytes += file.write(block)
+                progress.advance(bar, size)
+        unfinished.rename(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return nbytes

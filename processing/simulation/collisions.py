@@ -24,6 +24,8 @@ SIGMA_Z = 63.0
 _INELASTIC_FRACTION = 0.78
 _MEAN_INELASTIC = 54.0
 _MEAN_DIFFRACTIVE = 1.0
+# Collisions that make something heavy are hard ones, with so many more.
+_MEAN_UNDERLYING = 40.0
 
 # Pseudorapidity: flat, falling off near _ETA_EDGE; the range with |eta| < _ETA_MIN never reaches the VELO.
 _ETA_MIN, _ETA_EDGE, _ETA_FALL = 0.8, 5.6, 0.6
@@ -91,13 +93,17 @@ class SimulatedCollisions:
 def generate(
     rng: np.random.Generator, nu: float, beamline: tuple[float, float], *, at_least: int = 0
 ) -> SimulatedCollisions:
-    """One event: Poisson(nu) collisions (but `at_least`) along the luminous region and what comes out of them."""
+    """One event: Poisson(nu) collisions along the luminous region and what comes out of them.
+
+    There are `at_least` so many hard ones among them, which come first.
+    """
     n = max(int(rng.poisson(nu)), at_least)
     spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
     collisions = rng.normal(size=(n, 3)) * spread + np.array([*beamline, 0.0])
     inelastic = rng.random(n) < _INELASTIC_FRACTION
     inelastic[:at_least] = True
     multiplicity = rng.poisson(rng.exponential(np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE)))
+    multiplicity[:at_least] += rng.poisson(_MEAN_UNDERLYING, at_least)
     collision = np.repeat(np.arange(n), multiplicity)
     prompt = _prompt_particles(rng, collisions[collision])
     parts = [
@@ -107,9 +113,7 @@ def generate(
     ]
     first_key = FIRST_NEUTRAL_KEY
     for decay in DECAYS:
-        origin = np.repeat(
-            collisions[inelastic], rng.poisson(decay.per_collision, np.count_nonzero(inelastic)), axis=0
-        )
+        origin = np.repeat(collisions[inelastic], rng.poisson(decay.per_collision, np.count_nonzero(inelastic)), axis=0)
         parts.append(_decay_products(rng, origin, decay, first_key))
         first_key += len(origin)
     return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)

@@ -57,10 +57,26 @@ SOURCES = (
     Source(first_z=800, last_z=2250, rate=10 / _CHARGED, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.3),
     # UT, with what the magnet turns back into it
     Source(
-        first_z=2300, last_z=2640, rate=90 / _CHARGED, electrons=1.0, p=10, spread=1.2, angle=35, on_pipe=0.1, length=250
+        first_z=2300,
+        last_z=2640,
+        rate=90 / _CHARGED,
+        electrons=1.0,
+        p=10,
+        spread=1.2,
+        angle=35,
+        on_pipe=0.1,
+        length=250,
     ),
     Source(
-        first_z=2290, last_z=2340, rate=65 / _CHARGED, electrons=1.0, p=80, spread=0.8, angle=25, on_pipe=0.1, length=700
+        first_z=2290,
+        last_z=2340,
+        rate=65 / _CHARGED,
+        electrons=1.0,
+        p=80,
+        spread=0.8,
+        angle=25,
+        on_pipe=0.1,
+        length=700,
     ),
     Source(first_z=2250, last_z=2660, rate=12 / _CHARGED, electrons=0.5, p=700, spread=1.0, angle=20, on_pipe=0.3),
     # beam pipe in the magnet
@@ -70,10 +86,26 @@ SOURCES = (
     Source(first_z=5500, last_z=7700, rate=40 / _CHARGED, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0),
     # SciFi
     Source(
-        first_z=7750, last_z=9400, rate=480 / _CHARGED, electrons=1.0, p=8, spread=1.0, angle=50, on_pipe=0.05, length=350
+        first_z=7750,
+        last_z=9400,
+        rate=480 / _CHARGED,
+        electrons=1.0,
+        p=8,
+        spread=1.0,
+        angle=50,
+        on_pipe=0.05,
+        length=350,
     ),
     Source(
-        first_z=7800, last_z=9400, rate=75 / _CHARGED, electrons=1.0, p=15, spread=0.6, angle=75, on_pipe=0.05, length=300
+        first_z=7800,
+        last_z=9400,
+        rate=75 / _CHARGED,
+        electrons=1.0,
+        p=15,
+        spread=0.6,
+        angle=75,
+        on_pipe=0.05,
+        length=300,
     ),
     Source(first_z=7700, last_z=9400, rate=60 / _CHARGED, electrons=0.4, p=400, spread=1.1, angle=25, on_pipe=0.2),
 )
@@ -225,9 +257,7 @@ def interaction_products(
     charge = np.where(u[:, 1] < 0.5, -1, 1)
     pid = np.where(u[:, 2] < 0.7, _PION, _PROTON) * charge
     place = np.stack([mothers.x, mothers.y, mothers.z], axis=1)[which]
-    return event, ParticleColumns.of(
-        place, momentum, pid, charge, mother=particles.pid[which], mother_key=key[which]
-    )
+    return event, ParticleColumns.of(place, momentum, pid, charge, mother=particles.pid[which], mother_key=key[which])
 
 
 def _direction(flights: Flights) -> FloatArray:

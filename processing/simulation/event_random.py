@@ -25,9 +25,7 @@ class EventRandom:
 
     def uniform(self, event: Int64Array, width: int = 1) -> FloatArray:
         """Numbers from 0 to 1, f64[n, width], or [n] for width 1."""
-        parts = [
-            rng.random((count, width)) for rng, count in zip(self._generators, self._counts(event), strict=True)
-        ]
+        parts = [rng.random((count, width)) for rng, count in zip(self._generators, self._counts(event), strict=True)]
         return self._joined(parts, width)
 
     def normal(self, event: Int64Array, width: int = 1) -> FloatArray:
@@ -41,7 +39,8 @@ class EventRandom:
     def exponential(self, event: Int64Array) -> FloatArray:
         """Exponential numbers of mean 1, f64[n]."""
         parts = [
-            rng.standard_exponential((count, 1)) for rng, count in zip(self._generators, self._counts(event), strict=True)
+            rng.standard_exponential((count, 1))
+            for rng, count in zip(self._generators, self._counts(event), strict=True)
         ]
         return self._joined(parts, 1)
 
@@ -50,8 +49,7 @@ class EventRandom:
         ends = np.cumsum(self._counts(event)).tolist()
         starts = [0, *ends[:-1]]
         parts = [
-            rng.standard_gamma(shape[start:end])
-            for rng, start, end in zip(self._generators, starts, ends, strict=True)
+            rng.standard_gamma(shape[start:end]) for rng, start, end in zip(self._generators, starts, ends, strict=True)
         ]
         return np.concatenate(parts)
 

@@ -81,9 +81,7 @@ class FullSimulation:
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
         self._muon = MuonResponse(detector.muon)
-        self._propagation = Propagation(
-            detector.magnet, np.concatenate([self._ut.layer_z, self._scifi.layer_z])
-        )
+        self._propagation = Propagation(detector.magnet, np.concatenate([self._ut.layer_z, self._scifi.layer_z]))
 
     def events(self, n: int, seed: int, *, first_event: int = 0) -> Iterator[list[RawBank]]:
         """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32, 33).
@@ -135,9 +133,16 @@ class FullSimulation:
             HitLists(place[flown.row[ut.particle]], ut.lhcb_id),
             HitLists(place[flown.row[scifi.particle]], scifi.lhcb_id),
         )
-        banks = zip(self._ut_banks(ut, len(velo)), scifi_banks(scifi, len(velo)), muon_banks(muon, len(velo)), strict=True)
+        banks = zip(
+            self._ut_banks(ut, len(velo)), scifi_banks(scifi, len(velo)), muon_banks(muon, len(velo)), strict=True
+        )
         for event_id, rng, one, parts, of_truth in zip(event_ids, generators, velo, banks, truth, strict=True):
-            yield [odin_bank(rng, self._run, event_id), *one.banks, *(bank for part in parts for bank in part), *of_truth]
+            yield [
+                odin_bank(rng, self._run, event_id),
+                *one.banks,
+                *(bank for part in parts for bank in part),
+                *of_truth,
+            ]
 
     def _in_velo(self, rng: np.random.Generator, event_id: int) -> "_VeloEvent":
         """Collisions of an event, and what the VELO sees of them."""
@@ -184,7 +189,9 @@ class FullSimulation:
         hits, charges = result.hits, result.charges
         adc_edges = np.concatenate([[0], np.cumsum(charges.n_strips, dtype=np.int64)])
         for a, b in itertools.pairwise(edges):
-            of_event = UtHits(*(getattr(hits, name)[a:b] for name in ("board", "lane", "strip", "fraction", "flags", "adc")))
+            of_event = UtHits(
+                *(getattr(hits, name)[a:b] for name in ("board", "lane", "strip", "fraction", "flags", "adc"))
+            )
             if self._versions.ut_version == 4:
                 yield encode_ut_v4(of_event)
             else:

@@ -111,18 +111,14 @@ class MuonResponse:
         return found
 
     @staticmethod
-    def _mean_places(
-        place: tuple[Int64Array, ...], index: Int64Array, value: FloatArray, n: int
-    ) -> FloatArray:
+    def _mean_places(place: tuple[Int64Array, ...], index: Int64Array, value: FloatArray, n: int) -> FloatArray:
         shape = (N_STATIONS, N_REGIONS, N_QUARTERS, n)
         flat = np.ravel_multi_index((*place, index), shape)
         total, number = (np.bincount(flat, weights, int(np.prod(shape))) for weights in (value, None))
         means: FloatArray = np.where(number > 0, total / np.maximum(number, 1), np.inf).reshape(shape)
         return means
 
-    def respond(
-        self, random: EventRandom, flights: Flights, muon: Mask, n_charged: Int64Array
-    ) -> MuonResult:
+    def respond(self, random: EventRandom, flights: Flights, muon: Mask, n_charged: Int64Array) -> MuonResult:
         """The digits of flights that stand behind the SciFi; `muon`: which are muons. `n_charged` per event."""
         parts = [self._penetrating(random, flights, muon), self._background(random, n_charged)]
         event, station, region, quarter, x, y = (np.concatenate(columns) for columns in zip(*parts, strict=True))

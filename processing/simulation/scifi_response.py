@@ -73,7 +73,9 @@ class SciFiResponse:
         self._borders = 0.5 * (keys[1:] + keys[:-1])
         self._first_channel = geometry.first_channel.astype(np.int64)
         self._banks = np.argsort(self._first_channel)
-        self._dead = np.random.default_rng(0x4654).random(_N_MAT_INDICES * SIPMS_PER_MAT * _SIPM_STRIDE) < _DEAD_FRACTION
+        self._dead = (
+            np.random.default_rng(0x4654).random(_N_MAT_INDICES * SIPMS_PER_MAT * _SIPM_STRIDE) < _DEAD_FRACTION
+        )
 
     def _channels(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, Int64Array, FloatArray, FloatArray]:
         """Crossing, mat, SiPM, place in channels (0.5 is the middle of the first), and distance to the SiPM."""
@@ -125,7 +127,9 @@ class SciFiResponse:
             seed=_SEED,
             total=_TOTAL,
         )
-        particle, which = links(crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first))
+        particle, which = links(
+            crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
+        )
         return self._result(clusters, particle, which)
 
     @staticmethod

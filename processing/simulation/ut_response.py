@@ -78,7 +78,9 @@ class UtResponse:
         for sector, layer in enumerate(self._layer_of_sector.tolist()):
             p0, step, dy = self._p0[sector], self._step[sector], float(self._geometry.dy[sector])
             s = np.sort(p0[0] + step[0] * np.array([-0.5, N_STRIPS - 0.5]))
-            y = np.sort(np.array([p0[1], p0[1] + dy, p0[1] + N_STRIPS * step[1], p0[1] + N_STRIPS * step[1] + dy]))[[0, 3]]
+            y = np.sort(np.array([p0[1], p0[1] + dy, p0[1] + N_STRIPS * step[1], p0[1] + N_STRIPS * step[1] + dy]))[
+                [0, 3]
+            ]
             (s0, s1), (y0, y1) = (
                 np.clip(((edge + half + (-3.0, 3.0)) / _CELL).astype(int) + (0, 1), 0, n)
                 for edge, half, n in ((s, _MAP_HALF[0], n_s), (y, _MAP_HALF[1], n_y))
@@ -139,7 +141,9 @@ class UtResponse:
         particle, hit = links(
             crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
         )
-        return self._strips_of(clusters, particle, hit) if self._version == 4 else self._clusters(clusters, particle, hit)
+        return (
+            self._strips_of(clusters, particle, hit) if self._version == 4 else self._clusters(clusters, particle, hit)
+        )
 
     def _numbers(self, event: Int64Array, sector: Int64Array, strip: Int64Array) -> Int64Array:
         return (event * len(self._p0) + sector) * (N_STRIPS + 1) + strip

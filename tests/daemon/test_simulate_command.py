@@ -1,0 +1,82 @@
+"""hltnode simulate: files that it writes, and requests that it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.event_files import read_events
+from hltnode.protocol.raw_bank import BankType
+from hltnode.protocol.truth import decode_particles
+
+
+def simulate(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    return f"{result.exit_code}: {result.output}"
+
+
+def test_a_signal_sample_is_written_with_all_detectors_and_truth(tmp_path: Path) -> None:
+    file, report = tmp_path / "z.mdf", tmp_path / "z.json"
+    assert simulate("--sample", "z", "--nu", "2", "-n", "3", "-o", file, "--json", report).startswith("0:")
+    events = list(read_events(file))
+    assert len(events) == 3
+    for banks in events:
+        assert {BankType.ODIN, BankType.VP_RETINA_CLUSTER, BankType.UT, BankType.FT_CLUSTER, BankType.MUON} <= {
+            bank.type for bank in banks
+        }
+        assert any(particle.from_signal for particle in decode_particles(banks))
+    assert json.loads(report.read_text())["sample"] == "z"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["z.json", "z.mdf"]
+
+
+def test_a_mep_file_holds_the_same_events(tmp_path: Path) -> None:
+    options = ("--nu", "1", "-n", "2", "--seed", "7")
+    for name in ("a.mdf", "a.mep"):
+        assert simulate(*options, "-o", tmp_path / name).startswith("0:")
+    mdf, mep = (list(read_events(tmp_path / name)) for name in ("a.mdf", "a.mep"))
+    for of_mdf, of_mep in zip(mdf, mep, strict=True):
+        assert decode_particles(of_mdf) == decode_particles(of_mep)
+        for kind in (BankType.UT, BankType.FT_CLUSTER, BankType.MUON):
+            first, second = (
+                sorted(bytes(bank.payload) for bank in banks if bank.type == kind) for banks in (of_mdf, of_mep)
+            )
+            assert first == second
+
+
+@pytest.mark.process
+def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
+    for jobs in ("1", "2"):
+        assert simulate("--nu", "0.5", "-n", "130", "--jobs", jobs, "-o", tmp_path / f"{jobs}.mdf").startswith("0:")
+    assert (tmp_path / "1.mdf").read_bytes() == (tmp_path / "2.mdf").read_bytes()
+
+
+def test_the_velo_alone_is_still_simulated(tmp_path: Path) -> None:
+    file = tmp_path / "velo.mdf"
+    assert simulate("--detectors", "velo", "-n", "2", "-o", file).startswith("0:")
+    kinds = {bank.type for banks in read_events(file) for bank in banks}
+    assert BankType.UT not in kinds
+    assert BankType.VP_RETINA_CLUSTER in kinds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--nu", "-1", "-o", "x.mdf"), "nu = -1.0"),
+        (("--sample", "bs2mumu", "-o", "x.mdf"), "bs2mumu"),
+        (("-o", "x.root"), "must end in .mdf or .mep"),
+        (("--geometry", "nowhere", "-o", "x.mdf"), "velo_geometry.bin"),
+        (("--input-hepmc", "nowhere.hepmc", "-o", "x.mdf"), "nowhere.hepmc"),
+        (("--detectors", "velo", "--sample", "z", "-o", "x.mdf"), "the VELO alone simulates minimum-bias"),
+        (("--velo-version", "7", "-o", "x.mdf"), "retina banks of version 7"),
+    ],
+)
+def test_a_bad_request_is_refused_and_leaves_no_file(
+    arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = simulate("-n", "2", *arguments)
+    assert not said.startswith("0:")
+    assert words in said
+    assert list(tmp_path.iterdir()) == []
