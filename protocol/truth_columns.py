@@ -59,7 +59,8 @@ def encode_particle_columns(
         particles[name] = values
     particles["n_velo_ids"] = velo[1]
     # A particle's data end with the number of its VELO ids; the other lists have a word with their number before them.
-    sizes = _PARTICLE.itemsize + _WORD * (sum(counts for _, counts in lists) + len(lists) - 1)
+    n_ids = np.sum([counts for _, counts in lists], axis=0, dtype=np.int64)
+    sizes = _PARTICLE.itemsize + _WORD * (n_ids + len(lists) - 1)
     at = _WORD + np.cumsum(sizes) - sizes
     data = np.zeros(_WORD + int(sizes.sum()), dtype=np.uint8)
     data[:_WORD] = np.frombuffer(n.to_bytes(_WORD, "little"), dtype=np.uint8)

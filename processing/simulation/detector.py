@@ -24,12 +24,24 @@ class Detector:
     @classmethod
     def load(cls, directory: Path | str) -> Self:
         """All geometry files of a directory. Raises GeometryError, which names the file."""
-        return cls(*(part.load(directory) for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry, Magnet)))
+        return cls(
+            VeloGeometry.load(directory),
+            UtGeometry.load(directory),
+            SciFiGeometry.load(directory),
+            MuonGeometry.load(directory),
+            Magnet.load(directory),
+        )
 
     @classmethod
     def builtin(cls) -> Self:
         """The ideal detector, computed from figures; the magnet is down."""
-        return cls(*(part.builtin() for part in (VeloGeometry, UtGeometry, SciFiGeometry, MuonGeometry, Magnet)))
+        return cls(
+            VeloGeometry.builtin(),
+            UtGeometry.builtin(),
+            SciFiGeometry.builtin(),
+            MuonGeometry.builtin(),
+            Magnet.builtin(),
+        )
 
     def with_polarity(self, polarity: float | None) -> Self:
         """The same with the magnet down (-1) or up (+1), or as it is (None)."""

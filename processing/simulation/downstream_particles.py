@@ -223,16 +223,16 @@ def decay_muons(
     """Event and muon of mothers that stand where they decay; their pids and keys as given."""
     kind = np.abs(particles.pid)
     p_star = np.empty(len(kind))
-    for species, (_, momentum, _) in _DECAYS_IN_FLIGHT.items():
-        p_star[kind == species] = momentum
+    for species, (_, muon_p, _) in _DECAYS_IN_FLIGHT.items():
+        p_star[kind == species] = muon_p
     energy_star = np.hypot(p_star, MASS[_MUON])
     u = random.uniform(mothers.event, 2)
     cosine = 2 * u[:, 0] - 1
     gamma = np.hypot(mothers.p, mothers.mass) / mothers.mass
     along = gamma * p_star * cosine + mothers.p / mothers.mass * energy_star
     across = p_star * np.sqrt(1 - cosine**2)
-    direction = _direction(mothers)
-    momentum = np.hypot(along, across)[:, None] * _tilted(direction, np.arctan2(across, along), 2 * np.pi * u[:, 1])
+    tilt = np.arctan2(across, along)
+    momentum = np.hypot(along, across)[:, None] * _tilted(_direction(mothers), tilt, 2 * np.pi * u[:, 1])
     return mothers.event, ParticleColumns.of(
         np.stack([mothers.x, mothers.y, mothers.z], axis=1),
         momentum,
@@ -272,7 +272,8 @@ def _tilted(direction: FloatArray, tilt: FloatArray, phi: FloatArray) -> FloatAr
     first /= np.hypot(first[:, 0], first[:, 2])[:, None]
     second = np.cross(along, first)
     across = first * np.cos(phi)[:, None] + second * np.sin(phi)[:, None]
-    return along * np.cos(tilt)[:, None] + across * np.sin(tilt)[:, None]
+    tilted: FloatArray = along * np.cos(tilt)[:, None] + across * np.sin(tilt)[:, None]
+    return tilted
 
 
 def _first_collision(positions: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ class EventRandom:
     def normal(self, event: Int64Array, width: int = 1) -> FloatArray:
         """Standard normal numbers, f64[n, width], or [n] for width 1; of float32 precision, which is faster."""
         parts = [
-            rng.standard_normal((count, width), dtype=np.float32)
+            rng.standard_normal((count, width), dtype=np.float32).astype(np.float64)
             for rng, count in zip(self._generators, self._counts(event), strict=True)
         ]
         return self._joined(parts, width)
@@ -68,5 +68,5 @@ class EventRandom:
 
     @staticmethod
     def _joined(parts: list[FloatArray], width: int) -> FloatArray:
-        rows = np.concatenate(parts).astype(np.float64, copy=False)
+        rows = np.concatenate(parts)
         return rows[:, 0] if width == 1 else rows

@@ -136,10 +136,10 @@ class FullSimulation:
         banks = zip(
             self._ut_banks(ut, len(velo)), scifi_banks(scifi, len(velo)), muon_banks(muon, len(velo)), strict=True
         )
-        for event_id, rng, one, parts, of_truth in zip(event_ids, generators, velo, banks, truth, strict=True):
+        for event_id, rng, in_it, parts, of_truth in zip(event_ids, generators, velo, banks, truth, strict=True):
             yield [
                 odin_bank(rng, self._run, event_id),
-                *one.banks,
+                *in_it.banks,
                 *(bank for part in parts for bank in part),
                 *of_truth,
             ]

@@ -6,7 +6,6 @@ Units: mm, MeV.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hltnode.processing.geometry.ideal_muon import cells_of_quarter
 from hltnode.processing.geometry.material import CALORIMETERS, MUON_FILTER, scattering_angle
@@ -89,8 +88,10 @@ class MuonResponse:
             for region in range(N_REGIONS):
                 gx = int(self._grid_x[N_REGIONS * station + region])
                 x, y = cells_of_quarter(gx, 8)
-                for quarter in range(N_QUARTERS):
-                    columns.append(np.stack(np.broadcast_arrays(station, region, quarter, x, y, gx, 8)))
+                columns += [
+                    np.stack(np.broadcast_arrays(station, region, quarter, x, y, gx, 8))
+                    for quarter in range(N_QUARTERS)
+                ]
         return MuonTiles(*np.concatenate(columns, axis=1))
 
     @staticmethod

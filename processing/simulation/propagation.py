@@ -4,6 +4,7 @@ Particles of many events are moved together from node to node in z: the layers o
 and points between them where the field needs short steps. Units: mm, MeV, T.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Self
 
@@ -80,7 +81,8 @@ class LayerStates:
     @classmethod
     def empty(cls, n_layers: int, n: int) -> Self:
         """No crossing yet."""
-        return cls(*np.zeros((4, n_layers, n)), np.zeros((n_layers, n), dtype=bool))
+        x, y, tx, ty = np.zeros((4, n_layers, n))
+        return cls(x, y, tx, ty, np.zeros((n_layers, n), dtype=bool))
 
     def take(self, flights: Int64Array) -> Self:
         """The chosen flights."""
@@ -112,23 +114,24 @@ class Propagation:
     def __init__(self, magnet: Magnet, layer_z: FloatArray) -> None:
         """`layer_z` f64[n_layers]: the z of the layers in which crossings are wanted, rising."""
         self.n_layers = len(layer_z)
-        nodes: dict[float, tuple[int, Slab | None]] = {float(z): (layer, None) for layer, z in enumerate(layer_z)}
+        places = layer_z.tolist()
+        nodes: dict[float, tuple[int, Slab | None]] = {z: (layer, None) for layer, z in enumerate(places)}
         for slab in slabs():
             if FIRST_Z < slab.z < LAST_Z and slab.side == 0:
-                nearest = min(nodes, key=lambda z: abs(z - slab.z))  # noqa: B023
+                nearest = places[int(np.abs(layer_z - slab.z).argmin())]
                 z = nearest if abs(nearest - slab.z) < _SAME_PLACE else slab.z
                 nodes[z] = (nodes.get(z, (-1, None))[0], slab)
         nodes[LAST_Z] = (-1, None)
         ends = sorted(nodes)
         self._steps: list[_Step] = []
-        for first, last in zip([FIRST_Z, *ends], ends, strict=False):
+        for first, last in itertools.pairwise([FIRST_Z, *ends]):
             n = int(np.ceil((last - first) / _LONGEST_STEP))
             edges = np.linspace(first, last, n + 1).tolist()
-            for a, b in zip(edges, edges[1:], strict=False):
-                layer, slab = nodes[last] if b == edges[-1] else (-1, None)
+            for a, b in itertools.pairwise(edges):
+                layer, behind = nodes[last] if b == edges[-1] else (-1, None)
                 grid = magnet.field(_GRID_X[:, None], _GRID_Y, 0.5 * (a + b))
                 field = np.moveaxis(grid, 0, -1).reshape(-1, 3).astype(np.float32)
-                self._steps.append(_Step(a, b, layer, slab, field))
+                self._steps.append(_Step(a, b, layer, behind, field))
 
     def propagate(self, random: EventRandom, flights: Flights, *, scattering: bool = True) -> LayerStates:
         """Move flights forward to where they stop, and note their crossings; without scattering, in vacuum."""
@@ -215,7 +218,7 @@ def _cross(random: EventRandom, flights: Flights, there: Mask, slab: Slab) -> No
     flights.ty[hit] += kick[:, 1] * angle * np.sqrt(1.0 + ty * ty)
     p = np.maximum(p - slab.energy_loss * stretch / beta_squared, 0.0)
     electron = np.flatnonzero(flights.mass[hit] < 1.0)
-    # Bremsstrahlung: the fraction kept behind t radiation lengths is exp(-g), g of a gamma distribution (Bethe, Heitler).
+    # Bremsstrahlung (Bethe, Heitler): exp(-g) is kept behind t radiation lengths, g of a gamma distribution.
     radiated = random.gamma(event[electron], thickness[electron] / _LN2)
     p[electron] *= np.exp(-radiated)
     flights.p[hit] = p

@@ -37,7 +37,7 @@ _HALF_ZONE = 20_000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SciFiResult:
-    """The SciFi hits of a chunk: words with their events (rising), and which flight made which hit, by rising flight."""
+    """The SciFi hits of a chunk: words with their events (rising), and which flight (rising) made which hit."""
 
     event: Int64Array
     words: SciFiWords
@@ -139,9 +139,9 @@ class SciFiResponse:
         """Row, channel and mean light of the up to n channels that share the light of each of the rows."""
         first, parts = share_charge(place[rows], width[rows], n)
         channel = first[:, None] + np.arange(n)
-        place = np.flatnonzero((parts > _LEAST_PART) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
-        row = rows[place // n]
-        return row, channel.ravel()[place], parts.ravel()[place] * light[row]
+        lit = np.flatnonzero((parts > _LEAST_PART) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
+        row = rows[lit // n]
+        return row, channel.ravel()[lit], parts.ravel()[lit] * light[row]
 
     @staticmethod
     def _numbers(event: Int64Array, mat: Int64Array, sipm: Int64Array, channel: Int64Array) -> Int64Array:

@@ -11,7 +11,8 @@ _INDEX_BITS = 24
 def distinct(values: Int64Array) -> Int64Array:
     """The distinct values (not negative) by rising value."""
     ordered = np.sort(values)
-    return ordered[np.diff(ordered, prepend=-1) != 0]
+    found: Int64Array = ordered[np.diff(ordered, prepend=-1) != 0]
+    return found
 
 
 def stable_order(values: Int64Array) -> tuple[Int64Array, Int64Array]:

@@ -102,7 +102,8 @@ def cluster(
     lit_channels, lit_charges = channels[lit], charges[lit]
     begins = np.flatnonzero(np.diff(lit_channels, prepend=-2) != 1)
     if not len(begins):
-        return Clusters(*np.zeros((2, 0), dtype=np.int64), *np.zeros((3, 0)), np.full(len(channel), -1))
+        none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
+        return Clusters(none, none, nothing, nothing, nothing, np.full(len(channel), -1))
     label = np.cumsum(np.diff(lit_channels, prepend=-2) != 1) - 1
     first, size = lit_channels[begins], np.bincount(label)
     charge_sum = np.add.reduceat(lit_charges, begins)

@@ -107,14 +107,16 @@ def _has_velo(hits: HitLists, n: int) -> Mask:
 def _has_ut(hits: HitLists, n: int) -> Mask:
     """A hit in an x layer and one in a stereo layer."""
     stereo = np.isin(ut_channel(hits.lhcb_id).layer, _UT_STEREO_LAYERS)
-    return _n_distinct(hits.particle, stereo.astype(np.int64), n) == 2
+    both: Mask = _n_distinct(hits.particle, stereo.astype(np.int64), n) == 2
+    return both
 
 
 def _has_scifi(hits: HitLists, n: int) -> Mask:
     """In each station a hit in an x layer and one in a stereo layer."""
     channel = scifi_channel(hits.lhcb_id)
     stereo = np.isin(channel.layer, _SCIFI_STEREO_LAYERS)
-    return _n_distinct(hits.particle, 2 * channel.station.astype(np.int64) + stereo, n) == 2 * _N_STATIONS
+    everywhere: Mask = _n_distinct(hits.particle, 2 * channel.station.astype(np.int64) + stereo, n) == 2 * _N_STATIONS
+    return everywhere
 
 
 def _n_distinct(particle: Int64Array, value: Int64Array, n: int) -> Int64Array:

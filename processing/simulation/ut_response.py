@@ -1,5 +1,6 @@
 """What the UT makes of charged particles: strips with charge, clusters, and their LHCbIDs. Units: mm."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ _NOISE_CHARGE = 7.5
 # The innermost sensors are cut out for the beam pipe (mm).
 _HOLE = 33.4
 
+# How far (mm) a sensor's cells reach beyond it: particles are looked up in the plane of the layer, not of the sensor.
+_MARGIN = np.array((-3.0, 9.0))
 # Cells (mm) of the map that finds the sensors at a place, and how many may overlap there.
 _CELL, _MAX_OVERLAP = 6.0, 4
 _MAP_HALF = (960.0, 780.0)
@@ -61,9 +64,7 @@ class UtResponse:
         self._version = version
         self._lane = geometry.lane_of_sector()
         self._layer_of_sector = geometry.layer_of_sector.astype(np.int64)
-        self.layer_z = np.array(
-            [np.abs(geometry.p0[a:b, 2]).mean() for a, b in zip(LAYER_OFFSETS, LAYER_OFFSETS[1:], strict=False)]
-        )
+        self.layer_z = np.array([np.abs(geometry.p0[a:b, 2]).mean() for a, b in itertools.pairwise(LAYER_OFFSETS)])
         self._p0, self._step = geometry.p0.astype(np.float64), geometry.dp0di.astype(np.float64)
         self._map = self._sectors_at_places()
         self._dead = np.random.default_rng(0x5554).random(len(self._p0) * (N_STRIPS + 1)) < _DEAD_FRACTION
@@ -78,11 +79,10 @@ class UtResponse:
         for sector, layer in enumerate(self._layer_of_sector.tolist()):
             p0, step, dy = self._p0[sector], self._step[sector], float(self._geometry.dy[sector])
             s = np.sort(p0[0] + step[0] * np.array([-0.5, N_STRIPS - 0.5]))
-            y = np.sort(np.array([p0[1], p0[1] + dy, p0[1] + N_STRIPS * step[1], p0[1] + N_STRIPS * step[1] + dy]))[
-                [0, 3]
-            ]
+            ends = p0[1] + np.array([0.0, dy, N_STRIPS * step[1], N_STRIPS * step[1] + dy])
+            y = np.array([ends.min(), ends.max()])
             (s0, s1), (y0, y1) = (
-                np.clip(((edge + half + (-3.0, 3.0)) / _CELL).astype(int) + (0, 1), 0, n)
+                np.clip(((edge + half + _MARGIN) // _CELL).astype(int), 0, n)
                 for edge, half, n in ((s, _MAP_HALF[0], n_s), (y, _MAP_HALF[1], n_y))
             )
             cells = found[layer, s0:s1, y0:y1]
@@ -159,8 +159,11 @@ class UtResponse:
     def _clusters(self, clusters: Clusters, particle: Int64Array, hit: Int64Array) -> UtResult:
         """Hits of version 3: the centre of each cluster, in quarters of a strip."""
         strip, fraction = np.divmod(np.floor(4 * clusters.position + 0.5).astype(np.int64), 4)
-        flags = (clusters.size >= 3).astype(np.uint32) | (clusters.charge >= _HIGH_THRESHOLD).astype(np.uint32) << 1
-        event, hits, ids = self._hits(clusters.first + strip, fraction, flags, np.zeros(len(strip), np.uint32))
+        is_wide, is_high = clusters.size >= 3, clusters.charge >= _HIGH_THRESHOLD
+        flags = is_wide.astype(np.uint32) | is_high.astype(np.uint32) << np.uint32(1)
+        event, hits, ids = self._hits(
+            clusters.first + strip, fraction.astype(np.uint32), flags, np.zeros(len(strip), np.uint32)
+        )
         charges = UtCharges(
             neighbour_sum=(clusters.size % 3).astype(np.int8),
             n_strips=clusters.size.astype(np.uint32),
@@ -179,7 +182,7 @@ class UtResponse:
         return UtResult(event, hits, no_charges, np.repeat(particle, clusters.size[hit]), ids)
 
     def _hits(
-        self, number: Int64Array, fraction: NDArray[np.integer], flags: NDArray[np.uint32], adc: NDArray[np.uint32]
+        self, number: Int64Array, fraction: NDArray[np.uint32], flags: NDArray[np.uint32], adc: NDArray[np.uint32]
     ) -> tuple[Int64Array, UtHits, NDArray[np.uint32]]:
         """Events, hits and LHCbIDs of strips by their number in the chunk."""
         sector, strip = np.divmod(number, N_STRIPS + 1)
@@ -190,7 +193,7 @@ class UtResponse:
             board=(lane // N_LANES).astype(np.uint32),
             lane=(lane % N_LANES).astype(np.uint32),
             strip=(from_first + self._geometry.first_strip[sector]).astype(np.uint32),
-            fraction=fraction.astype(np.uint32),
+            fraction=fraction,
             flags=flags,
             adc=adc,
         )

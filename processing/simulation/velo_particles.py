@@ -60,10 +60,14 @@ class ParticleColumns:
             np.where(momentum[:, 2] > 0, np.inf, -np.inf),
             np.broadcast_to(mother, n).astype(np.int64),
             np.broadcast_to(mother_key, n).astype(np.int64),
-            *np.zeros((4, n), dtype=bool),
+            np.zeros(n, dtype=bool),
+            np.zeros(n, dtype=bool),
+            np.zeros(n, dtype=bool),
+            np.zeros(n, dtype=bool),
             np.full(n, -1),
             np.full(n, NO_ANCESTOR),
-            *np.full((2, n), -1.0),
+            np.full(n, -1.0),
+            np.full(n, -1.0),
         )
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ def pyhepmc() -> Any:
 
 @pytest.fixture
 def file(pyhepmc: Any, tmp_path: Path) -> Path:
-    """Three events in GeV and mm: a B+ that flies 5 mm and decays to a pion and a kaon, and a pion from the collision."""
+    """Three events in GeV and mm: a B+ that flies 5 mm and decays to a pion and a kaon, and a pion beside it."""
     path = tmp_path / "events.hepmc"
     with pyhepmc.open(str(path), "w") as out:
         for number in range(3):
