@@ -119,18 +119,20 @@ def encode_scifi(words: SciFiWords) -> list[RawBank]:
         raise SciFiBankError(
             RejectReason.OVERSIZED, f"SciFi: {per_link.max()} words of one link, {MAX_CLUSTERS_PER_LINK} at most"
         )
-    data = (
-        (channel[order] << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order])
-        .astype(_U16)
-        .tobytes()
-    )
-    ends = (2 * np.searchsorted(place, np.arange(1, N_BANKS + 1) << _CHANNEL_BITS)).tolist()
-    header = bytes(_HEADER_WORDS * _U16.itemsize)
+    data = (channel[order] << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order]).astype(_U16)
+    ends = np.searchsorted(place, np.arange(1, N_BANKS + 1) << _CHANNEL_BITS)
+    counts = np.diff(ends, prepend=0)
+    # Each bank has its header and an even number of words.
+    sizes = _HEADER_WORDS + counts + counts % 2
+    bank_ends = np.cumsum(sizes)
+    stream = np.zeros(int(bank_ends[-1]), _U16)
+    before = bank_ends - sizes + _HEADER_WORDS - (ends - counts)
+    stream[np.arange(len(data)) + np.repeat(before, counts)] = data
+    payloads = memoryview(stream.tobytes())
     banks = []
     start = 0
-    for number, end in enumerate(ends):
-        payload = header + data[start:end] + (b"\0\0" if (end - start) % 4 else b"")
-        banks.append(RawBank(BankType.FT_CLUSTER, 5, number, memoryview(payload)))
+    for number, end in enumerate((2 * bank_ends).tolist()):
+        banks.append(RawBank(BankType.FT_CLUSTER, 5, number, payloads[start:end]))
         start = end
     return banks
 

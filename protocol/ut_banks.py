@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,9 @@ _LANE_BYTES_V4 = (4, 5, 6, 7, 0, 1)  # the header bytes with the number of hits 
 _BAD_LANE = 255
 _LAST_ADC = 0x80
 _STRIP_SHIFT_V4 = 5
+
+
+_Counts = TypeVar("_Counts", int, NDArray[np.int64])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,30 +187,35 @@ def encode_ut_v3(hits: UtHits, charges: UtCharges) -> list[RawBank]:
         | (hits.lane * np.uint32(N_STRIPS) + hits.strip - np.uint32(1)) << np.uint32(2)
         | hits.flags << np.uint32(14)
     ).astype(_U16)
-    # Board by board, a row of bytes per cluster: neighbour sum, then the strips' charges, the last one marked.
     by_board = _by_board(hits.board)
     order = np.concatenate([chosen for _, chosen in by_board])
-    before, n_strips = np.cumsum(n_strips) - n_strips, n_strips[order]
-    ends = np.cumsum(n_strips + 1)
-    starts = ends - (n_strips + 1)
-    stream = np.empty(int((n_strips + 1).sum()), np.uint8)
-    is_adc = np.ones(len(stream), np.bool_)
-    is_adc[starts] = False
-    stream[starts] = charges.neighbour_sum.view(np.uint8)[order]
-    adc_starts = np.cumsum(n_strips) - n_strips
-    stream[is_adc] = charges.adc[np.repeat(before[order] - adc_starts, n_strips) + np.arange(int(n_strips.sum()))]
-    stream[ends - 1] |= _LAST_ADC
-    charge_bytes, cluster_bytes = stream.tobytes(), words[order].tobytes()
-    charge_ends = [0, *ends.tolist()]
+    counts = np.array([len(chosen) for _, chosen in by_board])
+    # Board by board, a row of bytes per cluster: neighbour sum, then the strips' charges, the last one marked.
+    first_adc, n_strips = (np.cumsum(n_strips) - n_strips)[order], n_strips[order]
+    row_ends = np.cumsum(n_strips + 1)
+    rows = np.empty(int((n_strips + 1).sum()), np.uint8)
+    is_adc = np.ones(len(rows), np.bool_)
+    is_adc[row_ends - n_strips - 1] = False
+    rows[~is_adc] = charges.neighbour_sum.view(np.uint8)[order]
+    adc_before = np.cumsum(n_strips) - n_strips
+    rows[is_adc] = charges.adc[np.repeat(first_adc - adc_before, n_strips) + np.arange(int(n_strips.sum()))]
+    rows[row_ends - 1] |= _LAST_ADC
+    # A bank is its header, its clusters, padding, and its rows.
+    rows_of_bank = np.diff(np.append(0, row_ends)[np.cumsum(counts)], prepend=0)
+    charges_at = _charges_start(counts)
+    sizes = charges_at + rows_of_bank
+    ends = np.cumsum(sizes)
+    stream = np.zeros(int(ends[-1]), np.uint8)
+    starts = ends - sizes
+    stream[starts], stream[starts + 1], stream[starts + 2] = counts & 0xFF, counts >> 8, _HEADER_MARK_V3
+    word_at = np.repeat(starts + _HEADER_SIZE_V3 - 2 * (np.cumsum(counts) - counts), counts) + 2 * np.arange(n)
+    stream[word_at], stream[word_at + 1] = words[order] & 0xFF, words[order] >> 8
+    row_at = np.repeat(starts + charges_at - (np.cumsum(rows_of_bank) - rows_of_bank), rows_of_bank)
+    stream[row_at + np.arange(len(rows))] = rows
+    payloads = memoryview(stream.tobytes())
     banks = []
-    first = 0
-    for board, chosen in by_board:
-        last = first + len(chosen)
-        header = (len(chosen) | _HEADER_MARK_V3 << 16).to_bytes(_HEADER_SIZE_V3, "little")
-        clusters = (header + cluster_bytes[2 * first : 2 * last]).ljust(_charges_start(len(chosen)), b"\0")
-        payload = clusters + charge_bytes[charge_ends[first] : charge_ends[last]]
-        banks.append(RawBank(BankType.UT, 3, board, memoryview(payload)))
-        first = last
+    for (board, _), start, end in zip(by_board, starts.tolist(), ends.tolist(), strict=True):
+        banks.append(RawBank(BankType.UT, 3, board, payloads[start:end]))
     return banks
 
 
@@ -244,7 +253,7 @@ def _where(bank: RawBank) -> str:
     return f"UT bank of source {bank.source_id}"
 
 
-def _charges_start(n: int) -> int:
+def _charges_start(n: _Counts) -> _Counts:
     return (_HEADER_SIZE_V3 + 2 * n + 3) & ~3
 
 
