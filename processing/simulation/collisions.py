@@ -75,7 +75,11 @@ DECAYS = (
     Decay(0.4, 421, 1864.8, 0.123, 1200.0, (-_KAON, _PION)),
     Decay(0.06, 511, 5279.7, 0.455, 4000.0, (_KAON, -_PION)),
 )
-_BEAUTY, _CHARM, _STRANGE = {511}, {421}, {310, 3122}
+_BEAUTY, _CHARM, _STRANGE = [511], [421], [310, 3122]
+_DECAY_PID = np.array([decay.pid for decay in DECAYS])
+_DECAY_MASS, _DECAY_LENGTH, _DECAY_PT = np.array([(it.mass, it.c_tau, it.pt_median) for it in DECAYS]).T
+_DAUGHTERS = np.array([decay.daughters for decay in DECAYS])
+_DAUGHTER_MASSES = np.array([[MASS[abs(pid)] for pid in decay.daughters] for decay in DECAYS])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,12 +114,8 @@ def generate(
         prompt,
         _conversions(rng, collisions, multiplicity),
         _interactions(rng, prompt),
+        _decay_products(rng, collisions[inelastic]),
     ]
-    first_key = FIRST_NEUTRAL_KEY
-    for decay in DECAYS:
-        origin = np.repeat(collisions[inelastic], rng.poisson(decay.per_collision, np.count_nonzero(inelastic)), axis=0)
-        parts.append(_decay_products(rng, origin, decay, first_key))
-        first_key += len(origin)
     return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)
 
 
@@ -127,7 +127,7 @@ def _prompt_particles(rng: np.random.Generator, origin: FloatArray) -> ParticleC
     return ParticleColumns.of(origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge)
 
 
-def _momenta(rng: np.random.Generator, n: int, pt_median: float, pt_spread: float) -> FloatArray:
+def _momenta(rng: np.random.Generator, n: int, pt_median: float | FloatArray, pt_spread: float) -> FloatArray:
     """Momenta f64[n, 3] with the common spectrum of angles and a log-normal transverse momentum."""
     eta = np.interp(rng.random(n), _ETA_CUMULATIVE, _ETA_GRID) * (rng.integers(0, 2, n) * 2 - 1)
     pt = rng.lognormal(np.log(pt_median), pt_spread, n)
@@ -179,23 +179,26 @@ def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
     return vectors / lengths
 
 
-def _decay_products(rng: np.random.Generator, origin: FloatArray, decay: Decay, first_key: int) -> ParticleColumns:
-    """Both daughters of particles of one kind from `origin`: exponential flight, isotropic decay in the rest frame."""
-    n = len(origin)
-    mother = _momenta(rng, n, decay.pt_median, _PT_SPREAD)
-    flight = rng.exponential(decay.c_tau, n)
-    vertex = origin + mother * (flight / decay.mass)[:, None]
-    first_mass, second_mass = (MASS[abs(pid)] for pid in decay.daughters)
-    first, second = two_body_decay(rng, mother, decay.mass, first_mass, second_mass)
+def _decay_products(rng: np.random.Generator, collisions: FloatArray) -> ParticleColumns:
+    """Both daughters of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
+    number = rng.poisson([decay.per_collision for decay in DECAYS], (len(collisions), len(DECAYS)))
+    kind = np.repeat(np.tile(np.arange(len(DECAYS)), len(collisions)), number.ravel())
+    origin = np.repeat(collisions, number.sum(axis=1), axis=0)
+    n = len(kind)
+    mother = _momenta(rng, n, _DECAY_PT[kind], _PT_SPREAD)
+    flight = rng.exponential(_DECAY_LENGTH[kind])
+    vertex = origin + mother * (flight / _DECAY_MASS[kind])[:, None]
+    daughters = two_body_decay(rng, mother, _DECAY_MASS[kind], *_DAUGHTER_MASSES.T[:, kind])
     sign = rng.integers(0, 2, n) * 2 - 1  # particle or antiparticle
-    pid = np.concatenate([sign * daughter for daughter in decay.daughters])
-    key = np.tile(first_key + np.arange(n), 2)
+    pid = np.concatenate(sign * _DAUGHTERS.T[:, kind])
+    kind, sign = np.tile(kind, 2), np.tile(sign, 2)
+    key = FIRST_NEUTRAL_KEY + np.tile(np.arange(n), 2)
     products = ParticleColumns.of(
         np.tile(vertex, (2, 1)),
-        np.concatenate([first, second]),
+        np.concatenate(daughters),
         pid,
         np.sign(pid),
-        mother=np.tile(sign * decay.pid, 2),
+        mother=sign * _DECAY_PID[kind],
         mother_key=key,
     )
     for flag, family in (
@@ -203,28 +206,35 @@ def _decay_products(rng: np.random.Generator, origin: FloatArray, decay: Decay, 
         (products.from_charm, _CHARM),
         (products.from_strange, _STRANGE),
     ):
-        flag[:] = decay.pid in family
-    if decay.pid in _BEAUTY | _CHARM:
-        products.dom_key[:] = key
-        products.dom_pid[:] = products.mother
-        products.dom_pt[:] = np.tile(np.hypot(mother[:, 0], mother[:, 1]), 2)
-        products.dom_tau[:] = np.tile(flight / LIGHT_MM_PER_NS, 2)
+        flag[:] = np.isin(_DECAY_PID[kind], family)
+    heavy = products.from_beauty | products.from_charm
+    products.dom_key[heavy] = key[heavy]
+    products.dom_pid[heavy] = products.mother[heavy]
+    products.dom_pt[heavy] = np.tile(np.hypot(mother[:, 0], mother[:, 1]), 2)[heavy]
+    products.dom_tau[heavy] = np.tile(flight / LIGHT_MM_PER_NS, 2)[heavy]
     return products
 
 
 def two_body_decay(
-    rng: np.random.Generator, mother: FloatArray, mass: float, first_mass: float, second_mass: float
+    rng: np.random.Generator,
+    mother: FloatArray,
+    mass: float | FloatArray,
+    first_mass: float | FloatArray,
+    second_mass: float | FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Momenta f64[n, 3] of both daughters of mothers of momenta f64[n, 3] and one mass, isotropic in the rest frame."""
+    """Momenta f64[n, 3] of both daughters of mothers of momenta f64[n, 3], isotropic in the rest frame.
+
+    Masses (MeV) are those of all decays or of each.
+    """
     first_energy = (mass**2 + first_mass**2 - second_mass**2) / (2 * mass)
-    in_rest_frame = _unit_vectors(rng, len(mother)) * np.sqrt(first_energy**2 - first_mass**2)
+    in_rest_frame = (_unit_vectors(rng, len(mother)).T * np.sqrt(first_energy**2 - first_mass**2)).T
     return (
         _boost(in_rest_frame, first_energy, mother, mass),
         _boost(-in_rest_frame, mass - first_energy, mother, mass),
     )
 
 
-def _boost(momentum: FloatArray, energy: float, frame: FloatArray, mass: float) -> FloatArray:
+def _boost(momentum: FloatArray, energy: float | FloatArray, frame: FloatArray, mass: float | FloatArray) -> FloatArray:
     """Momenta given in the rest frame of particles of momentum `frame`, seen from the laboratory."""
     frame_energy = np.sqrt((frame**2).sum(axis=1) + mass**2)
     along = (momentum * frame).sum(axis=1)
