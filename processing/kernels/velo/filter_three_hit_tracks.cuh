@@ -19,7 +19,7 @@ struct velo_filter_three_hit_tracks_parameters {
     const float* velo_hit_z;
     const uint32_t* velo_cluster_count;
     const uint32_t* velo_seed_count;
-    const uint8_t* velo_hit_used;
+    const uint32_t* velo_hit_used;
     uint16_t* velo_seed_hits;
     uint32_t* velo_hit_owner;
     uint32_t min_owned_hits;
@@ -51,7 +51,7 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
     const float* x = p.velo_hit_x + first_hit;
     const float* y = p.velo_hit_y + first_hit;
     const float* z = p.velo_hit_z + first_hit;
-    const uint8_t* used = p.velo_hit_used + first_hit;
+    const uint32_t* used = p.velo_hit_used + first_hit;
     uint16_t* seeds = p.velo_seed_hits + 4u * first_hit;
     uint32_t* owner = p.velo_hit_owner + first_hit;
 
