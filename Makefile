@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-KERNEL_SOURCES := $(shell find processing/kernels processing/backend -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+KERNEL_SOURCES := $(shell find protocol processing/kernels processing/backend -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
 SOAK_SECONDS ?= 600
 
 .PHONY: demo test test-all check format bench reference clean
@@ -24,6 +24,7 @@ check: $(VENV)/.developed build/typecheck/hltnode
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
 	$(BIN)/python tools/generate_reference.py --check
+	$(BIN)/python tools/generate_dashboard.py --check
 
 format: $(VENV)/.developed
 	$(BIN)/ruff check --fix .
@@ -35,6 +36,7 @@ bench: $(VENV)/.developed
 
 reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/generate_dashboard.py
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)

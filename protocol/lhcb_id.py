@@ -30,7 +30,8 @@ _ALL_BUT_ORIENTATION = np.uint32(0xFFFF_FFFF ^ (1 << 26 | 1 << 27))
 
 def velo_lhcb_id(sensor: Ids, chip: Ids, column: Ids, row: Ids) -> Ids:
     """The LHCbIDs of pixels: sensor 0..207, chip 0..2, column and row 0..255 in the chip; no orientation bits."""
-    return sensor << _SENSOR_SHIFT | chip << _CHIP_SHIFT | column << _COLUMN_SHIFT | row | _VP_BITS
+    ids: Ids = sensor << _SENSOR_SHIFT | chip << _CHIP_SHIFT | column << _COLUMN_SHIFT | row | _VP_BITS
+    return ids
 
 
 def velo_channel(lhcb_id: Ids) -> tuple[Ids, Ids, Ids, Ids]:

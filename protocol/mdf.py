@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ._checksum import jenkins
 from .buffers import Buffer, byte_view
 from .errors import MdfError, RejectReason
 from .raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
@@ -67,15 +68,8 @@ class MdfRecord:
 
 
 def jenkins_checksum(buffer: Buffer) -> int:
-    """Bob Jenkins' one-at-a-time hash with seed 0 over signed bytes, as MDF uses it; about 0.1 s per MB."""
-    state = 0
-    for byte in byte_view(buffer).cast("b"):
-        # (state + byte) then += itself << 10 is one product.
-        state = (state + byte) * 1025 & 0xFFFF_FFFF
-        state ^= state >> 6
-    state = state * 9 & 0xFFFF_FFFF
-    state ^= state >> 11
-    return state * 32769 & 0xFFFF_FFFF
+    """Bob Jenkins' one-at-a-time hash with seed 0 over signed bytes, as MDF uses it; about 2 ms per MB."""
+    return jenkins(byte_view(buffer))
 
 
 def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[MdfRecord]:

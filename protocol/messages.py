@@ -9,10 +9,12 @@ import msgpack
 from .buffers import Buffer
 from .errors import MessageError, RejectReason
 
-# Largest message that is looked at.  A decision of 10,000 events has about 125 kB, a HELLO of all sources 200 kB.
-MAX_MESSAGE_SIZE = 4 << 20
+# Largest message that is looked at.  A decision on the most events that a MEP can have, 65,535, takes 800 kB.
+MAX_MESSAGE_SIZE = 1 << 20
 MAX_TEXT_LENGTH = 4096
-MAX_ITEMS = 1 << 16
+# Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it sees its
+# announced length, and nests up to 511 deep, so this bounds what a hostile message can make it allocate to 17 MB.
+MAX_ITEMS = 4096
 _VERSION_KEY = "v"
 
 
@@ -121,7 +123,7 @@ def _unpack_map(raw: Buffer, what: str) -> dict[str, object]:
             strict_map_key=True,
             max_str_len=MAX_TEXT_LENGTH,
             max_bin_len=MAX_MESSAGE_SIZE,
-            max_array_len=MAX_ITEMS,
+            max_array_len=min(MAX_ITEMS, len(raw)),
             max_map_len=64,
             max_ext_len=0,
         )

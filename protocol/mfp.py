@@ -26,6 +26,8 @@ MAX_ALIGN = 8
 NO_BANK = 255
 
 _HEADER = struct.Struct("<HHIQHBB")
+_EVENT_ID = struct.Struct("<Q")
+_EVENT_ID_AT = 8
 _U8 = np.dtype("<u1")
 _U16 = np.dtype("<u2")
 _LAST_EVENT_ID = 0xFFFF_FFFF_FFFF_FFFF
@@ -185,6 +187,16 @@ def encode_mfp(
     except (struct.error, ValueError) as error:
         raise MfpError(RejectReason.OVERSIZED, f"MFP of source {source_id}, event {event_id}: {error}") from error
     return b"".join(parts)
+
+
+def with_event_id(mfp: Buffer, event_id: int) -> bytes:
+    """A copy of an encoded MFP for events that are numbered from `event_id`.  Raises MfpError if that does not fit."""
+    copy = bytearray(mfp)
+    try:
+        _EVENT_ID.pack_into(copy, _EVENT_ID_AT, event_id)
+    except struct.error as error:
+        raise MfpError(RejectReason.MALFORMED, f"MFP: event id {event_id}: {error}") from error
+    return bytes(copy)
 
 
 def mfps_of_events(

@@ -30,8 +30,9 @@ class McParticle:
     """A simulated particle.
 
     `p`, `pt` and `dom_pt` in MeV, `vertex_*` (origin) in mm, `dom_tau` in ns, `phi` in rad; `key` and `mother_key`
-    number particles within the event, `dom_*` belong to the decaying heavy-flavour ancestor; `n_pvs` is the event's
-    number of primary vertices; the last three fields are the LHCbIDs of the particle's hits.
+    number particles within the event; `dom_*` belong to the decaying heavy-flavour ancestor (without one: own key,
+    -999999, -1, -1); `n_pvs` is the event's number of primary vertices with at least four tracks; the last three fields
+    are the LHCbIDs of the particle's hits.
     """
 
     key: int

@@ -41,7 +41,7 @@ def encode_particle_columns(
     many each has. Raises TruthError if these do not add up or a column is unknown.
     """
     if int(n_velo_ids.sum()) != len(velo_ids):
-        raise TruthError(RejectReason.BAD_SIZE, f"MC particles: {n_velo_ids.sum()} ids announced, {len(velo_ids)} given")
+        raise TruthError(RejectReason.BAD_SIZE, f"MC particles: {n_velo_ids.sum()} ids announced, {len(velo_ids)} came")
     if unknown := set(columns) - set(_PARTICLE.names or ()):
         raise TruthError(RejectReason.MALFORMED, f"MC particles: there is no field {sorted(unknown)}")
     n = len(n_velo_ids)

@@ -68,4 +68,3 @@ def load_trigger(path: Path | None) -> TriggerConfig:
 def thread_count(threads: int) -> int:
     """Threads to use; 0 means one per core that this process may use."""
     return threads or len(os.sched_getaffinity(0))
-

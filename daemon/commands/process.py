@@ -30,7 +30,7 @@ from hltnode.processing.batch import BatchLimits
 from hltnode.processing.engine import BatchOutput
 from hltnode.processing.flags import EventFlag
 from hltnode.processing.hlt1.sequence import create_engine
-from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_meps
+from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_mep, encode_meps
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.mfp import VeloBanks
 from hltnode.protocol.odin import decode_odin
@@ -99,7 +99,7 @@ def process_files(
         for chunk in _chunks(meps):
             begin = time.perf_counter()
             results = [_copy(batch) for batch in runner.run(chunk)]
-            for batch in runner.run(chain.from_iterable(repeat(chunk, repeat_count - 1))):
+            for batch in runner.run(_repeated(chunk, repeat_count - 1, velo_banks)):
                 events += batch.workspace.n_events
                 progress.update(task, completed=events)
             seconds += time.perf_counter() - begin
@@ -121,6 +121,16 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
     iterator = iter(meps)
     while chunk := list(islice(iterator, CHUNK_MEPS)):
         yield chunk
+
+
+def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Iterator[EncodedMep]:
+    """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
+    events = [banks for mep in chunk for banks in mep.events]
+    packed = max(1, EVENTS_PER_MEP // len(events))
+    if packed > 1 and times >= packed:
+        yield from repeat(encode_mep(events * packed, velo_banks=velo_banks), times // packed)
+        times %= packed
+    yield from chain.from_iterable(repeat(chunk, times))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:

@@ -38,9 +38,7 @@ def simulate(
     Example: hltnode simulate -n 2000 --seed 1 -o minbias.mdf
     """
     with user_errors():
-        events = simulate_events(
-            n, seed, geometry=load_geometry(geometry), nu=nu, run=run, velo_banks=velo_banks.value
-        )
+        events = simulate_events(n, seed, geometry=load_geometry(geometry), nu=nu, run=run, velo_banks=velo_banks.value)
         begin = time.perf_counter()
         unfinished = output.with_name(output.name + ".part")
         nbytes = 0

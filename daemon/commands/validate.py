@@ -81,7 +81,9 @@ def validate(
                 progress.update(task, completed=checker.events)
         engine.close()
         if not any(counts.reconstructible for counts in checker.categories.values()):
-            raise ValueError(f"{input_file}: no particle with truth in {checker.events} events: nothing to compare with")
+            raise ValueError(
+                f"{input_file}: no particle with truth in {checker.events} events: nothing to compare with"
+            )
         write_json(json, checker.result())
     typer.echo(format_report(checker))
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from hltnode.processing.geometry import ideal_velo
 from hltnode.processing.geometry.errors import GeometryError
 from hltnode.processing.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
-from numpy.typing import ArrayLike, NDArray
 
 VELO_FILE = "velo_geometry.bin"
 BEAMLINE_FILE = "beamline.bin"

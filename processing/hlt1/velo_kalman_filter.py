@@ -23,9 +23,7 @@ def _per_track(name: str) -> Buffer:
     return Buffer(name=name, dtype=np.dtype("<f4"), count=lambda limits: limits.velo_tracks)
 
 
-velo_track_backward = Buffer(
-    name="velo_track_backward", dtype=np.dtype("u1"), count=lambda limits: limits.velo_tracks
-)
+velo_track_backward = Buffer(name="velo_track_backward", dtype=np.dtype("u1"), count=lambda limits: limits.velo_tracks)
 """1 where the track flies towards negative z."""
 
 velo_beamline_x = _per_track("velo_beamline_x")

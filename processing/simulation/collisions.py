@@ -1,8 +1,8 @@
 """Particles of proton-proton collisions at 13-14 TeV, as far as a vertex detector sees them.
 
 No physics generator: spectra and rates are simple shapes whose parameters were set by eye so that multiplicities,
-angles and momenta look like the simulated minimum-bias events of LHCb (../shared/data: the velo-truth minbias set and the
-truth of the seven full events). Units: mm, MeV.
+angles and momenta look like LHCb's own simulated minimum-bias events (the velo-truth minbias set and the truth of the
+seven full events in ../shared/data). Units: mm, MeV.
 """
 
 from dataclasses import dataclass
@@ -84,23 +84,19 @@ class SimulatedCollisions:
     collision: Int64Array
 
 
-def generate(
-    rng: np.random.Generator, nu: float, beamline: tuple[float, float]
-) -> SimulatedCollisions:
+def generate(rng: np.random.Generator, nu: float, beamline: tuple[float, float]) -> SimulatedCollisions:
     """One event: Poisson(nu) collisions along the luminous region and what comes out of them."""
     n = int(rng.poisson(nu))
     spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
     collisions = rng.normal(size=(n, 3)) * spread + np.array([*beamline, 0.0])
     inelastic = rng.random(n) < _INELASTIC_FRACTION
-    multiplicity = rng.poisson(
-        rng.exponential(np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE))
-    )
+    multiplicity = rng.poisson(rng.exponential(np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE)))
     collision = np.repeat(np.arange(n), multiplicity)
     prompt = _prompt_particles(rng, collisions[collision])
     parts = [
         prompt,
         _conversions(rng, collisions, multiplicity),
-        *_interactions(rng, prompt),
+        _interactions(rng, prompt),
     ]
     parts += [_decay_products(rng, collisions[inelastic], decay) for decay in DECAYS]
     return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)
@@ -111,40 +107,26 @@ def _prompt_particles(rng: np.random.Generator, origin: FloatArray) -> ParticleC
     momentum = _momenta(rng, n, _PT_MEDIAN, _PT_SPREAD)
     charge = rng.integers(0, 2, n) * 2 - 1
     pid = rng.choice(_PROMPT_PIDS, n, p=_PROMPT_FRACTIONS) * charge
-    return ParticleColumns.of(
-        origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge
-    )
+    return ParticleColumns.of(origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge)
 
 
-def _momenta(
-    rng: np.random.Generator, n: int, pt_median: float, pt_spread: float
-) -> FloatArray:
+def _momenta(rng: np.random.Generator, n: int, pt_median: float, pt_spread: float) -> FloatArray:
     """Momenta f64[n, 3] with the common spectrum of angles and a log-normal transverse momentum."""
-    eta = np.interp(rng.random(n), _ETA_CUMULATIVE, _ETA_GRID) * (
-        rng.integers(0, 2, n) * 2 - 1
-    )
+    eta = np.interp(rng.random(n), _ETA_CUMULATIVE, _ETA_GRID) * (rng.integers(0, 2, n) * 2 - 1)
     pt = rng.lognormal(np.log(pt_median), pt_spread, n)
     phi = rng.uniform(-np.pi, np.pi, n)
     return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
 
 
-def _meet_material(
-    rng: np.random.Generator, origin: FloatArray, momentum: FloatArray
-) -> FloatArray:
+def _meet_material(rng: np.random.Generator, origin: FloatArray, momentum: FloatArray) -> FloatArray:
     """Points on the lines at a random distance from the beam where there is foil or silicon."""
     radius = rng.uniform(*_MATERIAL_RADII, len(origin))
-    return (
-        origin + momentum * (radius / np.hypot(momentum[:, 0], momentum[:, 1]))[:, None]
-    )
+    return origin + momentum * (radius / np.hypot(momentum[:, 0], momentum[:, 1]))[:, None]
 
 
-def _conversions(
-    rng: np.random.Generator, collisions: FloatArray, multiplicity: Int64Array
-) -> ParticleColumns:
+def _conversions(rng: np.random.Generator, collisions: FloatArray, multiplicity: Int64Array) -> ParticleColumns:
     """Electron pairs of converted photons: nearly collinear with the photon, sharing its energy evenly spread."""
-    origin = np.repeat(
-        collisions, rng.poisson(_CONVERSION_FRACTION * multiplicity), axis=0
-    )
+    origin = np.repeat(collisions, rng.poisson(_CONVERSION_FRACTION * multiplicity), axis=0)
     n = len(origin)
     photon = _momenta(rng, n, _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD)
     share = rng.uniform(0.05, 0.95, n)[:, None]
@@ -155,16 +137,12 @@ def _conversions(
     return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
 
 
-def _interactions(
-    rng: np.random.Generator, prompt: ParticleColumns
-) -> tuple[ParticleColumns, ...]:
-    """Hadrons thrown out of the material by prompt ones, which end there; one part."""
+def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
+    """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
     hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION)
     vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
     prompt.z_end[hit] = vertex[:, 2]
-    mother = np.repeat(
-        np.arange(len(hit)), 1 + rng.poisson(_INTERACTION_DAUGHTERS - 1, len(hit))
-    )
+    mother = np.repeat(np.arange(len(hit)), 1 + rng.poisson(_INTERACTION_DAUGHTERS - 1, len(hit)))
     n = len(mother)
     p = rng.lognormal(np.log(_INTERACTION_P_MEDIAN), _INTERACTION_SPREAD, n)
     kick = rng.lognormal(np.log(_INTERACTION_KICK_MEDIAN), _INTERACTION_SPREAD, n)
@@ -173,21 +151,18 @@ def _interactions(
     momentum = p[:, None] * direction + kick[:, None] * across
     charge = rng.integers(0, 2, n) * 2 - 1
     pid = rng.choice([_PION, _PROTON], n, p=[0.7, 0.3]) * charge
-    return (ParticleColumns.of(vertex[mother], momentum, pid, charge, mother=_PION),)
+    return ParticleColumns.of(vertex[mother], momentum, pid, charge, mother=_PION)
 
 
 def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
     vectors = rng.normal(size=(n, 3))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths: FloatArray = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths
 
 
-def _decay_products(
-    rng: np.random.Generator, collisions: FloatArray, decay: Decay
-) -> ParticleColumns:
+def _decay_products(rng: np.random.Generator, collisions: FloatArray, decay: Decay) -> ParticleColumns:
     """Both daughters of the particles of one kind: exponential flight, isotropic decay in the rest frame."""
-    origin = np.repeat(
-        collisions, rng.poisson(decay.per_collision, len(collisions)), axis=0
-    )
+    origin = np.repeat(collisions, rng.poisson(decay.per_collision, len(collisions)), axis=0)
     n = len(origin)
     mother = _momenta(rng, n, decay.pt_median, _PT_SPREAD)
     vertex = origin + mother * (rng.exponential(decay.c_tau, n) / decay.mass)[:, None]
@@ -202,9 +177,7 @@ def _decay_products(
     )
     sign = rng.integers(0, 2, n) * 2 - 1  # particle or antiparticle
     pid = np.concatenate([sign * daughter for daughter in decay.daughters])
-    products = ParticleColumns.of(
-        np.tile(vertex, (2, 1)), momentum, pid, np.sign(pid), mother=decay.pid
-    )
+    products = ParticleColumns.of(np.tile(vertex, (2, 1)), momentum, pid, np.sign(pid), mother=decay.pid)
     for flag, family in (
         (products.from_beauty, _BEAUTY),
         (products.from_charm, _CHARM),
@@ -214,10 +187,9 @@ def _decay_products(
     return products
 
 
-def _boost(
-    momentum: FloatArray, energy: float, frame: FloatArray, mass: float
-) -> FloatArray:
+def _boost(momentum: FloatArray, energy: float, frame: FloatArray, mass: float) -> FloatArray:
     """Momenta given in the rest frame of particles of momentum `frame`, seen from the laboratory."""
     frame_energy = np.sqrt((frame**2).sum(axis=1) + mass**2)
     along = (momentum * frame).sum(axis=1)
-    return momentum + frame * ((along / (frame_energy + mass) + energy) / mass)[:, None]
+    gain: FloatArray = (along / (frame_energy + mass) + energy) / mass
+    return momentum + frame * gain[:, None]

@@ -16,7 +16,7 @@ _DETECTOR_TYPE_SHIFT, SENSOR_SHIFT, COLUMN_SHIFT = 28, 18, 8
 COLUMN_MASK, ROW_MASK = 0x3FF, 0xFF
 _LAST_ROW = 255
 
-_ORIENTATION_X, _ORIENTATION_Y = 1 << 27, 1 << 26
+_ORIENTATION_X, _ORIENTATION_Y = np.uint32(1 << 27), np.uint32(1 << 26)
 
 # VPRetinaCluster v3 gives the centre in quarters of a pixel.
 _FRACTION_BITS = 2
@@ -55,9 +55,7 @@ def retina_clusters(channels: Int64Array, labels: Int64Array) -> RetinaClusters:
     return clusters_at_quarters(sensor, col4, row4)
 
 
-def clusters_at_quarters(
-    sensor: Int64Array, col4: Int64Array, row4: Int64Array
-) -> RetinaClusters:
+def clusters_at_quarters(sensor: Int64Array, col4: Int64Array, row4: Int64Array) -> RetinaClusters:
     """Clusters at positions given in quarters of a pixel."""
     # The word of column 0, row 0 without fractions is 0, which decoders drop: such a cluster moves by a quarter.
     row4 = np.where((col4 == 0) & (row4 == 0), 1, row4)
@@ -74,12 +72,10 @@ def clusters_at_quarters(
 
 def retina_ids(clusters: RetinaClusters) -> NDArray[np.uint32]:
     """LHCbIDs that the decoding of retina banks gives, with orientation bits (reconstruction-facts.md 1.2)."""
-    orientation = _ORIENTATION_X * (clusters.fraction_x != 0) + _ORIENTATION_Y * (
-        clusters.fraction_y != 0
-    )
-    return _ids(clusters.sensor, clusters.column, clusters.row) | orientation.astype(
-        np.uint32
-    )
+    ids = _ids(clusters.sensor, clusters.column, clusters.row)
+    ids[clusters.fraction_x != 0] |= _ORIENTATION_X
+    ids[clusters.fraction_y != 0] |= _ORIENTATION_Y
+    return ids
 
 
 def superpixel_ids(channels: Int64Array, labels: Int64Array) -> NDArray[np.uint32]:
@@ -88,26 +84,16 @@ def superpixel_ids(channels: Int64Array, labels: Int64Array) -> NDArray[np.uint3
     return _ids(sensor, col_sum // size, row_sum // size)
 
 
-def _ids(
-    sensor: NDArray[np.integer], column: NDArray[np.integer], row: NDArray[np.integer]
-) -> NDArray[np.uint32]:
-    channel = (
-        sensor.astype(np.int64) << SENSOR_SHIFT
-        | column.astype(np.int64) << COLUMN_SHIFT
-        | row.astype(np.int64)
-    )
+def _ids(sensor: NDArray[np.integer], column: NDArray[np.integer], row: NDArray[np.integer]) -> NDArray[np.uint32]:
+    channel = sensor.astype(np.int64) << SENSOR_SHIFT | column.astype(np.int64) << COLUMN_SHIFT | row.astype(np.int64)
     return (VP_TYPE << _DETECTOR_TYPE_SHIFT | channel).astype(np.uint32)
 
 
-def _sums(
-    channels: Int64Array, labels: Int64Array
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+def _sums(channels: Int64Array, labels: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
     """Sensor, number of pixels, sum of columns and sum of rows of each cluster."""
     size = np.bincount(labels)
     sensor = np.empty(len(size), dtype=np.int64)
     sensor[labels] = channels >> SENSOR_SHIFT
-    col_sum = np.bincount(labels, channels >> COLUMN_SHIFT & COLUMN_MASK).astype(
-        np.int64
-    )
+    col_sum = np.bincount(labels, channels >> COLUMN_SHIFT & COLUMN_MASK).astype(np.int64)
     row_sum = np.bincount(labels, channels & ROW_MASK).astype(np.int64)
     return sensor, size, col_sum, row_sum

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
@@ -46,8 +46,8 @@ DEFAULT_RUN = 1
 # A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
 _MIN_MODULES = 3
 
-# Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV). The
-# shape follows the velo-truth minbias set.
+# Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
+# the shape follows the velo-truth minbias set.
 _LONG_ETA = (1.9, 4.95)
 _LONG_PLATEAU, _LONG_P_MIDDLE, _LONG_P_WIDTH = 0.77, 2100.0, 300.0
 
@@ -71,13 +71,9 @@ def simulate_events(
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
     if n < 0 or seed < 0 or first_event < 0:
-        raise ValueError(
-            f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative"
-        )
+        raise ValueError(f"n = {n}, seed = {seed} and first_event = {first_event} must not be negative")
     if not 0 <= nu <= 200:
-        raise ValueError(
-            f"nu = {nu}: the mean number of collisions must lie between 0 and 200"
-        )
+        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and 200")
     return _events(
         range(first_event, first_event + n),
         seed,
@@ -161,7 +157,7 @@ def _truth_banks(
     seen = np.flatnonzero(n_ids)
     particles = event.particles.take(seen)
     is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "key": seen,
         "pid": particles.pid,
         "p": particles.p,
@@ -188,19 +184,14 @@ def _truth_banks(
         event.collision[has_velo[: len(event.collision)]],
         minlength=len(event.positions),
     ).tolist()
-    vertices = [
-        McVertex(n, *place)
-        for n, place in zip(n_tracks, event.positions.tolist(), strict=True)
-    ]
+    vertices = [McVertex(n, *place) for n, place in zip(n_tracks, event.positions.tolist(), strict=True)]
     return [
         *encode_particle_columns(columns, ids, n_ids[seen]),
         encode_vertices(vertices),
     ]
 
 
-def _n_modules(
-    owner: Int64Array, ids: NDArray[np.uint32], n_particles: int
-) -> Int64Array:
+def _n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
     """Number of modules in which each particle has clusters."""
     module = (ids.astype(np.int64) >> SENSOR_SHIFT & 0xFF) // SENSORS_PER_MODULE
     in_module = np.unique(owner << 6 | module)
@@ -208,9 +199,7 @@ def _n_modules(
 
 
 def _reaches_scifi(rng: np.random.Generator, eta: FloatArray, p: FloatArray) -> Mask:
-    chance = _LONG_PLATEAU / (
-        1 + np.exp(-np.clip((p - _LONG_P_MIDDLE) / _LONG_P_WIDTH, -30, 30))
-    )
+    chance = _LONG_PLATEAU / (1 + np.exp(-np.clip((p - _LONG_P_MIDDLE) / _LONG_P_WIDTH, -30, 30)))
     low, high = _LONG_ETA
     reaches: Mask = (eta > low) & (eta < high) & (rng.random(len(p)) < chance)
     return reaches

@@ -55,17 +55,13 @@ class ParticleColumns:
     @classmethod
     def join(cls, parts: list[Self]) -> Self:
         """All rows of all parts."""
-        return cls(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            )
-        )
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
     @property
     def p(self) -> FloatArray:
         """Momentum, MeV."""
-        return np.sqrt((self.momentum**2).sum(axis=1))
+        squares: FloatArray = (self.momentum**2).sum(axis=1)
+        return np.sqrt(squares)
 
     @property
     def pt(self) -> FloatArray:

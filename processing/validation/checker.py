@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.validation.particles import VELO_CATEGORIES, Mask, ParticleTable
 from hltnode.processing.validation.matching import TrackMatches, match_velo_tracks
+from hltnode.processing.validation.particles import VELO_CATEGORIES, Mask, ParticleTable
 from hltnode.processing.validation.vertices import VertexCounts
 from hltnode.protocol.truth import McParticle, McVertex
 
@@ -133,9 +133,7 @@ class Checker:
             else {
                 "reconstructible": self.vertices.reconstructible,
                 "reconstructed": self.vertices.reconstructed,
-                "efficiency": ratio(
-                    self.vertices.reconstructed, self.vertices.reconstructible
-                ),
+                "efficiency": ratio(self.vertices.reconstructed, self.vertices.reconstructible),
                 "false_rate": ratio(self.vertices.false, self.vertices.vertices),
             },
         }

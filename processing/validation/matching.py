@@ -27,9 +27,7 @@ class TrackMatches:
     hit_efficiency: NDArray[np.float64]
 
 
-def match_velo_tracks(
-    tracks: Sequence[NDArray[np.uint32]], particles: ParticleTable
-) -> TrackMatches:
+def match_velo_tracks(tracks: Sequence[NDArray[np.uint32]], particles: ParticleTable) -> TrackMatches:
     """Match VELO tracks, each an array of LHCbIDs, with the particles of the event.
 
     Orientation bits are left out: clusters of super-pixels have none while truth made for retina clusters does, and no
@@ -37,10 +35,7 @@ def match_velo_tracks(
     """
     n_track_hits = np.array([len(track) for track in tracks], dtype=np.int64)
     hit_track = np.repeat(np.arange(len(tracks)), n_track_hits)
-    hit_ids = np.concatenate(
-        [np.asarray(track, dtype=np.uint32) for track in tracks]
-        or [np.empty(0, np.uint32)]
-    )
+    hit_ids = np.concatenate([np.asarray(track, dtype=np.uint32) for track in tracks] or [np.empty(0, np.uint32)])
     hit_ids = without_orientation(hit_ids)
     first = np.searchsorted(particles.velo_ids, hit_ids, side="left")
     owners = np.searchsorted(particles.velo_ids, hit_ids, side="right") - first
@@ -48,9 +43,7 @@ def match_velo_tracks(
     rank = np.arange(owners.sum()) - np.repeat(np.cumsum(owners) - owners, owners)
     particle_of_hit = particles.velo_owner[np.repeat(first, owners) + rank]
     n_particles = max(len(particles), 1)
-    pair, shared_hits = np.unique(
-        np.repeat(hit_track, owners) * n_particles + particle_of_hit, return_counts=True
-    )
+    pair, shared_hits = np.unique(np.repeat(hit_track, owners) * n_particles + particle_of_hit, return_counts=True)
     track, particle = np.divmod(pair, n_particles)
     purity = shared_hits / n_track_hits[track]
     matched = purity >= MATCHED_FRACTION

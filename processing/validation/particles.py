@@ -39,25 +39,16 @@ class ParticleTable:
     @classmethod
     def of_event(cls, particles: Sequence[McParticle]) -> Self:
         """The table of the particles of an event (truth bank type 32, formats.md B12)."""
-        seen = [
-            p for p in particles if len(p.velo_ids) or len(p.ut_ids) or len(p.scifi_ids)
-        ]
-        kinematics = np.array(
-            [(p.p, p.pt, p.eta) for p in seen], dtype=np.float32
-        ).reshape(-1, 3)
+        seen = [p for p in particles if len(p.velo_ids) or len(p.ut_ids) or len(p.scifi_ids)]
+        kinematics = np.array([(p.p, p.pt, p.eta) for p in seen], dtype=np.float32).reshape(-1, 3)
         flags = np.array(
             [(p.is_long, p.has_velo, p.from_b, p.from_strange) for p in seen],
             dtype=bool,
         ).reshape(-1, 4)
         owner = np.repeat(np.arange(len(seen)), [len(p.velo_ids) for p in seen])
-        ids = np.fromiter(
-            chain.from_iterable(p.velo_ids for p in seen), dtype=np.uint32
-        )
+        ids = np.fromiter(chain.from_iterable(p.velo_ids for p in seen), dtype=np.uint32)
         # One sortable word per (id, owner), so that repeats within a particle drop out.
-        pairs = np.unique(
-            without_orientation(ids).astype(np.uint64) << np.uint64(32)
-            | owner.astype(np.uint64)
-        )
+        pairs = np.unique(without_orientation(ids).astype(np.uint64) << np.uint64(32) | owner.astype(np.uint64))
         owner = (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
         return cls(
             p=kinematics[:, 0],

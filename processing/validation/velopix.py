@@ -4,8 +4,8 @@ Each line is an event: x, y, z of the hits in mm, sorted by module; module_prefi
 modules; and the particles, each with the indices of its hits. The sets have no collisions, hence no truth of vertices.
 
 Every hit lies on a pixel of the VELO geometry (formats.md D5). Its position becomes a cluster centre in quarters of a
-pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by their particles, as
-one detector pixel can only have one id.
+pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by their particles,
+as one pixel can only have one id.
 """
 
 import gzip
@@ -77,9 +77,7 @@ def read_velopix(path: Path) -> Iterator[VelopixEvent]:
                 try:
                     yield _parse_event(number, json.loads(line))
                 except (KeyError, TypeError, IndexError, ValueError) as error:
-                    raise VelopixError(
-                        f"{path}, line {number + 1}: not a velopix event: {error!r}"
-                    ) from error
+                    raise VelopixError(f"{path}, line {number + 1}: not a velopix event: {error!r}") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise VelopixError(f"{path}: cannot be read: {error}") from error
 
@@ -88,26 +86,15 @@ def _parse_event(number: int, event: dict[str, Any]) -> VelopixEvent:
     position = np.array([event["x"], event["y"], event["z"]], dtype=np.float64).T
     first_of_module = np.array(event["module_prefix_sum"], dtype=np.int64)
     hits_per_module = np.diff(first_of_module)
-    if (
-        len(hits_per_module) != N_MODULES
-        or first_of_module[0] != 0
-        or hits_per_module.min() < 0
-    ):
+    if len(hits_per_module) != N_MODULES or first_of_module[0] != 0 or hits_per_module.min() < 0:
         raise ValueError("module_prefix_sum is not 53 rising numbers from 0")
     if first_of_module[-1] != len(position):
-        raise ValueError(
-            f"module_prefix_sum ends at {first_of_module[-1]}, there are {len(position)} hits"
-        )
+        raise ValueError(f"module_prefix_sum ends at {first_of_module[-1]}, there are {len(position)} hits")
     columns = event["montecarlo"]["description"]
-    particles = [
-        dict(zip(columns, values, strict=True))
-        for values in event["montecarlo"]["particles"]
-    ]
+    particles = [dict(zip(columns, values, strict=True)) for values in event["montecarlo"]["particles"]]
     for particle in particles:
         if not all(0 <= hit < len(position) for hit in particle["hits"]):
-            raise ValueError(
-                f"a particle has hits {particle['hits']}, there are {len(position)}"
-            )
+            raise ValueError(f"a particle has hits {particle['hits']}, there are {len(position)}")
     if not set(_TRUTH_COLUMNS) <= set(columns):
         particles = []
     return VelopixEvent(
@@ -118,9 +105,7 @@ def _parse_event(number: int, event: dict[str, Any]) -> VelopixEvent:
     )
 
 
-def encode_velopix(
-    event: VelopixEvent, geometry: VeloGeometry, run: int = 1
-) -> list[RawBank]:
+def encode_velopix(event: VelopixEvent, geometry: VeloGeometry, run: int = 1) -> list[RawBank]:
     """ODIN v7, the 208 VPRetinaCluster v3 banks and the banks of the particles (type 32) of an event.
 
     Raises VelopixError for a hit that lies on no sensor of its module.
@@ -135,9 +120,7 @@ def encode_velopix(
     ]
 
 
-def clusters_of_hits(
-    event: VelopixEvent, geometry: VeloGeometry
-) -> tuple[RetinaClusters, NDArray[np.int64]]:
+def clusters_of_hits(event: VelopixEvent, geometry: VeloGeometry) -> tuple[RetinaClusters, NDArray[np.int64]]:
     """The clusters at the hits' places, and for each hit the number of its cluster."""
     sensors = event.module[:, None] * SENSORS_PER_MODULE + np.arange(SENSORS_PER_MODULE)
     local = geometry.global_to_local(sensors, event.position[:, None, :])
@@ -159,9 +142,7 @@ def clusters_of_hits(
     return clusters_at_quarters(sensor[first], col4[first], row4[first]), cluster_of_hit
 
 
-def _mc_particles(
-    event: VelopixEvent, id_of_hit: NDArray[np.uint32]
-) -> list[McParticle]:
+def _mc_particles(event: VelopixEvent, id_of_hit: NDArray[np.uint32]) -> list[McParticle]:
     ids = id_of_hit.tolist()
     return [
         McParticle(

@@ -23,18 +23,14 @@ class VertexCounts:
     vertices: int = 0
     false: int = 0
 
-    def add_event(
-        self, pvs: NDArray[np.float32], collisions: Sequence[McVertex]
-    ) -> None:
+    def add_event(self, pvs: NDArray[np.float32], collisions: Sequence[McVertex]) -> None:
         """Count an event: pvs f32[n, 4] = x, y, z (mm), variance of z (mm^2); all collisions take part in the matching.
 
         `reconstructed` counts reconstructible collisions with at least one vertex. (Allen also adds matched collisions
         of fewer than four tracks to this number, which can lift its efficiency above 1.)
         """
         z = np.array([vertex.z for vertex in collisions], dtype=np.float64)
-        reconstructible = np.array(
-            [vertex.n_tracks >= MIN_TRACKS for vertex in collisions], dtype=bool
-        )
+        reconstructible = np.array([vertex.n_tracks >= MIN_TRACKS for vertex in collisions], dtype=bool)
         self.reconstructible += int(reconstructible.sum())
         self.vertices += len(pvs)
         if len(collisions) == 0:

@@ -93,6 +93,7 @@ HOSTILE_MSGPACK = (
     b"\xc6\xff\xff\xff\xff",  # binary of 2**32 - 1 bytes
     b"\xc9\xff\xff\xff\xff\x01",  # extension of 2**32 - 1 bytes
     b"\x91" * 100_000,  # nesting
+    b"\xdc\x10\x00" * 600 + bytes(8192),  # nested lists that each announce 4096 items
     b"\x81\xa1v" * 100_000,
     b"\x81\xa1v\xd6\xff\0\0\0\0",  # timestamp
     b"\x81\xa1v\xc7\x0c\xff" + b"\xff" * 12,  # timestamp far outside any calendar

@@ -93,7 +93,8 @@ def retina_clusters(draw: st.DrawFn, version: int) -> RetinaClusters:
     flags = st.integers(0, 255) if version == 2 else st.integers(0, 511).map(lambda value: value << 1)
     row = st.tuples(st.integers(0, 207), st.integers(0, 767), st.integers(0, 255), fraction, fraction, flags)
     rows = sorted(draw(st.lists(row, max_size=60)), key=lambda values: values[0])
-    return RetinaClusters(*_columns(list(rows), 6), fraction_bits=bits)
+    sensor, column, pixel_row, fraction_x, fraction_y, upper = _columns(list(rows), 6)
+    return RetinaClusters(sensor, column, pixel_row, fraction_x, fraction_y, upper, fraction_bits=bits)
 
 
 hit_ids = st.lists(u32, max_size=8).map(tuple)

@@ -24,7 +24,6 @@ from hltnode.protocol.velo_banks import (
 from . import strategies
 
 
-
 def rows(columns: SuperPixels | RetinaClusters) -> list[tuple[int, ...]]:
     arrays = [getattr(columns, field.name) for field in fields(columns) if field.name != "fraction_bits"]
     return list(zip(*(array.tolist() for array in arrays), strict=True))
@@ -108,8 +107,8 @@ def test_retina_banks_of_different_precision_do_not_mix() -> None:
 
 
 def one_cluster(*, column: int = 0, flags: int = 0, bits: int = 2) -> RetinaClusters:
-    values = (0, column, 0, 0, 0, flags)
-    return RetinaClusters(*(np.array([value], np.uint32) for value in values), fraction_bits=bits)
+    zero = np.zeros(1, np.uint32)
+    return RetinaClusters(zero, zero + np.uint32(column), zero, zero, zero, zero + np.uint32(flags), fraction_bits=bits)
 
 
 @pytest.mark.parametrize(

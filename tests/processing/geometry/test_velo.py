@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from hltnode.processing.geometry.errors import GeometryError
 from hltnode.processing.geometry.velo import BEAMLINE_FILE, VELO_FILE, VeloGeometry
 

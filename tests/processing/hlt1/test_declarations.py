@@ -16,14 +16,11 @@ from hltnode.processing.hlt1.declaration import (
     Role,
     SequenceError,
 )
-from hltnode.processing.hlt1.sequence import velo_sequence
-from hltnode.processing.trigger import TriggerConfig
+from hltnode.processing.hlt1.sequence import HLT1_SEQUENCE
 
 KERNELS = Path(hltnode.processing.__file__ or "").parent / "kernels"
 
 C_TYPES = {"uint8_t": "u1", "uint16_t": "<u2", "uint32_t": "<u4", "uint64_t": "<u8", "int16_t": "<i2", "float": "<f4"}
-
-SEQUENCE = velo_sequence(TriggerConfig.default())
 
 
 def struct_fields(kernel: str) -> list[tuple[str, bool, str]]:
@@ -37,7 +34,7 @@ def struct_fields(kernel: str) -> list[tuple[str, bool, str]]:
     raise AssertionError(f"no struct {kernel}_parameters in {KERNELS}")
 
 
-@pytest.mark.parametrize("algorithm", SEQUENCE.algorithms, ids=lambda algorithm: algorithm.name)
+@pytest.mark.parametrize("algorithm", HLT1_SEQUENCE.algorithms, ids=lambda algorithm: algorithm.name)
 def test_a_parameter_struct_has_the_declared_fields_in_the_declared_order(algorithm: Algorithm) -> None:
     fields = struct_fields(algorithm.name)
     words = (*algorithm.constants, *algorithm.capacities)

@@ -1,0 +1,131 @@
+"""Vocabulary of the event builder: stimuli that go in, effects that come out, and the record of one MEP.
+
+Stimuli and effects are named tuples: immutable, and quick to make and unpack, which counts at a million fragments
+per second.
+"""
+
+from typing import NamedTuple
+
+from hltnode.daemon.vocabulary import CloseReason
+from hltnode.protocol.errors import RejectReason
+
+
+class MepRecord:
+    """One MEP in a slot: who has delivered, and where the fragments lie.
+
+    ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
+    mask over the expected sources of the run; times are in ns of the injected clock.
+    """
+
+    __slots__ = (
+        "bytes",
+        "close_reason",
+        "closed_ns",
+        "deadline_ns",
+        "first_event",
+        "fragments",
+        "mep",
+        "missing",
+        "n_events",
+        "opened_ns",
+        "slot",
+        "sources",
+    )
+
+    def __init__(
+        self, *, mep: int, slot: int, first_event: int, n_events: int, opened_ns: int, deadline_ns: int
+    ) -> None:
+        self.mep = mep
+        self.slot = slot
+        self.first_event = first_event
+        self.n_events = n_events
+        self.opened_ns = opened_ns
+        self.closed_ns = 0
+        self.deadline_ns = deadline_ns
+        self.sources = 0
+        self.bytes = 0
+        self.fragments: list[tuple[int, int, int]] = []
+        self.close_reason: CloseReason | None = None
+        self.missing: tuple[int, ...] = ()
+
+
+class StartRun(NamedTuple):
+    """A run begins: its number, the readout sources of every MEP, the first MEP id, the largest events per MEP."""
+
+    run: int
+    sources: tuple[int, ...]
+    first_mep: int
+    events_per_mep: int
+
+
+class FragmentArrived(NamedTuple):
+    """A fragment whose frame and MFP are sound; size of the MFP in bytes."""
+
+    run: int
+    source: int
+    mep: int
+    size: int
+    first_event: int
+    n_events: int
+
+
+class Tick(NamedTuple):
+    """Time has passed: look at the deadlines."""
+
+
+class SlotFreed(NamedTuple):
+    """The pipeline has given a slot back."""
+
+    slot: int
+
+
+class Drain(NamedTuple):
+    """Grant no more credits; what was granted may still come."""
+
+
+class CloseOpen(NamedTuple):
+    """Close every open MEP now with end_of_run and seal every slot that holds something."""
+
+
+class Abandon(NamedTuple):
+    """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
+
+
+Stimulus = StartRun | FragmentArrived | Tick | SlotFreed | Drain | CloseOpen | Abandon
+
+
+class Place(NamedTuple):
+    """Copy the MFP to this offset (bytes) of this slot, before the effects that follow are carried out."""
+
+    slot: int
+    offset: int
+
+
+class Reject(NamedTuple):
+    """The fragment is not used; ``resend`` says whether sending it again can help."""
+
+    reason: RejectReason
+    source: int
+    mep: int
+    resend: bool
+
+
+class CloseMep(NamedTuple):
+    """A MEP is closed; the record says why and which sources were missing."""
+
+    record: MepRecord
+
+
+class SealSlot(NamedTuple):
+    """Hand this slot to the pipeline."""
+
+    slot: int
+
+
+class GrantCredit(NamedTuple):
+    """Feeders may send MEP ids below this limit."""
+
+    mep_limit: int
+
+
+Effect = Place | Reject | CloseMep | SealSlot | GrantCredit

@@ -1,0 +1,20 @@
+"""The command line: `hltnode COMMAND --help` explains each command with an example."""
+
+import typer
+
+from hltnode.daemon.commands.demo import demo
+from hltnode.daemon.commands.feed import feed
+from hltnode.daemon.commands.inspect import inspect
+from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.serve import serve
+from hltnode.daemon.commands.simulate import simulate
+from hltnode.daemon.commands.validate import validate
+
+app = typer.Typer(
+    help="The software of one trigger farm node.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (serve, feed, process, validate, simulate, inspect, demo):
+    app.command()(command)

@@ -1,0 +1,281 @@
+"""hltnode demo: a node and several feeder processes on this machine, from simulated events to decisions and files."""
+
+import contextlib
+import json as json_module
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import zmq
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from hltnode.daemon.accounting import closes
+from hltnode.daemon.commands.common import BackendOption, JsonOption, console, user_errors, write_json
+from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.simulation.velo_generator import simulate_events
+from hltnode.protocol.decisions import decode_decision
+from hltnode.protocol.mep import encode_mep
+from hltnode.protocol.mfp import mfps_of_events
+
+EVENTS_PER_MEP = 50
+START_SECONDS = 60.0
+STALL_SECONDS = 60.0
+STOP_SECONDS = 30.0
+SHOWN_METRICS = (
+    "hlt1_fragments_received_total",
+    "hlt1_fragment_bytes_received_total",
+    'hlt1_meps_closed_total{reason="complete"}',
+    "hlt1_meps_acknowledged_total",
+    "hlt1_batches_total",
+    "hlt1_events_processed_total",
+    "hlt1_events_accepted_total",
+    "hlt1_decisions_published_total",
+    'hlt1_stage_seconds_sum{stage="kernels"}',
+    "hlt1_end_to_end_seconds_sum",
+)
+
+
+class DemoError(RuntimeError):
+    """The demo did not work; the message says where."""
+
+
+def demo(
+    n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
+    feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Feed the events so many times.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
+    backend: BackendOption = "auto",
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
+        "demo-output"
+    ),
+    json: JsonOption = None,
+) -> None:
+    """Show the whole way of the data on this machine: feeders, TCP, event building, HLT1, decisions, files, metrics.
+
+    Example: hltnode demo --events 2000 --feeders 4
+    """
+    with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
+        try:
+            result = run_demo(Path(scratch), n, feeders, repeat, seed, backend, output)
+        except DemoError as error:
+            console.print(f"[red]demo failed:[/red] {error}", highlight=False)
+            raise typer.Exit(1) from error
+        write_json(json, result)
+        show(result)
+    raise typer.Exit(0 if result["accounting_closes"] else 1)
+
+
+def run_demo(scratch: Path, n: int, feeders: int, repeat: int, seed: int, backend: str, output: Path) -> dict[str, Any]:
+    """Run everything; returns the summary. Raises DemoError."""
+    meps = scratch / "events.mep"
+    with Progress(console=console, transient=True) as progress:
+        simulate_meps(meps, n, seed, progress)
+        ports = free_ports(4)
+        data, control, decisions = (f"tcp://127.0.0.1:{port}" for port in ports[:3])
+        config = scratch / "node.toml"
+        config.write_text(
+            f"""
+[node]
+name = "demo"
+[network]
+data = "{data}"
+control = "{control}"
+decisions = "{decisions}"
+max_frame_bytes = {8 << 20}
+[builder]
+feeders = {feeders}
+max_mep_bytes = {16 << 20}
+mep_timeout_ms = 5000
+[pipeline]
+backend = "{backend}"
+slot_bytes = {64 << 20}
+max_events = 1024
+[output]
+directory = {json_module.dumps(str(output.resolve()))}
+[http]
+port = {ports[3]}
+[log]
+level = "warning"
+format = "console"
+"""
+        )
+        with contextlib.ExitStack() as stack:
+            context = stack.enter_context(zmq.Context())
+            subscriber = stack.enter_context(context.socket(zmq.SUB))
+            subscriber.set(zmq.LINGER, 0)
+            subscriber.set(zmq.RCVHWM, 0)
+            subscriber.subscribe(b"")
+            subscriber.connect(decisions)
+            node = stack.enter_context(child("serve", "--config", str(config)))
+            url = f"http://127.0.0.1:{ports[3]}"
+            progress.console.print(f"node: data {data}, control {control}, decisions {decisions}, {url}/metrics")
+            wait_until_alive(node, url)
+            begin = time.monotonic()
+            senders = [
+                stack.enter_context(
+                    child(
+                        "feed", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
+                        "--input", str(meps), "--repeat", str(repeat),
+                    )
+                )
+                for i in range(1, feeders + 1)
+            ]  # fmt: skip
+            received = follow(progress, node, senders, subscriber, n * repeat)
+            seconds = time.monotonic() - begin
+            status = json_module.loads(get(f"{url}/status"))
+            metrics = get(f"{url}/metrics")
+            node.send_signal(signal.SIGTERM)
+            exit_code = node.wait(STOP_SECONDS)
+            if exit_code:
+                raise DemoError(f"the node ended with exit code {exit_code}")
+    accounts = status["accounting"]
+    return {
+        "events": received["events"],
+        "seconds": seconds,
+        "events_per_second": received["events"] / seconds,
+        "feeders": feeders,
+        "sources": status["sources"],
+        "backend": status["backend"],
+        "tck": status["tck"],
+        "decisions": received["decisions"],
+        "accepted": status["events"]["accepted"],
+        "accepted_by_line": status["events"]["accepted_by_line"],
+        "files": {str(path): path.stat().st_size for path in sorted(output.glob(f"demo_{status['session']}_*.mdf"))},
+        "metrics": pick_metrics(metrics),
+        "accounting": accounts,
+        "accounting_closes": closes(accounts)
+        and status["events"]["processed"] == received["events"] == n * repeat
+        and accounts["fragments"]["received"] == accounts["fragments"]["built"],
+    }
+
+
+def simulate_meps(path: Path, n: int, seed: int, progress: Progress) -> None:
+    """Write simulated events as Run-3 MEPs."""
+    bar = progress.add_task("simulating events", total=n)
+    events = simulate_events(n, seed, geometry=VeloGeometry.builtin())
+    first = 0
+    with path.open("wb") as file:
+        while chunk := list(islice(events, EVENTS_PER_MEP)):
+            file.write(encode_mep(list(mfps_of_events(chunk, first).values())))
+            first += len(chunk)
+            progress.update(bar, completed=first)
+
+
+@contextlib.contextmanager
+def child(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of ours that does not survive the demo."""
+    process = subprocess.Popen([sys.executable, "-m", "hltnode.daemon", *arguments], stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def follow(
+    progress: Progress,
+    node: subprocess.Popen[bytes],
+    senders: list[subprocess.Popen[bytes]],
+    subscriber: zmq.Socket[bytes],
+    expected: int,
+) -> dict[str, int]:
+    """Count decisions until all events are decided and all feeders are done."""
+    bar = progress.add_task("events decided", total=expected)
+    events = decisions = 0
+    last_news = time.monotonic()
+    while events < expected or any(sender.poll() is None for sender in senders):
+        if node.poll() is not None:
+            raise DemoError(f"the node ended early with exit code {node.returncode}")
+        failed = [sender.returncode for sender in senders if sender.poll() not in (None, 0)]
+        if failed:
+            raise DemoError(f"a feeder ended with exit code {failed[0]}")
+        if time.monotonic() - last_news > STALL_SECONDS:
+            raise DemoError(f"nothing has moved for {STALL_SECONDS:.0f} s after {events} of {expected} events")
+        if subscriber.poll(100):
+            events += decode_decision(subscriber.recv()).n_events
+            decisions += 1
+            last_news = time.monotonic()
+            progress.update(bar, completed=events)
+    return {"events": events, "decisions": decisions}
+
+
+def wait_until_alive(node: subprocess.Popen[bytes], url: str) -> None:
+    """Wait for the HTTP pages and the warm-up of the node. Raises DemoError."""
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if node.poll() is not None:
+            raise DemoError(f"the node did not start: exit code {node.returncode}")
+        try:
+            if json_module.loads(get(f"{url}/status"))["state"] == "ready":
+                return
+        except urllib.error.URLError:
+            pass
+        time.sleep(0.1)
+    raise DemoError(f"the node was not ready after {START_SECONDS:.0f} s")
+
+
+def get(url: str) -> str:
+    """The body of a page of the node."""
+    with urllib.request.urlopen(url, timeout=10) as response:
+        body: bytes = response.read()
+    return body.decode()
+
+
+def free_ports(n: int) -> list[int]:
+    """Ports of the loopback that nobody uses now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def pick_metrics(text: str) -> dict[str, float]:
+    """Some samples of the exposition."""
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(samples[name]) for name in SHOWN_METRICS if name in samples}
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the summary for people."""
+    out = Console()
+    fragments, meps = result["accounting"]["fragments"], result["accounting"]["meps"]
+    table = Table(title="hltnode demo", show_header=False, title_justify="left")
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    table.add_row("events decided", f"{result['events']} in {result['seconds']:.1f} s, backend {result['backend']}")
+    table.add_row("rate", f"{result['events_per_second']:.0f} events/s, starting of the feeders included")
+    table.add_row("feeders", f"{result['feeders']} processes, {result['sources']} readout sources over TCP")
+    table.add_row("fragments", f"{fragments['received']} received, {fragments['built']} built")
+    table.add_row("MEPs", f"{meps['opened']} opened, {meps['complete']} complete")
+    table.add_row("decisions", f"{result['decisions']} messages, TCK {result['tck']}")
+    table.add_section()
+    table.add_row("accepted", f"{result['accepted']} events")
+    for line, count in result["accepted_by_line"].items():
+        table.add_row(f"  {line}", f"{count}")
+    table.add_section()
+    for path, size in result["files"].items():
+        table.add_row("file", f"{path} ({size} bytes)")
+    table.add_section()
+    for name, value in result["metrics"].items():
+        table.add_row(name, f"{value:g}")
+    out.print(table)
+    verdict = "[green]closes[/green]" if result["accounting_closes"] else "[red]DOES NOT CLOSE[/red]"
+    out.print(f"accounting {verdict}: {fragments}")

@@ -1,0 +1,75 @@
+"""hltnode serve: the node."""
+
+import asyncio
+import signal
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvloop
+import zmq
+
+from hltnode.daemon import log
+from hltnode.daemon.commands.common import (
+    JsonOption,
+    console,
+    load_geometry,
+    load_trigger,
+    thread_count,
+    user_errors,
+    write_json,
+)
+from hltnode.daemon.config import NodeConfig, load_config
+from hltnode.daemon.service import Node, batch_limits
+from hltnode.processing.backend import create_backend
+from hltnode.processing.hlt1.sequence import create_engine
+
+
+def serve(
+    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration of the node (TOML).")],
+    json: JsonOption = None,
+) -> None:
+    """Run a node until SIGTERM or SIGINT, which let it drain; the JSON result is its last status.
+
+    Example: hltnode serve --config node.toml
+    """
+    with user_errors():
+        settings = load_config(config)
+        log.configure(settings.log.level, settings.log.format)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            try:
+                exit_code, status = runner.run(serve_node(settings))
+            except zmq.ZMQError as error:
+                console.print(f"[red]error:[/red] network: {error}", highlight=False)
+                raise typer.Exit(1) from error
+        write_json(json, status)
+    raise typer.Exit(exit_code)
+
+
+async def serve_node(config: NodeConfig) -> tuple[int, dict[str, Any]]:
+    """Make the engine and the node of a configuration and serve until a signal. Returns exit code and last status."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    pipeline = config.pipeline
+    backend = create_backend(pipeline.backend.value, threads=thread_count(pipeline.threads))
+    engine = create_engine(
+        backend, load_geometry(config.geometry.directory), load_trigger(config.trigger.file), batch_limits(config)
+    )
+    node = Node(config, engine, backend=backend.name, version=package_version())
+    await node.start()
+    waiting = asyncio.create_task(stop.wait())
+    waiting.add_done_callback(lambda _: node.request_stop())
+    exit_code = await node.run()
+    waiting.cancel()
+    return exit_code, node.status()
+
+
+def package_version() -> str:
+    """Version of the installed package."""
+    try:
+        return version("hltnode")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,272 @@
+"""The configuration of a node: one TOML file, overridden by `HLTNODE_SECTION__KEY` in the environment.
+
+The attribute docstrings below are the reference: `tools/generate_reference.py` writes them to
+docs/reference/configuration.md.
+"""
+
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from hltnode.daemon.vocabulary import BackendChoice, FsyncPolicy, LogFormat
+
+ENV_PREFIX = "HLTNODE_"
+ENV_DELIMITER = "__"
+
+KIB = 1024
+MIB = 1024 * KIB
+
+_ENDPOINT = re.compile(
+    r"tcp://[^\s/:]+(:[^\s/:]+)*:(\d{1,5}|\*)|tcp://\[[0-9a-fA-F:.]+\]:(\d{1,5}|\*)|(ipc|inproc)://\S+"
+)
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names the file, the key and what was expected."""
+
+
+def _check_endpoint(endpoint: str) -> str:
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError("expected a ZeroMQ endpoint such as tcp://127.0.0.1:5555, tcp://*:5555 or ipc:///run/x.sock")
+    port = endpoint.rpartition(":")[2]
+    if endpoint.startswith("tcp://") and port.isdigit() and int(port) > 65535:
+        raise ValueError("expected a port of at most 65535")
+    return endpoint
+
+
+def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(sources)) != len(sources):
+        raise ValueError("expected each source id once")
+    return sources
+
+
+Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class NodeSection(_Section):
+    """Who this node is."""
+
+    name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
+    run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
+    """Run number; 0 takes the run of the first feeder that says hello."""
+
+
+class NetworkSection(_Section):
+    """ZeroMQ sockets. SECURITY.md says what each of them trusts."""
+
+    data: Endpoint = "tcp://127.0.0.1:5555"
+    """PULL socket on which the fragments arrive."""
+    control: Endpoint = "tcp://127.0.0.1:5556"
+    """ROUTER socket for hello, credits, acknowledgements and end of run."""
+    decisions: Endpoint = "tcp://127.0.0.1:5557"
+    """XPUB socket on which the decisions leave."""
+    max_frame_bytes: int = Field(default=16 * MIB, ge=KIB, le=1024 * MIB)
+    """Largest fragment (transport header and MFP) in bytes; a longer frame closes the connection it came by."""
+    hwm: int = Field(default=8, ge=1, le=1000)
+    """High-water mark of the data socket, in frames per feeder. Credits bound the memory, this only the overshoot."""
+    io_threads: int = Field(default=1, ge=1, le=16)
+    """ZeroMQ input/output threads; about one per gigabyte per second."""
+
+
+class BuilderSection(_Section):
+    """How fragments become MEPs."""
+
+    feeders: int = Field(default=1, ge=1, le=4096)
+    """Number of feeders that have to be connected before the node is ready."""
+    expected_sources: Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(_check_sources)] | None = None
+    """Source ids that make a MEP complete; if not set, the sources that the feeders announce."""
+    mep_timeout_ms: int = Field(default=750, ge=1, le=600_000)
+    """Time in milliseconds from the first fragment of a MEP until it is closed without the missing ones."""
+    max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
+    """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
+    closed_ring: int = Field(default=65_536, ge=16, le=16_777_216)
+    """How many recently closed MEP ids are remembered, to tell a late fragment from a duplicate."""
+
+
+class PipelineSection(_Section):
+    """Slots and the back end that computes them."""
+
+    slots: int = Field(default=3, ge=1, le=64)
+    """Number of slots: with three, one fills, one computes and one drains."""
+    slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
+    """Input buffer of one slot in bytes (pinned memory with CUDA)."""
+    max_events: int = Field(default=4096, ge=1, le=1_048_576)
+    """Most events in one batch; also the most events that a MEP may carry."""
+    flush_deadline_ms: int = Field(default=20, ge=1, le=60_000)
+    """Time in milliseconds from the first MEP in a slot until the slot is computed even if it is not full."""
+    backend: BackendChoice = BackendChoice.AUTO
+    """auto takes CUDA where a device answers, and the CPU otherwise."""
+    threads: int = Field(default=0, ge=0, le=1024)
+    """Threads of the CPU back end; 0 takes one per core that the process may use."""
+
+
+class GeometrySection(_Section):
+    """Detector description."""
+
+    directory: Path | None = None
+    """Directory with the LHCb geometry files (velo_geometry.bin, beamline.bin); default: built in."""
+
+
+class TriggerSection(_Section):
+    """What is computed and selected."""
+
+    file: Path | None = None
+    """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
+
+
+class OutputSection(_Section):
+    """Files of accepted events and the error stream."""
+
+    directory: Path = Path("output")
+    """Directory of the MDF files; it is created if its parent exists."""
+    max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
+    """A file is closed and renamed from *.mdf.part to *.mdf before it grows beyond this many bytes."""
+    max_file_events: int = Field(default=1_000_000, ge=1)
+    """A file is closed after this many events."""
+    fsync: FsyncPolicy = FsyncPolicy.FILE
+    """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
+    max_pending_bytes: int = Field(default=256 * MIB, ge=MIB)
+    """Events kept in memory in bytes while the disk refuses them; the node is not ready while any are waiting."""
+
+
+class HttpSection(_Section):
+    """/metrics, /healthz, /readyz and /status."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    """Address to listen on. The pages need no password: leave it on localhost or behind a firewall."""
+    port: int = Field(default=9105, ge=0, le=65_535)
+    """TCP port; 0 takes a free one."""
+
+
+class LogSection(_Section):
+    """Log lines on standard error."""
+
+    level: str = Field(default="info", pattern=r"^(debug|info|warning|error|critical)$")
+    """debug, info, warning, error or critical."""
+    format: LogFormat = LogFormat.JSON
+    """json for production, console for a terminal."""
+
+
+class NodeConfig(BaseSettings):
+    """Everything that a node is told at its start. Immutable; unknown keys are errors."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter=ENV_DELIMITER,
+        case_sensitive=False,
+        frozen=True,
+        extra="forbid",
+    )
+
+    node: NodeSection = Field(default_factory=NodeSection)
+    network: NetworkSection = Field(default_factory=NetworkSection)
+    builder: BuilderSection = Field(default_factory=BuilderSection)
+    pipeline: PipelineSection = Field(default_factory=PipelineSection)
+    geometry: GeometrySection = Field(default_factory=GeometrySection)
+    trigger: TriggerSection = Field(default_factory=TriggerSection)
+    output: OutputSection = Field(default_factory=OutputSection)
+    http: HttpSection = Field(default_factory=HttpSection)
+    log: LogSection = Field(default_factory=LogSection)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file, which arrives as keyword arguments."""
+        return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _sizes_fit_into_each_other(self) -> Self:
+        if self.network.max_frame_bytes > self.builder.max_mep_bytes:
+            raise ValueError("network.max_frame_bytes: expected at most builder.max_mep_bytes, being part of it")
+        if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
+            raise ValueError("builder.max_mep_bytes: expected at most pipeline.slot_bytes, a slot takes whole MEPs")
+        fixed = [e for e in (self.network.data, self.network.control, self.network.decisions) if not _is_wildcard(e)]
+        if len(set(fixed)) != len(fixed):
+            raise ValueError("network: expected different endpoints for data, control and decisions")
+        return self
+
+
+def load_config(path: Path | str) -> NodeConfig:
+    """Read the TOML file `path`, apply the environment, and check everything.
+
+    Raises:
+        ConfigError: unreadable file, broken TOML, unknown key or section, value of a wrong type or out of range.
+    """
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+    _refuse_unknown_variables(os.environ)
+    for section, value in values.items():
+        if section in NodeConfig.model_fields and not isinstance(value, dict):
+            raise ConfigError(f"{path}: {section}: expected a section [{section}], not {value!r}")
+    try:
+        return NodeConfig(**values)
+    except ValidationError as error:
+        lines = [_explain(path, dict(item)) for item in error.errors(include_url=False)]
+        raise ConfigError("\n".join(lines)) from error
+    except SettingsError as error:
+        raise ConfigError(f"environment: {error}: expected a JSON value, for example [0, 2048]") from error
+
+
+def _is_wildcard(endpoint: str) -> bool:
+    return endpoint.startswith("tcp://") and endpoint.rpartition(":")[2] in ("*", "0")
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    """pydantic-settings ignores a variable whose section does not exist; a typing error must not go unseen."""
+    for variable in environment:
+        name = variable.upper()
+        if not name.startswith(ENV_PREFIX) or ENV_DELIMITER not in name:
+            continue
+        section, _, key = name.removeprefix(ENV_PREFIX).lower().partition(ENV_DELIMITER)
+        if section not in NodeConfig.model_fields:
+            known = ", ".join(NodeConfig.model_fields)
+            raise ConfigError(f"environment: {variable}: unknown section {section!r}; expected one of {known}")
+        annotation = NodeConfig.model_fields[section].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and key not in annotation.model_fields:
+            known = ", ".join(annotation.model_fields)
+            raise ConfigError(f"environment: {variable}: unknown key; expected one of {known}")
+
+
+def _explain(path: Path, item: dict[str, Any]) -> str:
+    location = [str(part) for part in item["loc"] if part != "tuple"]
+    variable = ENV_PREFIX + ENV_DELIMITER.join(location[:2]).upper()
+    origin = f"environment: {variable}" if variable in os.environ else f"{path}"
+    where = f"{origin}: {'.'.join(location)}: " if location else f"{origin}: "
+    if item["type"] == "extra_forbidden":
+        return f"{where}unknown {'section' if len(location) == 1 else 'key'}; expected {_known_keys(location)}"
+    message = item["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    value = f", not {item['input']!r}" if location else ""
+    return f"{where}{message}{value}"
+
+
+def _known_keys(location: list[str]) -> str:
+    if len(location) == 1:
+        return "one of " + ", ".join(NodeConfig.model_fields)
+    annotation = NodeConfig.model_fields[location[0]].annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "one of " + ", ".join(annotation.model_fields)
+    return "another key"

@@ -1,0 +1,104 @@
+"""The control socket of the node (ROUTER): messages to and from feeders, heartbeats, garbage answered and counted."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import zmq
+
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.socket_drain import SocketDrain
+from hltnode.protocol.control import ControlMessage, Error, decode_message, encode_message
+from hltnode.protocol.errors import ProtocolError
+
+# A HELLO of all sources has 200 kB; nothing on this socket is larger.
+MAX_CONTROL_BYTES = 1 << 20
+# Small messages: a feeder that does not read for so long has to say hello again, and then gets everything it missed.
+CONTROL_HWM = 1000
+HEARTBEAT_INTERVAL_MS = 1000
+HEARTBEAT_TIMEOUT_MS = 3000
+
+
+def set_heartbeat(socket: zmq.Socket[Any]) -> None:
+    """Let both sides of a control connection notice in seconds that the other is gone."""
+    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS)
+
+
+class ControlSocket:
+    """Owner of the ROUTER socket; `handle` gets every message that could be understood, with the sender's identity.
+
+    Raises:
+        zmq.ZMQError: the endpoint cannot be bound.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        endpoint: str,
+        counters: Counters,
+        handle: Callable[[bytes, ControlMessage], None],
+    ) -> None:
+        self._counters = counters
+        self._handle = handle
+        self._socket = context.socket(zmq.ROUTER)
+        try:
+            self._socket.setsockopt(zmq.LINGER, 0)
+            self._socket.setsockopt(zmq.SNDHWM, CONTROL_HWM)
+            self._socket.setsockopt(zmq.RCVHWM, CONTROL_HWM)
+            self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+            # Else a message to a feeder that is gone would vanish without a word.
+            self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+            set_heartbeat(self._socket)
+            self._socket.bind(endpoint)
+        except zmq.ZMQError:
+            self._socket.close()
+            raise
+        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
+        self._drain: SocketDrain[list[bytes]] | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to receive."""
+        self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived)
+        self._drain.start()
+
+    def close(self, linger_ms: int) -> None:
+        """Close; what is queued may take `linger_ms` to leave while the context ends."""
+        if self._drain is not None:
+            self._drain.stop()
+        self._socket.close(linger=linger_ms)
+
+    def send(self, identities: Iterable[bytes], message: ControlMessage) -> None:
+        """Send to each of these peers that is there and reads; one that is not catches up with its next hello."""
+        raw = encode_message(message)
+        for identity in identities:
+            try:
+                self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
+            except zmq.ZMQError as error:
+                if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
+                    raise
+                self._counters.control_messages_unsent += 1
+        if self._drain is not None:
+            self._drain.kick()
+
+    def _receive(self) -> list[bytes]:
+        return self._socket.recv_multipart(zmq.NOBLOCK)
+
+    def _parts_arrived(self, parts: list[bytes]) -> None:
+        identity = parts[0]
+        if len(parts) != 2:
+            self._refuse(identity, "malformed", f"one part expected, {len(parts) - 1} came")
+            return
+        try:
+            message = decode_message(parts[1])
+        except ProtocolError as error:
+            self._refuse(identity, error.reason, str(error))
+            return
+        self._counters.control_messages_received += 1
+        self._handle(identity, message)
+
+    def _refuse(self, identity: bytes, reason: str, text: str) -> None:
+        self._counters.control_messages_rejected += 1
+        self.send((identity,), Error(reason, text[:200]))

@@ -1,0 +1,286 @@
+"""Joins feeders, event builder and acknowledgements: every control message and every effect ends here.
+
+All calls come from the event loop; this object owns the builder's conversation with the outside.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from hltnode.daemon.accounting import accounting, closes
+from hltnode.daemon.building import (
+    CloseMep,
+    CloseOpen,
+    Drain,
+    Effect,
+    GrantCredit,
+    MepRecord,
+    Reject,
+    SealSlot,
+    SlotFreed,
+    StartRun,
+    Tick,
+)
+from hltnode.daemon.control import ControlSocket
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.credits import AckLedger, as_ranges
+from hltnode.daemon.event_builder import EventBuilder
+from hltnode.daemon.log import RateLimit, get_logger
+from hltnode.daemon.pipeline import Batch
+from hltnode.daemon.registry import Feeder, FeederRegistry, HelloRefusedError, RunStart
+from hltnode.daemon.vocabulary import SlotState
+from hltnode.protocol.control import (
+    Ack,
+    ControlMessage,
+    Credit,
+    EndOfRun,
+    Error,
+    Goodbye,
+    Hello,
+    Nack,
+    Welcome,
+)
+
+# Last fragments may still be in the sockets when the last feeder has said that it sent everything.
+END_OF_RUN_PATIENCE_NS = 2_000_000_000
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("coordinator")
+
+
+class RunCoordinator:
+    """What the node answers to feeders, and what it does with the effects of the builder.
+
+    Args:
+        submit: hands a sealed slot to the pipeline.
+        finish_run: called once when a run is over, to finish its files.
+    """
+
+    def __init__(
+        self,
+        builder: EventBuilder,
+        registry: FeederRegistry,
+        counters: Counters,
+        submit: Callable[[Batch], None],
+        finish_run: Callable[[], None],
+        *,
+        node: str,
+        session: str,
+        max_fragment_bytes: int,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.builder = builder
+        self.registry = registry
+        self._counters = counters
+        self._submit = submit
+        self._finish_run = finish_run
+        self._node = node
+        self._session = session
+        self._max_fragment_bytes = max_fragment_bytes
+        self._clock_ns = clock_ns
+        self._control: ControlSocket | None = None
+        self._acked = AckLedger()
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self._draining = False
+        self._run_over = False
+        self._last_traffic_ns = 0
+        self._last_received = 0
+
+    def attach(self, control: ControlSocket) -> None:
+        """Answer through this socket."""
+        self._control = control
+
+    # Control messages
+
+    def message_arrived(self, identity: bytes, message: ControlMessage) -> None:
+        """Take one message of a feeder."""
+        now_ns = self._clock_ns()
+        feeder = self.registry.heard(now_ns, identity)
+        if isinstance(message, Hello):
+            self._hello(now_ns, identity, message)
+        elif feeder is None:
+            self._send((identity,), Error("unknown_feeder", "say hello first"))
+        elif isinstance(message, EndOfRun) and message.run == self.registry.run:
+            self.registry.end_of_run(feeder, message)
+            log.info("feeder_ended_run", feeder=feeder.hello.feeder, run=message.run, last_mep=message.last_mep)
+        elif isinstance(message, Goodbye):
+            self.registry.goodbye(feeder)
+            log.info("feeder_left", feeder=feeder.hello.feeder, reason=message.reason)
+        else:
+            self._counters.control_messages_rejected += 1
+            self._send((identity,), Error("unexpected", f"{type(message).__name__} is not for the node now"))
+
+    def _hello(self, now_ns: int, identity: bytes, hello: Hello) -> None:
+        if self._draining:
+            self._send((identity,), Goodbye("draining"))
+            return
+        if hello.run != self.registry.run and self.registry.is_deserted(now_ns) and self.is_quiet():
+            # Everybody died without a word and another run wants to begin.
+            if self.registry.started and not self._run_over:
+                self._end_run()
+            self._forget_run()
+        try:
+            start = self.registry.hello(now_ns, identity, hello)
+            if start is not None:
+                self._start_run(now_ns, start)
+        except HelloRefusedError as error:
+            self._counters.control_messages_rejected += 1
+            if self._limit.due(("hello", error.reason)) is not None:
+                log.warning("hello_refused", feeder=hello.feeder, reason=error.reason, text=str(error))
+            self._send((identity,), Error(error.reason, str(error)))
+            return
+        run = hello.run
+        self._send((identity,), Welcome(self._node, self._session, run, self._max_fragment_bytes))
+        if self.builder.run == run and self.registry.started:
+            acked = self._acked.ranges(hello.first_mep)
+            if acked:
+                self._send((identity,), Ack(run, tuple(acked)))
+            self._send((identity,), Credit(run, self.builder.window.limit))
+
+    def _start_run(self, now_ns: int, start: RunStart) -> None:
+        try:
+            effects = self.builder.handle(
+                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep)
+            )
+        except ValueError as error:
+            self.registry.finish_run()
+            raise HelloRefusedError("run_cannot_start", str(error)) from error
+        self._run_over = False
+        self._acked = AckLedger()
+        log.info(
+            "run_started",
+            run=start.run,
+            sources=len(start.sources),
+            first_mep=start.first_mep,
+            events_per_mep=start.events_per_mep,
+        )
+        self.carry_out(effects)
+
+    # Effects of the builder
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what the builder asks for; placing bytes is the receiver's part and done before."""
+        for effect in effects:
+            if isinstance(effect, Reject):
+                self._rejected(effect)
+            elif isinstance(effect, CloseMep):
+                if effect.record.missing:
+                    self._incomplete(effect.record)
+            elif isinstance(effect, SealSlot):
+                slot = self.builder.pool.slots[effect.slot]
+                assert self.builder.run is not None
+                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps)))
+            elif isinstance(effect, GrantCredit):
+                assert self.builder.run is not None
+                self._send(self.registry.identities(), Credit(self.builder.run, effect.mep_limit))
+
+    def _rejected(self, reject: Reject) -> None:
+        left_out = self._limit.due(("reject", reject.reason))
+        if left_out is not None:
+            log.warning(
+                "fragment_rejected", reason=reject.reason, source=reject.source, mep=reject.mep, left_out=left_out
+            )
+        owner = self.registry.owner_of(reject.source)
+        if owner is None:
+            return
+        run = self.builder.run or 0
+        self._counters.nacks_sent += 1
+        self._send((owner,), Nack(run, reject.source, reject.mep, reject.reason, reject.resend))
+        if reject.mep in self._acked:
+            # The feeder has missed the acknowledgement, else it would not have sent this.
+            self._send((owner,), Ack(run, ((reject.mep, reject.mep),)))
+
+    def _incomplete(self, mep: MepRecord) -> None:
+        left_out = self._limit.due("incomplete")
+        if left_out is not None:
+            log.warning(
+                "mep_incomplete",
+                mep=mep.mep,
+                reason=mep.close_reason,
+                missing=list(mep.missing[:32]),
+                n_missing=len(mep.missing),
+                left_out=left_out,
+            )
+
+    # The pipeline and time
+
+    def batch_done(self, batch: Batch) -> None:
+        """Decisions are out and events are safe: acknowledge and take the slot back."""
+        meps = [mep.mep for mep in batch.meps]
+        for mep in meps:
+            self._acked.add(mep)
+        self._counters.meps_acknowledged += len(meps)
+        self._send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
+        self.carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
+
+    def tick(self, now_ns: int) -> None:
+        """Look at deadlines, feeders and the end of the run."""
+        self.carry_out(self.builder.handle(now_ns, Tick()))
+        self._counters.feeders_connected = self.registry.connected(now_ns)
+        if self._counters.fragments_received != self._last_received:
+            self._last_received = self._counters.fragments_received
+            self._last_traffic_ns = now_ns
+        if not self._run_over and self._has_ended(now_ns):
+            self._end_run()
+        if self._run_over and self.registry.started and self.registry.is_deserted(now_ns):
+            self._forget_run()
+
+    def _has_ended(self, now_ns: int) -> bool:
+        if not self.registry.all_ended(now_ns) or not self.is_quiet():
+            return False
+        last = self.registry.last_mep()
+        all_came = last is None or (self.builder.window.highest >= last and not self.builder.window.gaps)
+        return all_came or now_ns - self._last_traffic_ns > END_OF_RUN_PATIENCE_NS
+
+    def is_quiet(self) -> bool:
+        """True when no MEP is open and every slot is free."""
+        return not self.builder.open and all(slot.state is SlotState.FREE for slot in self.builder.pool.slots)
+
+    def _end_run(self) -> None:
+        self._run_over = True
+        self._finish_run()
+        self.check_accounts()
+
+    def _forget_run(self) -> None:
+        self.registry.finish_run()
+        self._acked = AckLedger()
+
+    def check_accounts(self) -> bool:
+        """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
+        accounts = accounting(self._counters, self.builder)
+        if closes(accounts):
+            log.info("run_summary", run=self.builder.run, **accounts)
+            return True
+        self._counters.count_exception("accounting")
+        log.critical("accounting_broken", run=self.builder.run, **accounts)
+        return False
+
+    def drain(self) -> None:
+        """Grant no more; what was granted may still come."""
+        self._draining = True
+        self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
+
+    def close_open(self) -> None:
+        """Build what is there: the drain is over."""
+        self.carry_out(self.builder.handle(self._clock_ns(), CloseOpen()))
+
+    def say_goodbye(self) -> None:
+        """Tell the feeders that this session ends."""
+        self._send(self.registry.identities(), Goodbye("shutdown"))
+
+    def feeders(self, now_ns: int) -> list[dict[str, object]]:
+        """The feeders for /status."""
+        return [_describe(feeder, now_ns) for feeder in self.registry.feeders()]
+
+    def _send(self, identities: Sequence[bytes], message: ControlMessage) -> None:
+        if self._control is not None:
+            self._control.send(identities, message)
+
+
+def _describe(feeder: Feeder, now_ns: int) -> dict[str, object]:
+    return {
+        "name": feeder.hello.feeder,
+        "sources": len(feeder.hello.sources),
+        "connected": not feeder.is_silent(now_ns),
+        "ended": feeder.ended,
+        "last_mep": feeder.last_mep,
+    }

@@ -1,0 +1,230 @@
+"""The output thread: decisions of a finished batch are laid out, its kept events written, before anybody is told.
+
+A disk that refuses holds the batch, hence its slot, hence the credits: the feeders wait, nothing is lost.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.daemon.building import MepRecord
+from hltnode.daemon.event_encoder import EventEncoder
+from hltnode.daemon.event_writer import EventWriter, OutputError
+from hltnode.daemon.log import get_logger
+from hltnode.daemon.pipeline import ComputedBatch, flags_of
+from hltnode.daemon.ports import Workspace
+from hltnode.daemon.vocabulary import EventStream
+from hltnode.processing.flags import EventFlag
+from hltnode.protocol.decisions import MepDecision
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.mfp import NO_BANK, Mfp
+from hltnode.protocol.odin import decode_odin
+from hltnode.protocol.raw_bank import BankType, RawBank
+
+# A full disk seldom gets room within a second; asking more often would only fill the log of write errors.
+RETRY_SECONDS = 1.0
+
+log = get_logger("output")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One element per event of a batch: accepted u8, lines u64, flags u32."""
+
+    accepted: NDArray[np.uint8]
+    lines: NDArray[np.uint64]
+    flags: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBatch:
+    """A batch whose kept events are safe: its decisions may go out and its MEPs be acknowledged."""
+
+    computed: ComputedBatch
+    results: Results
+    decisions: list[MepDecision]
+
+
+class FinishFiles:
+    """Asks the thread to give the files of the run their final names."""
+
+
+class OutputStage:
+    """Writes what a batch leaves behind.
+
+    Args:
+        buffers: the pinned input of each slot, to read the kept events from.
+        done: called in the output thread with each batch that is safe.
+        crashed: called in the output thread with an exception that is a defect.
+    """
+
+    def __init__(
+        self,
+        workspaces: Sequence[Workspace],
+        buffers: Sequence[memoryview],
+        writer: EventWriter,
+        encoder: EventEncoder,
+        done: Callable[[WrittenBatch], None],
+        crashed: Callable[[BaseException], None],
+        *,
+        node: str,
+        tck: int,
+    ) -> None:
+        self._workspaces = workspaces
+        self._buffers = buffers
+        self._writer = writer
+        self._encoder = encoder
+        self._done = done
+        self._crashed = crashed
+        self._node = node
+        self._tck = tck
+        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | None] = queue.SimpleQueue()
+        self._giving_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, item: ComputedBatch | FinishFiles) -> None:
+        """Queue a batch or the end of a run; any thread."""
+        self._queue.put(item)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Write what is queued, finish the files and end the thread; False if the disk did not let it."""
+        if not self._thread.is_alive():
+            return True
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._giving_up.set()
+            self._thread.join(timeout_s)
+        return not self._giving_up.is_set()
+
+    def _run(self) -> None:
+        try:
+            while (item := self._queue.get()) is not None:
+                if isinstance(item, FinishFiles):
+                    self._insist(self._writer.finish_files)
+                else:
+                    self._write(item)
+            self._insist(self._writer.finish_files)
+            left = self._writer.abandon()
+            if left:
+                log.critical("events_not_written", bytes=left)
+        except BaseException as error:
+            self._crashed(error)
+            raise
+
+    def _write(self, computed: ComputedBatch) -> None:
+        batch = computed.batch
+        results = self._results(computed)
+        decisions = []
+        first = 0
+        for mep in batch.meps:
+            of_mep = slice(first, first + mep.n_events)
+            first += mep.n_events
+            mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
+            decisions.append(self._decision(batch.run, mep, mine))
+            self._keep_events(batch.slot, batch.run, mep, mine)
+        if self._insist(self._writer.flush):
+            self._done(WrittenBatch(computed, results, decisions))
+
+    def _results(self, computed: ComputedBatch) -> Results:
+        if computed.error is None:
+            output = self._workspaces[computed.batch.slot].output
+            return Results(output.accepted, output.lines, output.flags)
+        # Without results every event is kept, so that none is lost to a broken back end.
+        n = computed.batch.n_events
+        flags = np.concatenate(
+            [
+                np.full(mep.n_events, flags_of(mep) | EventFlag.BACKEND_ERROR, dtype=np.uint32)
+                for mep in computed.batch.meps
+            ]
+        )
+        return Results(np.ones(n, dtype=np.uint8), np.zeros(n, dtype=np.uint64), flags)
+
+    def _decision(self, run: int, mep: MepRecord, results: Results) -> MepDecision:
+        return MepDecision(
+            node=self._node,
+            run=run,
+            mep=mep.mep,
+            seq=0,
+            first_event=mep.first_event,
+            n_events=mep.n_events,
+            tck=self._tck,
+            close_reason=str(mep.close_reason),
+            missing_sources=mep.missing,
+            accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
+            lines=results.lines.astype("<u8").tobytes(),
+            flags=results.flags.astype("<u4").tobytes(),
+        )
+
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> None:
+        """Append accepted events, and those with a flag to the error stream."""
+        kept = np.flatnonzero((results.accepted != 0) | (results.flags != 0)).tolist()
+        if not kept:
+            return
+        buffer = self._buffers[slot]
+        columns = [_Column(Mfp.parse(buffer[offset : offset + size])) for _, offset, size in sorted(mep.fragments)]
+        for event in kept:
+            banks = [bank for column in columns if (bank := column.bank(event)) is not None]
+            orbit, bunch_id = _orbit_and_bunch(banks)
+            flags = int(results.flags[event])
+            record = self._encoder.encode(
+                run=run,
+                orbit=orbit,
+                bunch_id=bunch_id,
+                banks=banks,
+                accepted=bool(results.accepted[event]),
+                lines=int(results.lines[event]),
+                flags=flags,
+            )
+            self._writer.append(EventStream.ERROR if flags else EventStream.ACCEPTED, run, record)
+
+    def _insist(self, write: Callable[[], None]) -> bool:
+        """Try until the disk takes it; False when the node gives up."""
+        while True:
+            try:
+                write()
+            except OutputError:
+                if self._giving_up.wait(RETRY_SECONDS):
+                    return False
+            else:
+                return True
+
+
+class _Column:
+    """The banks of one source. Its arrays are turned into lists once per MEP: a kept event reads from each source."""
+
+    __slots__ = ("_offsets", "_sizes", "_source", "_types", "_version", "_view")
+
+    def __init__(self, mfp: Mfp) -> None:
+        self._view, self._version, self._source = mfp.view, mfp.version, mfp.source_id
+        self._types: list[int] = mfp.types.tolist()
+        self._offsets: list[int] = mfp.offsets.tolist()
+        self._sizes: list[int] = mfp.sizes.tolist()
+
+    def bank(self, event: int) -> RawBank | None:
+        """The bank of an event, a view into the MFP; None where there is none."""
+        bank_type = self._types[event]
+        if bank_type == NO_BANK:
+            return None
+        begin = self._offsets[event]
+        return RawBank(bank_type, self._version, self._source, self._view[begin : begin + self._sizes[event]])
+
+
+def _orbit_and_bunch(banks: Sequence[RawBank]) -> tuple[int, int]:
+    """Orbit and bunch id of an event for its MDF header; 0, 0 where ODIN cannot be read."""
+    for bank in banks:
+        if bank.type == BankType.ODIN:
+            try:
+                odin = decode_odin(bank)
+            except ProtocolError:
+                return 0, 0
+            return odin.orbit, odin.bunch_id
+    return 0, 0

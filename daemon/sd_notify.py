@@ -1,0 +1,53 @@
+"""Tell systemd how the service is doing (sd_notify(3)); does nothing where systemd did not start it."""
+
+import os
+import socket
+from collections.abc import Mapping
+
+
+class Notifier:
+    """Datagrams to NOTIFY_SOCKET; a socket that does not answer is reported by `failures` and never stops the node."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        address = environment.get("NOTIFY_SOCKET", "")
+        # A leading @ stands for the NUL of Linux' abstract name space.
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) if address else None
+        if self._socket is not None:
+            self._socket.setblocking(False)
+        self.failures = 0
+        mine = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        microseconds = environment.get("WATCHDOG_USEC", "") if mine else ""
+        # Half of the limit, as systemd asks.
+        self.watchdog_interval = int(microseconds) / 2e6 if microseconds.isdigit() and int(microseconds) else None
+        """Seconds between two calls of `watchdog`, None if systemd does not watch."""
+
+    def ready(self, status: str) -> None:
+        """The start is over: sockets bound, back end warmed up."""
+        self._send(f"READY=1\nSTATUS={status}")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`."""
+        self._send(f"STATUS={text}")
+
+    def stopping(self, status: str) -> None:
+        """The stop has begun; draining may take until TimeoutStopSec."""
+        self._send(f"STOPPING=1\nSTATUS={status}")
+
+    def watchdog(self) -> None:
+        """Alive: to be called only when the loop and the pipeline thread have ticked."""
+        self._send("WATCHDOG=1")
+
+    def close(self) -> None:
+        """Release the socket."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _send(self, message: str) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto(message.encode(), self._address)
+        except OSError:
+            self.failures += 1

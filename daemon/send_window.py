@@ -1,0 +1,102 @@
+"""What a feeder keeps until it is acknowledged, and what it may send next (no I/O, no clock)."""
+
+from collections import Counter
+from heapq import heapify, heappop, heappush
+
+from hltnode.daemon.credits import AckLedger
+from hltnode.protocol.control import Nack
+from hltnode.protocol.errors import RejectReason
+
+# A fragment that arrives damaged so often is damaged here and not on the way.
+MAX_RESENDS = 5
+# The node has these, or has done without them: what is kept goes when the MEP is acknowledged.
+_SETTLED_BY_ACK = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
+
+
+class SendWindow:
+    """The MEPs of one feeder between production and acknowledgement."""
+
+    def __init__(self) -> None:
+        self.limit = 0
+        self.acked = AckLedger()
+        self.refused: Counter[RejectReason] = Counter()
+        """Fragments that the node will never take, by reason."""
+        self.resent = 0
+        self.next_mep = 0
+        self._kept: dict[int, dict[int, bytes]] = {}
+        self._queue: list[tuple[int, int]] = []
+        self._attempts: Counter[tuple[int, int]] = Counter()
+
+    @property
+    def first_unacknowledged(self) -> int:
+        """The lowest MEP id that is kept, or the next one to be produced."""
+        return min(self._kept, default=self.next_mep)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Number of MEPs that are kept."""
+        return len(self._kept)
+
+    def add(self, mep: int, frames: dict[int, bytes]) -> None:
+        """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
+        self.next_mep = mep + 1
+        if mep in self.acked:
+            return
+        self._kept[mep] = dict(frames)
+        for source in frames:
+            heappush(self._queue, (mep, source))
+
+    def next_frame(self) -> bytes | None:
+        """The next frame that credits allow, in the order of MEPs; None if there is none."""
+        while self._queue:
+            mep, source = self._queue[0]
+            frame = self._kept.get(mep, {}).get(source)
+            if frame is None:
+                heappop(self._queue)
+                continue
+            if mep >= self.limit:
+                return None
+            heappop(self._queue)
+            return frame
+        return None
+
+    def credit(self, limit: int) -> None:
+        """MEP ids below the limit may go."""
+        self.limit = limit
+
+    def acknowledge(self, first: int, last: int) -> None:
+        """These MEPs are done; the ids may reach beyond what has been produced."""
+        for mep in [mep for mep in self._kept if first <= mep <= last]:
+            del self._kept[mep]
+        self.acked.add(first, last)
+
+    def refuse(self, nack: Nack) -> bool:
+        """Take a refusal; True if the fragment should be queued again, by `queue_again`, when it is time."""
+        fragments = self._kept.get(nack.mep)
+        if fragments is None or nack.source not in fragments or nack.reason in _SETTLED_BY_ACK:
+            return False
+        if nack.reason is RejectReason.NO_CREDIT:
+            return True
+        self._attempts[nack.mep, nack.source] += 1
+        if nack.resend and self._attempts[nack.mep, nack.source] <= MAX_RESENDS:
+            return True
+        self.refused[nack.reason] += 1
+        del fragments[nack.source]
+        if not fragments:
+            del self._kept[nack.mep]
+        return False
+
+    def queue_again(self, mep: int, source: int) -> None:
+        """Send one fragment again."""
+        if source in self._kept.get(mep, {}):
+            self.resent += 1
+            heappush(self._queue, (mep, source))
+
+    def restart(self) -> None:
+        """The connection or the node is new: no credit, and everything that is kept goes again."""
+        self.limit = 0
+        waiting = set(self._queue)
+        everything = [(mep, source) for mep, fragments in self._kept.items() for source in fragments]
+        self.resent += sum(entry not in waiting for entry in everything)
+        self._queue = everything
+        heapify(self._queue)

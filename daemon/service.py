@@ -1,0 +1,411 @@
+"""The node: sockets, builder, pipeline, outputs and HTTP in one process, from bind to drain.
+
+Order of a start: bind the sockets, warm up the back end, then READY. Order of a stop: no more credits, what was granted
+is built and computed, decisions, files and acknowledgements go out, then everything is closed.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import zmq
+
+from hltnode.daemon.accounting import accounting
+from hltnode.daemon.config import NodeConfig
+from hltnode.daemon.control import ControlSocket
+from hltnode.daemon.coordinator import RunCoordinator
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_encoder import EventEncoder
+from hltnode.daemon.event_writer import EventWriter, recover_parts
+from hltnode.daemon.health import Health
+from hltnode.daemon.http_server import HttpServer
+from hltnode.daemon.log import get_logger
+from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.daemon.output import FinishFiles, OutputStage, WrittenBatch
+from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
+from hltnode.daemon.ports import Engine
+from hltnode.daemon.publisher import DecisionPublisher
+from hltnode.daemon.receiver import Receiver
+from hltnode.daemon.registry import FeederRegistry
+from hltnode.daemon.sd_notify import Notifier
+from hltnode.daemon.slots import SlotLimits, SlotPool
+from hltnode.daemon.vocabulary import DeadTimeReason, Stage
+from hltnode.processing.batch import BatchLimits
+from hltnode.protocol.transport import HEADER_SIZE
+
+# Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
+TICK_SECONDS = 0.005
+# Nothing new for so long while draining: the feeders have sent what they had credits for.
+DRAIN_QUIET_SECONDS = 0.25
+DRAIN_SECONDS = 10.0
+# Acknowledgements and last decisions have so long to leave.
+LINGER_MS = 500
+STOP_SECONDS = 5.0
+# A batch that fails may be a bad batch; so many in a row are a broken back end, and only a restart can help.
+MAX_FAILED_BATCHES = 3
+
+log = get_logger("service")
+
+Context = zmq.Context[zmq.Socket[bytes]]
+
+
+class NodeState(StrEnum):
+    """What the node is doing."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+    ERROR = "error"
+
+
+def batch_limits(config: NodeConfig) -> BatchLimits:
+    """What one batch may hold under this configuration, for the engine and the slots alike."""
+    defaults = BatchLimits()
+    events = config.pipeline.max_events
+    return BatchLimits(
+        events=events,
+        meps=min(events, defaults.meps),
+        input_bytes=config.pipeline.slot_bytes,
+        rows=defaults.rows,
+    )
+
+
+class Node:
+    """One trigger node. `start`, then `run` until somebody calls `request_stop`; `run` returns the exit code.
+
+    Raises (start):
+        zmq.ZMQError, OSError: an endpoint or the HTTP port cannot be bound, the output directory cannot be written.
+        BackendError: the back end does not run an empty batch.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        engine: Engine,
+        *,
+        backend: str,
+        version: str,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.config = config
+        self.state = NodeState.STARTING
+        self.counters = Counters()
+        self.counters.set_lines(engine.lines)
+        self.session = secrets.token_hex(8)
+        self._engine = engine
+        self._clock_ns = clock_ns
+        now_ns = clock_ns()
+        self.health = Health(
+            loop_tick_ns=now_ns, pipeline_tick_ns=now_ns, feeders_expected=config.builder.feeders, configured=True
+        )
+        limits = batch_limits(config)
+        self._pool = SlotPool(
+            config.pipeline.slots,
+            SlotLimits(
+                input_bytes=limits.input_bytes,
+                events=limits.events,
+                meps=limits.meps,
+                fragments=limits.rows,
+                mep_bytes=config.builder.max_mep_bytes,
+            ),
+        )
+        self.builder = EventBuilder(
+            self._pool,
+            BuilderLimits(
+                mep_timeout_ns=config.builder.mep_timeout_ms * 1_000_000,
+                flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
+                closed_ring=config.builder.closed_ring,
+            ),
+            self.counters,
+        )
+        self._info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
+        self._workspaces = [engine.create_workspace() for _ in self._pool.slots]
+        self._buffers = [workspace.input_data.data for workspace in self._workspaces]
+        self.coordinator = RunCoordinator(
+            self.builder,
+            FeederRegistry(
+                run=config.node.run,
+                feeders=config.builder.feeders,
+                sources=config.builder.expected_sources,
+                max_events_per_mep=limits.events,
+            ),
+            self.counters,
+            self._submit,
+            self._finish_files,
+            node=config.node.name,
+            session=self.session,
+            max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
+            clock_ns=clock_ns,
+        )
+        self._notifier = Notifier()
+        self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
+        self._stop = asyncio.Event()
+        self._closers: list[Callable[[int], None]] = []
+        self._exit_code = 0
+        self._failed_batches = 0
+        self._next_ping_ns = 0
+        self._tick_handle: asyncio.TimerHandle | None = None
+        self._publish_task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Bind, warm up, and begin to take data."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._loop_exception)
+        network = self.config.network
+        self._context: Context = zmq.Context(network.io_threads)
+        self._http = HttpServer(lambda: render(self._metrics), self.health, self.status)
+        try:
+            self._bind()
+            self.http_port = await self._http.start(self.config.http.host, self.config.http.port)
+            await asyncio.to_thread(self._pipeline.warm_up)
+        except BaseException:
+            await self._http.close()
+            await self._close_sockets(linger_ms=0)
+            raise
+        self.health.warmed_up = True
+        self._pipeline.start()
+        self._output.start()
+        self.receiver.start(self._loop)
+        self.control.start(self._loop)
+        self._publish_task = self._loop.create_task(self._publish_written())
+        self._tick_due = self._loop.time()
+        self._tick()
+        self.state = NodeState.READY
+        self._notifier.ready(f"ready, data {self.receiver.endpoint}")
+        log.info(
+            "ready",
+            node=self.config.node.name,
+            session=self.session,
+            data=self.receiver.endpoint,
+            control=self.control.endpoint,
+            decisions=self.publisher.endpoint,
+            http_port=self.http_port,
+            backend=self._info.backend,
+            tck=self._info.tck,
+        )
+
+    def _bind(self) -> None:
+        config = self.config
+        output = config.output
+        self._writer = EventWriter(
+            output.directory,
+            f"{config.node.name}_{self.session}",
+            self.counters.writer,
+            max_file_bytes=output.max_file_bytes,
+            max_file_events=output.max_file_events,
+            max_pending_bytes=output.max_pending_bytes,
+            fsync=output.fsync,
+        )
+        recover_parts(output.directory, f"{config.node.name}_")
+        self.receiver = Receiver(
+            self._context,
+            config.network.data,
+            self.builder,
+            self._buffers,
+            self.counters,
+            self.coordinator.carry_out,
+            max_frame_bytes=config.network.max_frame_bytes,
+            hwm=config.network.hwm,
+            clock_ns=self._clock_ns,
+        )
+        self._closers.append(lambda _linger_ms: self.receiver.close())
+        self.control = ControlSocket(
+            self._context, config.network.control, self.counters, self.coordinator.message_arrived
+        )
+        self._closers.append(self.control.close)
+        self.coordinator.attach(self.control)
+        self.publisher = DecisionPublisher(self._context, config.network.decisions, self.counters.decisions)
+        self._closers.append(self.publisher.close)
+        self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info))
+        self._pipeline = Pipeline(
+            self._workspaces, self._pool.slots, self._computed, self._crashed, clock_ns=self._clock_ns
+        )
+        self._output = OutputStage(
+            self._workspaces,
+            self._buffers,
+            self._writer,
+            EventEncoder(self._engine.tck, len(self._engine.lines)),
+            lambda written: self._call_loop(self._written.put_nowait, written),
+            self._crashed,
+            node=config.node.name,
+            tck=self._engine.tck,
+        )
+
+    async def run(self) -> int:
+        """Serve until `request_stop` or a failure; then drain and close. Returns the exit code of the process."""
+        await self._stop.wait()
+        if self.state is not NodeState.ERROR:
+            self.state = NodeState.DRAINING
+            self.health.draining = True
+            self._notifier.stopping("draining")
+            log.info("draining")
+            await self._drain()
+        await self._close()
+        if self.state is not NodeState.ERROR:
+            self.state = NodeState.STOPPED
+        log.info("stopped", exit_code=self._exit_code)
+        return self._exit_code
+
+    def request_stop(self) -> None:
+        """Drain and stop; the loop's thread only."""
+        self._stop.set()
+
+    def _fail(self, reason: str, **details: object) -> None:
+        """Go to ERROR: stop without acknowledging what is not done, so that the feeders send it to the next session."""
+        if self.state is NodeState.ERROR:
+            return
+        self.state = NodeState.ERROR
+        self._exit_code = 1
+        self.health.draining = True
+        log.critical("failed", reason=reason, **details)
+        self._notifier.status(f"failed: {reason}")
+        self._stop.set()
+
+    # From other threads
+
+    def _call_loop(self, callback: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _computed(self, computed: ComputedBatch) -> None:
+        self._output.submit(computed)
+        if computed.error is not None or self._failed_batches:
+            self._call_loop(self._note_outcome, computed.error)
+
+    def _crashed(self, error: BaseException) -> None:
+        self._call_loop(self._fail, f"a thread crashed: {error!r}")
+
+    # In the loop
+
+    def _submit(self, batch: Batch) -> None:
+        self._pipeline.submit(batch)
+
+    def _finish_files(self) -> None:
+        self._output.submit(FinishFiles())
+
+    def _note_outcome(self, error: str | None) -> None:
+        if error is None:
+            self._failed_batches = 0
+            return
+        self.counters.backend_errors += 1
+        self._failed_batches += 1
+        log.error("batch_failed", error=error, in_a_row=self._failed_batches)
+        if self._failed_batches >= MAX_FAILED_BATCHES:
+            self._fail("the back end fails on every batch", error=error)
+
+    async def _publish_written(self) -> None:
+        while True:
+            written = await self._written.get()
+            computed, results = written.computed, written.results
+            await self.publisher.publish(written.decisions)
+            self.counters.count_batch(results.accepted, results.lines, results.flags)
+            if computed.timings is not None:
+                self.counters.stages[Stage.H2D].observe(computed.timings.h2d)
+                self.counters.stages[Stage.KERNELS].observe(computed.timings.kernels)
+                self.counters.stages[Stage.D2H].observe(computed.timings.d2h)
+            now_ns = self._clock_ns()
+            for mep in computed.batch.meps:
+                self.counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
+            self.coordinator.batch_done(computed.batch)
+
+    def _tick(self) -> None:
+        now_ns = self._clock_ns()
+        time_s = self._loop.time()
+        self.counters.loop_lag = max(0.0, time_s - self._tick_due)
+        self.coordinator.tick(now_ns)
+        health = self.health
+        health.loop_tick_ns = now_ns
+        health.pipeline_tick_ns = self._pipeline.tick_ns
+        health.feeders_connected = self.counters.feeders_connected
+        health.disk_problem = self._writer.problem
+        self.counters.slots = self._pool.by_state()
+        if self.builder.run is not None and not self.builder.draining and self.builder.window.outstanding <= 0:
+            reason = DeadTimeReason.NO_SLOT if self._writer.problem is None else DeadTimeReason.OUTPUT
+            self.counters.dead_time[reason] += TICK_SECONDS
+        problems = health.life_problems(now_ns)
+        if problems:
+            self._fail("; ".join(problems.values()))
+        elif self._notifier.watchdog_interval is not None and now_ns >= self._next_ping_ns:
+            self._notifier.watchdog()
+            self._next_ping_ns = now_ns + int(self._notifier.watchdog_interval * 1e9)
+        self._tick_due = time_s + TICK_SECONDS
+        self._tick_handle = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    def _loop_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A callback has raised: a defect. What it has left behind cannot be trusted."""
+        self.counters.count_exception("loop")
+        self._fail(f"{context.get('message')}: {context.get('exception')!r}")
+
+    async def _drain(self) -> None:
+        """Let what was granted come, then build, compute and acknowledge everything."""
+        self.coordinator.drain()
+        deadline = self._loop.time() + DRAIN_SECONDS
+        quiet_since = self._loop.time()
+        received = -1
+        while self._loop.time() < deadline and self.state is not NodeState.ERROR:
+            if self.counters.fragments_received != received or self.builder.open:
+                received = self.counters.fragments_received
+                quiet_since = self._loop.time()
+            if self._loop.time() - quiet_since >= DRAIN_QUIET_SECONDS:
+                break
+            await asyncio.sleep(TICK_SECONDS)
+        self.receiver.close()
+        self.coordinator.close_open()
+        while not self.coordinator.is_quiet() and self.state is not NodeState.ERROR:
+            if self._loop.time() >= deadline + DRAIN_SECONDS:
+                self._fail("the pipeline did not finish while draining")
+            await asyncio.sleep(TICK_SECONDS)
+
+    async def _close(self) -> None:
+        self.receiver.close()
+        stopped = await asyncio.to_thread(self._pipeline.stop, STOP_SECONDS)
+        written = await asyncio.to_thread(self._output.stop, STOP_SECONDS)
+        if not (stopped and written) and self.state is not NodeState.ERROR:
+            self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
+        if self._tick_handle is not None:
+            self._tick_handle.cancel()
+        if self._publish_task is not None:
+            self._publish_task.cancel()
+            await asyncio.gather(self._publish_task, return_exceptions=True)
+        if not self.coordinator.check_accounts():
+            self._exit_code = 1
+        self.coordinator.say_goodbye()
+        await self._http.close()
+        await self._close_sockets(LINGER_MS)
+        if stopped:
+            self._engine.close()
+        self._notifier.close()
+
+    async def _close_sockets(self, linger_ms: int) -> None:
+        for close in self._closers:
+            close(linger_ms)
+        # Waits for what is queued to leave.
+        await asyncio.to_thread(self._context.term)
+
+    def status(self) -> dict[str, Any]:
+        """What /status shows besides the health."""
+        now_ns = self._clock_ns()
+        return {
+            "node": self.config.node.name,
+            "session": self.session,
+            "state": self.state,
+            "run": self.builder.run,
+            "version": self._info.version,
+            "backend": self._info.backend,
+            "tck": self._info.tck,
+            "lines": list(self.counters.lines),
+            "feeders": self.coordinator.feeders(now_ns),
+            "sources": len(self.builder.sources),
+            "mep_limit": self.builder.window.limit,
+            "slots": {str(state): count for state, count in self._pool.by_state().items()},
+            "events": {
+                "processed": self.counters.events_processed,
+                "accepted": self.counters.events_accepted,
+                "accepted_by_line": dict(zip(self.counters.lines, self.counters.line_accepts, strict=True)),
+            },
+            "accounting": accounting(self.counters, self.builder),
+        }

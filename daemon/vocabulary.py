@@ -1,0 +1,97 @@
+"""The closed sets of words that code, metrics, decisions and logs share.
+
+A member's value is the label value in Prometheus, so the two cannot drift apart. Rejections have their own set,
+`hltnode.protocol.errors.RejectReason`, because they are sent to the feeder.
+"""
+
+from enum import StrEnum, unique
+
+
+@unique
+class CloseReason(StrEnum):
+    """Why a MEP was closed. The first version closes by the reasons complete, timeout and end_of_run."""
+
+    COMPLETE = "complete"
+    TIMEOUT = "timeout"
+    OVERTAKEN = "overtaken"
+    EVICTED = "evicted"
+    END_OF_RUN = "end_of_run"
+
+
+@unique
+class SlotState(StrEnum):
+    """Where a slot is on its way; see docs/architecture.md."""
+
+    FREE = "free"
+    FILLING = "filling"
+    SEALED = "sealed"
+    H2D = "h2d"
+    RUN = "run"
+    D2H = "d2h"
+    DONE = "done"
+
+
+@unique
+class Stage(StrEnum):
+    """A timed part of a batch: copy to the device, kernels, copy back."""
+
+    H2D = "h2d"
+    KERNELS = "kernels"
+    D2H = "d2h"
+
+
+@unique
+class EventStream(StrEnum):
+    """A series of MDF files: events that a line accepted, and events that carry an `EventFlag`."""
+
+    ACCEPTED = "accepted"
+    ERROR = "error"
+
+
+@unique
+class DropReason(StrEnum):
+    """Why a decision was not published."""
+
+    SLOW_SUBSCRIBER = "slow_subscriber"
+
+
+@unique
+class WriteErrorKind(StrEnum):
+    """What went wrong on the disk; the writer keeps the events and tries again in every case."""
+
+    DISK_FULL = "disk_full"
+    IO = "io"
+
+
+@unique
+class DeadTimeReason(StrEnum):
+    """Why the node could not take data although feeders had some."""
+
+    NO_SLOT = "no_slot"
+    OUTPUT = "output"
+
+
+@unique
+class FsyncPolicy(StrEnum):
+    """When written events are forced to the disk: at each flush, when a file is closed, or by the kernel alone."""
+
+    FLUSH = "flush"
+    FILE = "file"
+    NEVER = "never"
+
+
+@unique
+class BackendChoice(StrEnum):
+    """Which back end runs the kernels; auto takes CUDA where a device answers."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+@unique
+class LogFormat(StrEnum):
+    """One JSON object per line for machines, or coloured text for a terminal."""
+
+    JSON = "json"
+    CONSOLE = "console"

@@ -1,0 +1,3 @@
+"""Types of the extension module built from protocol/checksum.cpp."""
+
+def jenkins(bytes: memoryview) -> int: ...

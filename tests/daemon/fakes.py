@@ -1,0 +1,192 @@
+"""An engine without kernels, synthetic MEPs, and a node in the test's own loop."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zmq.asyncio
+from numpy.typing import NDArray
+
+from hltnode.daemon.config import NodeConfig
+from hltnode.daemon.feeder import Feeder, FeederIdentity
+from hltnode.daemon.mep_source import FeedMep
+from hltnode.daemon.service import Node, batch_limits
+from hltnode.processing.backend.base import BackendError, Timings
+from hltnode.processing.batch import BatchLimits, MepInBatch
+from hltnode.protocol.mfp import encode_mfp
+from hltnode.protocol.raw_bank import BankType
+
+RUN = 42
+TCK = 0xC0FFEE
+ODIN_SOURCE = 0
+SOURCES = (ODIN_SOURCE, 4096, 4097, 6144)
+
+
+@dataclass
+class FakeOutput:
+    accepted: NDArray[np.uint8]
+    lines: NDArray[np.uint64]
+    flags: NDArray[np.uint32]
+
+
+@dataclass
+class Behaviour:
+    """How the fake back end behaves; may be changed while it runs."""
+
+    seconds: float = 0.0
+    fail_next: int = 0
+    hang: threading.Event = field(default_factory=threading.Event)
+
+
+class FakeWorkspace:
+    """Accepts every second event of a MEP by line 0."""
+
+    def __init__(self, limits: BatchLimits, behaviour: Behaviour) -> None:
+        self._input = np.zeros(limits.input_bytes, dtype=np.uint8)
+        self._behaviour = behaviour
+        self._done_at = 0.0
+        self._meps: Sequence[MepInBatch] = ()
+        self._failed = False
+        self.batches: list[int] = []
+
+    @property
+    def input_data(self) -> NDArray[np.uint8]:
+        return self._input
+
+    def seal(self, meps: Sequence[MepInBatch]) -> None:
+        for mep in meps:
+            for source, offset, size in mep.fragments:
+                header = self._input[offset : offset + 20]
+                assert int.from_bytes(header[0:2].tobytes(), "little") == 0x40CE
+                assert int.from_bytes(header[4:8].tobytes(), "little") == size
+                assert int.from_bytes(header[16:18].tobytes(), "little") == source
+        self._meps = meps
+
+    def submit(self) -> None:
+        self._failed = bool(self._meps) and self._behaviour.fail_next > 0
+        self._behaviour.fail_next -= self._failed
+        self._done_at = time.monotonic() + self._behaviour.seconds
+        self.batches.append(len(self._meps))
+
+    def poll(self) -> bool:
+        if self._failed:
+            raise BackendError("the fake device has fallen off the bus")
+        return not self._behaviour.hang.is_set() and time.monotonic() >= self._done_at
+
+    @property
+    def timings(self) -> Timings:
+        return Timings(1e-4, self._behaviour.seconds, 1e-4)
+
+    @property
+    def output(self) -> FakeOutput:
+        n = sum(mep.n_events for mep in self._meps)
+        lines = np.concatenate([np.arange(mep.n_events, dtype=np.uint64) % 2 for mep in self._meps])
+        flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
+        assert len(lines) == n
+        return FakeOutput((lines != 0).astype(np.uint8), lines, flags)
+
+
+class FakeEngine:
+    """What the daemon needs of an engine."""
+
+    lines = ("every_second",)
+    tck = TCK
+
+    def __init__(self, limits: BatchLimits) -> None:
+        self.behaviour = Behaviour()
+        self.workspaces: list[FakeWorkspace] = []
+        self.closed = False
+        self._limits = limits
+
+    def create_workspace(self) -> FakeWorkspace:
+        self.workspaces.append(FakeWorkspace(self._limits, self.behaviour))
+        return self.workspaces[-1]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def make_config(directory: Path, **sections: dict[str, Any]) -> NodeConfig:
+    """A small node on free ports of the loopback."""
+    values: dict[str, dict[str, Any]] = {
+        "node": {"name": "testnode"},
+        "network": {
+            "data": "tcp://127.0.0.1:*",
+            "control": "tcp://127.0.0.1:*",
+            "decisions": "tcp://127.0.0.1:*",
+            "max_frame_bytes": 64 * 1024,
+        },
+        "builder": {"feeders": 1, "mep_timeout_ms": 300, "max_mep_bytes": 64 * 1024},
+        "pipeline": {"slots": 3, "slot_bytes": 512 * 1024, "max_events": 256, "flush_deadline_ms": 10},
+        "output": {"directory": str(directory / "out")},
+        "http": {"port": 0},
+    }
+    for section, change in sections.items():
+        values[section] = {**values[section], **change}
+    return NodeConfig(**values)
+
+
+@asynccontextmanager
+async def running_node(config: NodeConfig) -> AsyncIterator[tuple[Node, FakeEngine]]:
+    """A node that is ready; stopped and drained afterwards."""
+    engine = FakeEngine(batch_limits(config))
+    node = Node(config, engine, backend="fake", version="0")
+    await node.start()
+    task = asyncio.create_task(node.run())
+    try:
+        yield node, engine
+    finally:
+        node.request_stop()
+        await task
+
+
+def synthetic_meps(
+    n: int, *, sources: Sequence[int] = SOURCES, events: int = 8, seed: int = 1, first: int = 0, size: int = 40
+) -> Iterator[FeedMep]:
+    """MEPs of random banks, of a type that nobody decodes; each starts with the number of its event (u64)."""
+    rng = np.random.default_rng(seed)
+    for mep in range(first, first + n):
+        mfps = {
+            source: encode_mfp(
+                source_id=source,
+                event_id=mep * events,
+                version=1,
+                types=[BankType.TEST_DET] * events,
+                fragments=[
+                    (mep * events + i).to_bytes(8, "little") + rng.bytes(int(rng.integers(0, size)))
+                    for i in range(events)
+                ],
+            )
+            for source in sources
+        }
+        yield FeedMep(mep, mep * events, events, mfps)
+
+
+def make_feeder(
+    context: zmq.asyncio.Context,
+    node: Node,
+    *,
+    name: str = "feeder",
+    sources: Sequence[int] = SOURCES,
+    run: int = RUN,
+    events: int = 8,
+) -> Feeder:
+    """A feeder that is connected to a node of this process."""
+    identity = FeederIdentity(
+        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=60_000
+    )
+    return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity)
+
+
+async def eventually(condition: Any, seconds: float = 5.0) -> None:
+    """Wait until a condition holds; fails the test if it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "condition did not come true in time"
+        await asyncio.sleep(0.005)

@@ -1,0 +1,193 @@
+"""Write the reference pages that follow from the code: configuration, metrics and command line.
+
+python tools/generate_reference.py            write docs/reference/*.md
+python tools/generate_reference.py --check    exit with 1 if a page is not what the code says
+"""
+
+import argparse
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.config import ENV_DELIMITER, ENV_PREFIX, NodeConfig
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.health import Health
+from hltnode.daemon.metrics import BuildInfo, NodeCollector
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+# Values of these labels are only known at run time; the sample value below stands for them.
+OPEN_LABELS = {"source": "0", "line": "passthrough", "where": "control"}
+
+
+def configuration_page() -> str:
+    """Every section and key of `NodeConfig` with type, default, limits and environment variable."""
+    lines = [
+        "# Configuration",
+        "",
+        "<!-- Written by tools/generate_reference.py from daemon/config.py. Do not edit. -->",
+        "",
+        "One TOML file, given by `hltnode serve --config FILE`; `deploy/node.toml` is an example with every key.",
+        f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment wins over the file; lists are written",
+        f"as JSON there (`{ENV_PREFIX}BUILDER{ENV_DELIMITER}EXPECTED_SOURCES='[0, 2048]'`). An unknown section or key",
+        "is an error, in the file and in the environment. Relative paths start at the working directory.",
+        "",
+    ]
+    for name, field in NodeConfig.model_fields.items():
+        section = field.annotation
+        assert isinstance(section, type)
+        assert issubclass(section, BaseModel)
+        lines += [f"## [{name}]", "", str(section.__doc__), ""]
+        lines += ["| key | type | default | limits | meaning |", "|---|---|---|---|---|"]
+        for key, of_key in section.model_fields.items():
+            cells = (f"`{key}`", _type_name(of_key.annotation), _default(of_key), _limits(of_key), of_key.description)
+            lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def metrics_page() -> str:
+    """Every family of `NodeCollector` with its type and its labels."""
+    lines = [
+        "# Metrics",
+        "",
+        "<!-- Written by tools/generate_reference.py from daemon/metrics.py. Do not edit. -->",
+        "",
+        "Served at `/metrics` in the Prometheus text format, with `process_*` of the Prometheus client.",
+        "Times are in seconds, sizes in bytes. A label value that is known beforehand is there from the start, with 0.",
+        "",
+        "| metric | type | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    for family in example_collector().collect():
+        suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
+        values: dict[str, list[str]] = {}
+        for sample in family.samples:
+            for label, value in sample.labels.items():
+                known = values.setdefault(label, [])
+                if value not in known:
+                    known.append(value)
+        values.pop("le", None)
+        labels = "; ".join(_label(label, known, family.type) for label, known in values.items())
+        lines.append(f"| `{family.name}{suffix}` | {family.type} | {labels} | {family.documentation} |")
+    return "\n".join([*lines, ""])
+
+
+def command_line_page() -> str:
+    """Every command with its help, arguments and options."""
+    lines = [
+        "# Command line",
+        "",
+        "<!-- Written by tools/generate_reference.py from daemon/cli.py and daemon/commands. Do not edit. -->",
+        "",
+    ]
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        lines += [f"## hltnode {name}", "", inspect.cleandoc(command.help or ""), ""]
+        lines += ["| argument or option | default | meaning |", "|---|---|---|"]
+        for parameter in command.params:
+            names = [parameter.metavar or parameter.name] if parameter.param_type_name == "argument" else parameter.opts
+            default = "required" if parameter.required else _plain(parameter.default)
+            cells = (", ".join(f"`{part}`" for part in names), default, parameter.help or "")
+            lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _plain(default: object) -> str:
+    if default is None or default is False or callable(default):
+        return ""
+    return f"`{default.value if isinstance(default, StrEnum) else default}`"
+
+
+def example_collector() -> NodeCollector:
+    """Collector of a node that has one value for each open label, so that every family has a sample."""
+    counters = Counters()
+    counters.expect_sources([int(OPEN_LABELS["source"])])
+    counters.sources[0].last_seen_ns = 0
+    counters.set_lines([OPEN_LABELS["line"]])
+    counters.count_exception(OPEN_LABELS["where"])
+    health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
+    return NodeCollector(counters, health, BuildInfo(version="", node="", backend="", tck=""), monotonic_ns=lambda: 0)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "command-line.md": command_line_page,
+    "configuration.md": configuration_page,
+    "metrics.md": metrics_page,
+}
+
+
+def main() -> int:
+    """Write or check all pages; the number of pages that differ is the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing, fail if a page is out of date")
+    check = parser.parse_args().check
+    outdated = 0
+    for name, page in PAGES.items():
+        path = REFERENCE / name
+        if path.exists() and path.read_text(encoding="utf-8") == page():
+            continue
+        outdated += 1
+        if check:
+            print(f"{path} is out of date: run tools/generate_reference.py", file=sys.stderr)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(page(), encoding="utf-8")
+            print(f"{path} written")
+    return int(check and outdated > 0)
+
+
+def _label(label: str, known: list[str], metric_type: str) -> str:
+    if label in OPEN_LABELS or metric_type == "info":
+        return f"`{label}`"
+    return f"`{label}`: " + ", ".join(known)
+
+
+def _type_name(annotation: Any) -> str:
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _type_name(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type_name(part) for part in typing.get_args(annotation) if part is not types.NoneType)
+    if origin is tuple:
+        return f"list of {_type_name(typing.get_args(annotation)[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(f"`{member}`" for member in annotation)
+    names = {int: "integer", str: "text", Path: "path", bool: "true or false", float: "number"}
+    return names[annotation]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default in (None, PydanticUndefined):
+        return "see meaning"
+    return f"`{_number(field.default)}`"
+
+
+def _number(value: object) -> str:
+    return f"{value:_}" if isinstance(value, int) and value >= 100_000 else str(value)
+
+
+def _limits(field: FieldInfo) -> str:
+    limits = []
+    for rule in field.metadata:
+        for attribute, sign in (("ge", "≥"), ("le", "≤")):
+            value = getattr(rule, attribute, None)
+            if value is not None:
+                limits.append(f"{sign} {_number(value)}")
+    return ", ".join(limits)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
