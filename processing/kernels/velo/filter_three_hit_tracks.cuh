@@ -19,9 +19,10 @@ struct velo_filter_three_hit_tracks_parameters {
     const float* velo_hit_z;
     const uint32_t* velo_cluster_count;
     const uint32_t* velo_seed_count;
-    const uint8_t* velo_hit_used;
+    const uint32_t* velo_hit_used;
     uint16_t* velo_seed_hits;
     uint32_t* velo_hit_owner;
+    uint32_t min_owned_hits;
     float max_chi2;  // of the straight-line fit per degree of freedom
 };
 
@@ -50,7 +51,7 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
     const float* x = p.velo_hit_x + first_hit;
     const float* y = p.velo_hit_y + first_hit;
     const float* z = p.velo_hit_z + first_hit;
-    const uint8_t* used = p.velo_hit_used + first_hit;
+    const uint32_t* used = p.velo_hit_used + first_hit;
     uint16_t* seeds = p.velo_seed_hits + 4u * first_hit;
     uint32_t* owner = p.velo_hit_owner + first_hit;
 
@@ -75,7 +76,9 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
     for (uint32_t i = threadIdx.x; i < n_seeds; i += blockDim.x) {
         uint16_t* seed = seeds + 4u * i;
         if (seed[3] != hlt::seed_accepted) continue;
+        uint32_t owned = 0;
         for (uint32_t k = 0; k < 3u; ++k)
-            if ((owner[seed[k]] & 0xffffu) != i) seed[3] = hlt::seed_left;
+            if ((owner[seed[k]] & 0xffffu) == i) ++owned;
+        if (owned < p.min_owned_hits) seed[3] = hlt::seed_left;
     }
 }
