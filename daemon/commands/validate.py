@@ -81,9 +81,7 @@ def validate(
                 progress.update(task, completed=checker.events)
         engine.close()
         if not any(counts.reconstructible for counts in checker.categories.values()):
-            raise ValueError(
-                f"{input_file}: no particle with truth in {checker.events} events: nothing to compare with"
-            )
+            console.print(f"[yellow]{input_file} tells nothing of its particles:[/yellow] there are no efficiencies")
         write_json(json, checker.result())
     typer.echo(format_report(checker))
 
