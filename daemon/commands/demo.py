@@ -272,10 +272,8 @@ def show(result: dict[str, Any]) -> None:
     table = Table(title="hltnode demo", show_header=False, title_justify="left")
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
-    table.add_row(
-        "events decided",
-        f"{result['events']} in {result['seconds']:.1f} s, starting of the feeders included; backend {result['backend']}",
-    )
+    table.add_row("events decided", f"{result['events']} in {result['seconds']:.1f} s, start of the feeders included")
+    table.add_row("back end", result["backend"])
     table.add_row("rate", f"{result['events_per_second']:.0f} events/s from the first decision to the last")
     table.add_row("feeders", f"{result['feeders']} processes, {result['sources']} readout sources over TCP")
     table.add_row("fragments", f"{fragments['received']} received, {fragments['built']} built")
