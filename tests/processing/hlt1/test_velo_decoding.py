@@ -217,7 +217,9 @@ def test_a_bank_that_cannot_be_decoded_flags_its_event_and_gives_no_hits(bank: R
 def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_empty() -> None:
     words = list(range(4096, 4096 + 16000))
     banks = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words, 4).payload) for n in range(5)]
-    small = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)]
+    small = [
+        RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)
+    ]
     large_event, small_event = run_velo(encode_mep([banks, small]), GEOMETRY)
     assert large_event.flags == EventFlag.OVERFLOW
     assert len(large_event.ids) == 0

@@ -61,9 +61,7 @@ def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
             isolated.append((sensor, pixels))
         else:
             lit.setdefault(sensor, set()).update(pixels)
-    clusters = [
-        _centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)
-    ]
+    clusters = [_centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)]
     for sensor, pixels in lit.items():
         clusters += [_centre(sensor, cluster) for cluster in _masked_clusters(pixels)]
     return clusters
