@@ -58,9 +58,7 @@ velo_unsorted_module_pair = Buffer(name="velo_unsorted_module_pair", dtype=U8, c
 """0 to 25; 255 marks a place without a hit."""
 velo_unsorted_count = Buffer(name="velo_unsorted_count", dtype=U32, count=_events)
 """Places used in velo_unsorted_*."""
-velo_super_pixel_table = Buffer(
-    name="velo_super_pixel_table", dtype=U32, count=lambda limits: 4 * limits.velo_clusters
-)
+velo_super_pixel_table = Buffer(name="velo_super_pixel_table", dtype=U32, count=lambda limits: 4 * limits.velo_clusters)
 """Scratch of masked clustering: a hash table for each event."""
 velo_sort_key = Buffer(name="velo_sort_key", dtype=U64, count=_clusters)
 velo_sort_index = Buffer(name="velo_sort_index", dtype=U16, count=_clusters)

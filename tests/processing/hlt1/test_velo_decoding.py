@@ -124,7 +124,7 @@ def pixel_maps(draw: st.DrawFn) -> NDArray[np.uint32]:
     pixels = []
     for sensor, column, row, size, density, seed in blobs:
         lit = np.argwhere(np.random.default_rng(seed).random((size, 2 * size)) < density)
-        for c, r in lit + (column - size // 2, row - size):
+        for c, r in lit + np.array([column - size // 2, row - size]):
             if 0 <= c < 768 and 0 <= r < 256:
                 pixels.append((sensor, c, r))
     return np.unique(np.array(pixels or [(0, 0, 0)], dtype=np.uint32), axis=0)
@@ -217,7 +217,9 @@ def test_a_bank_that_cannot_be_decoded_flags_its_event_and_gives_no_hits(bank: R
 def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_empty() -> None:
     words = list(range(4096, 4096 + 16000))
     banks = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words, 4).payload) for n in range(5)]
-    small = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)]
+    small = [
+        RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)
+    ]
     large_event, small_event = run_velo(encode_mep([banks, small]), GEOMETRY)
     assert large_event.flags == EventFlag.OVERFLOW
     assert len(large_event.ids) == 0

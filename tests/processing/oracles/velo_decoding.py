@@ -21,7 +21,7 @@ NEIGHBOURS = tuple((c, r) for c in (-1, 0, 1) for r in (-1, 0, 1) if (c, r) != (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cluster:
-    """A cluster: sensor, pixel of its centre, how far beyond (in pixels), and whether the id tells that it is beyond."""
+    """A cluster: sensor, pixel of its centre, how far beyond (in pixels), whether the id tells that it is beyond."""
 
     sensor: int
     column: int
@@ -61,9 +61,7 @@ def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
             isolated.append((sensor, pixels))
         else:
             lit.setdefault(sensor, set()).update(pixels)
-    clusters = [
-        _centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)
-    ]
+    clusters = [_centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)]
     for sensor, pixels in lit.items():
         clusters += [_centre(sensor, cluster) for cluster in _masked_clusters(pixels)]
     return clusters
