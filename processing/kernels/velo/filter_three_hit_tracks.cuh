@@ -1,11 +1,10 @@
 // Three-hit tracks: triplets that could not be extended, if they are straight and their hits are free.
 //
-// Three hits are easily aligned by chance, so these must have no hit on a longer track, a good straight-line fit, and, of
-// those that want the same hits, the best fit on two of the three.
-// In:  velo_seed_hits, velo_seed_count, velo_hit_used, velo_hit_{x, y, z}.
-// Out: velo_seed_hits [seed][3] = seed_accepted for those that pass; scratch velo_hit_owner.
-// One block per event; threads stride over hits and over seeds.
-// Bounds: velo_seed_count <= velo_cluster_count of the event.
+// Three hits are easily aligned by chance, so these must have no hit on a longer track, a good straight-line fit, and,
+// of those that want the same hits, the best fit on two of the three. In:  velo_seed_hits, velo_seed_count,
+// velo_hit_used, velo_hit_{x, y, z}. Out: velo_seed_hits [seed][3] = seed_accepted for those that pass; scratch
+// velo_hit_owner. One block per event; threads stride over hits and over seeds. Bounds: velo_seed_count <=
+// velo_cluster_count of the event.
 #pragma once
 
 #include "../batch/batch.cuh"
@@ -28,10 +27,11 @@ struct velo_filter_three_hit_tracks_parameters {
 namespace hlt {
 
 constexpr float velo_hit_weight = 6400.f;  // 1 / (12.5 um)^2
-constexpr uint32_t min_owned_hits = 2;          // of the three: collimated particles share one
+constexpr uint32_t min_owned_hits = 2;     // of the three: collimated particles share one
 constexpr uint32_t owned_by_nobody = 0xffffffffu;
 
-/// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the middle.
+/// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the
+/// middle.
 __device__ float squared_residuals(float v0, float v1, float v2, float a)
 {
     const float deviation = v1 - (v0 + (v2 - v0) * a);

@@ -1,8 +1,8 @@
 // Masked clustering of super-pixels (bank type 63) to hits (hlt1-allen.md 3.3.2 and 3.3.3).
 //
 // A super-pixel that is marked isolated is one or two clusters by its pattern alone. The others go into a hash table of
-// the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x 4 super-pixels; of
-// several candidates of one cluster the one furthest east, then north, reports it. The precedence is tested on the
+// the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x 4 super-pixels;
+// of several candidates of one cluster the one furthest east, then north, reports it. The precedence is tested on the
 // cluster, not on the map. Nothing depends on the order of the words: words of one position are merged.
 // A cluster's centre is the mean of its pixels; the LHCbID is the pixel of the centre, without orientation bits.
 // In:  the fragments of the VELO rows, velo_geometry, velo_super_pixel_bound.
@@ -10,8 +10,8 @@
 //      event_flags; scratch velo_super_pixel_table.
 // One block per event; threads stride over banks, then over the table.
 // Bounds: an event has at most velo_super_pixel_bound clusters of super-pixels, since every word has at most the
-// candidates of its own pattern and merged words at most two. Its part of the table has four places for each of them, of
-// which the largest power of two is used: it is at most half full.
+// candidates of its own pattern and merged words at most two. Its part of the table has four places for each of them,
+// of which the largest power of two is used: it is at most half full.
 #pragma once
 
 #include "bank.cuh"
@@ -89,8 +89,9 @@ __device__ void store_cluster(const velo_masked_clustering_parameters& p, uint32
     const uint32_t column = static_cast<uint32_t>(sums.column / sums.n);
     const uint32_t row = static_cast<uint32_t>(sums.row / sums.n);
     const float per_n = static_cast<float>(sums.n);
-    const velo_point point = velo_position(*p.velo_geometry, sensor, column, static_cast<float>(sums.column % sums.n) / per_n,
-                                           row, static_cast<float>(sums.row % sums.n) / per_n);
+    const velo_point point =
+        velo_position(*p.velo_geometry, sensor, column, static_cast<float>(sums.column % sums.n) / per_n, row,
+                      static_cast<float>(sums.row % sums.n) / per_n);
     p.velo_unsorted_x[at] = point.x;
     p.velo_unsorted_y[at] = point.y;
     p.velo_unsorted_z[at] = point.z;
@@ -141,16 +142,15 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
          table.at(sensor, column - 1, row), table.at(sensor, column - 1, row + 1)},
         {table.at(sensor, column, row - 2), around.south, around.own, around.north},
         {table.at(sensor, column + 1, row - 2), around.south_east, around.east, around.north_east}};
-    cluster_window lit;
+    uint64_t pixels[6] = {};  // by column
     for (uint32_t i = 0; i < 3u; ++i) {
-        uint32_t west = 0, east = 0;
         for (uint32_t j = 0; j < 4u; ++j) {
-            west |= (patterns[i][j] & 15u) << (4u * j);
-            east |= (patterns[i][j] >> 4) << (4u * j);
+            pixels[2u * i] |= (patterns[i][j] & 15u) << (4u * j);
+            pixels[2u * i + 1u] |= (patterns[i][j] >> 4) << (4u * j);
         }
-        lit.column[2u * i] = west;
-        lit.column[2u * i + 1u] = east;
     }
+    const cluster_window lit{pixels[0] | pixels[1] << 16 | pixels[2] << 32,
+                             pixels[3] | pixels[4] << 16 | pixels[5] << 32};
     for (; candidates != 0u; candidates &= candidates - 1u) {
         const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(candidates))) - 1u;
         cluster_window cluster;
@@ -172,7 +172,8 @@ HLT_KERNEL(velo_masked_clustering)
     const uint32_t first = p.velo_cluster_offset[event];
     const uint32_t first_cluster = first + p.velo_unsorted_count[event];
     const uint32_t places = 4u * p.velo_super_pixel_bound[event];
-    hlt::super_pixel_table table{p.velo_super_pixel_table + 4u * first, 31u - static_cast<uint32_t>(__clz(static_cast<int>(places)))};
+    hlt::super_pixel_table table{p.velo_super_pixel_table + 4u * first,
+                                 31u - static_cast<uint32_t>(__clz(static_cast<int>(places)))};
     const hlt::event_row place = p.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.mep_rows, place.mep);
 

@@ -1,22 +1,23 @@
 // Search by triplet: VELO tracks from hits sorted by phi (reconstruction-facts.md 1.4, hlt1-allen.md 3.6).
 //
-// From the last module pair towards the first, two steps take turns. *Forwarding* extends every open track into the next
-// pair along the line through its last two hits; what it finds marks hits as used. *Seeding* makes triplets of hits that
-// are still unused in three neighbouring pairs: for every middle hit the nearest hits in phi of the pair downstream, and
-// of all lines through both the hit upstream that scatters least. Only forwarding writes the marks and only seeding reads
-// them, with a barrier between the two, and everything is numbered by prefix sums: the result does not depend on threads.
+// From the last module pair towards the first, two steps take turns. *Forwarding* extends every open track into the
+// next pair along the line through its last two hits; what it finds marks hits as used. *Seeding* makes triplets of
+// hits that are still unused in three neighbouring pairs: for every middle hit the nearest hits in phi of the pair
+// downstream, and of all lines through both the hit upstream that scatters least. Only forwarding writes the marks and
+// only seeding reads them, with a barrier between the two, and everything is numbered by prefix sums: the result does
+// not depend on threads.
 //
-// A triplet that is extended becomes a track and takes a place in velo_track_hits. One that is not is left as a seed for
-// velo_filter_three_hit_tracks.
+// A triplet that is extended becomes a track and takes a place in velo_track_hits. One that is not is left as a seed
+// for velo_filter_three_hit_tracks.
 //
 // In:  velo_hit_{x, y, z, phi}, velo_module_pair_offset, velo_phi_bin_offset, velo_geometry.
 // Out: velo_track_hits [track][26] from large to small z, velo_track_hit_count, velo_candidate_count [event]: tracks of
 //      four hits and more, not yet cleaned; velo_seed_hits [seed][4]: three hits and the fate of the seed,
 //      velo_seed_count [event]; velo_hit_used [hit]; scratch velo_open_hits, velo_open_state, velo_unused_hits.
 // One block per event; threads stride over open tracks and over middle hits, in tiles that fit in shared memory.
-// Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track has
-// at most one hit in each of the 26 pairs. It needs a place in velo_track_hits: the event has half as many as clusters;
-// one track more flags it.
+// Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
+// has at most one hit in each of the 26 pairs. It needs a place in velo_track_hits: the event has half as many as
+// clusters; one track more flags it.
 #pragma once
 
 #include "../batch/batch.cuh"
@@ -56,8 +57,8 @@ struct velo_search_by_triplet_parameters {
     float max_seed_scatter;     // mm^2, squared distance of the third hit from the line
     float max_forward_scatter;  // the same for hits that extend a track
     float max_shared_scatter;
-    float max_phi_tolerance;      // of the third and later hits, in units of 2 pi / 2^16
-    float max_seed_slope;         // dr/dz of the line through the first two hits
+    float max_phi_tolerance;  // of the third and later hits, in units of 2 pi / 2^16
+    float max_seed_slope;     // dr/dz of the line through the first two hits
     float max_displaced_slope;
     uint32_t seed_phi_tolerance;  // between the first two hits, in units of 2 pi / 2^16
     uint32_t displaced_phi_tolerance;
@@ -66,7 +67,7 @@ struct velo_search_by_triplet_parameters {
 
 namespace hlt {
 
-constexpr uint32_t middle_tile = 32;                            // middle hits of a tile
+constexpr uint32_t middle_tile = 32;                           // middle hits of a tile
 constexpr uint32_t max_partners = triplet_tile / middle_tile;  // downstream hits tried with each: half on either side
 static_assert(max_partners <= velo_hit_padding, "the copy of hits downstream must end before the next event's");
 
@@ -93,12 +94,12 @@ struct triplet_search {
     uint8_t* track_hit_count;
     uint16_t* seed_hits;
     uint32_t* used;
-    uint32_t* open_hits;   // the last two hits, 16 bits each, the upstream one above
+    uint32_t* open_hits;  // the last two hits, 16 bits each, the upstream one above
     uint32_t* open_state;
     uint32_t* open_found;  // hit that it would take
     uint32_t* open_bid;
-    uint32_t* bid;         // lowest for each hit
-    uint16_t* unused;      // in the place of each pair its unused hits
+    uint32_t* bid;     // lowest for each hit
+    uint16_t* unused;  // in the place of each pair its unused hits
     downstream_hits downstream;
     uint32_t max_tracks;
     uint32_t n_open, n_tracks, n_seeds;
@@ -192,8 +193,8 @@ __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, u
     }
 }
 
-/// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the track
-/// that bids least, and to others only if they are as good as sure (max_shared_scatter): conversions share hits.
+/// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the
+/// track that bids least, and to others only if they are as good as sure (max_shared_scatter): conversions share hits.
 __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t target,
                                const velo_search_by_triplet_parameters& p)
 {
@@ -297,9 +298,9 @@ __device__ uint32_t choose_partners(const triplet_search& search, uint32_t middl
     const float8 dx = x - middle_x, dy = y - middle_y, dz = z - middle_z;
     const float8 slope2 = dx * dx + dy * dy, dz2 = dz * dz;
     const int8x32 lane{0, 1, 2, 3, 4, 5, 6, 7};
-    const int8x32 fits = (lane < static_cast<int32_t>(n)) & (distance <= cuts.displaced_phi_tolerance) &
-                         ((distance > cuts.phi_tolerance) ? slope2 <= cuts.max_displaced_slope2 * dz2
-                                                          : slope2 <= cuts.max_slope2 * dz2);
+    const int8x32 fits =
+        (lane < static_cast<int32_t>(n)) & (distance <= cuts.displaced_phi_tolerance) &
+        ((distance > cuts.phi_tolerance) ? slope2 <= cuts.max_displaced_slope2 * dz2 : slope2 <= cuts.max_slope2 * dz2);
     for (uint32_t k = 0; k < max_partners; ++k) {
         partners[n_partners] = static_cast<uint16_t>(first + k);
         n_partners -= static_cast<uint32_t>(fits[k]);
@@ -309,8 +310,9 @@ __device__ uint32_t choose_partners(const triplet_search& search, uint32_t middl
 }
 
 /// List the lines of a tile of middle hits. Returns how many.
-__device__ uint32_t list_lines(triplet_search& search, triplet_scratch& scratch, const uint16_t* middle, uint32_t n_tile,
-                               uint32_t n_downstream, uint32_t& nearest, const velo_search_by_triplet_parameters& p)
+__device__ uint32_t list_lines(triplet_search& search, triplet_scratch& scratch, const uint16_t* middle,
+                               uint32_t n_tile, uint32_t n_downstream, uint32_t& nearest,
+                               const velo_search_by_triplet_parameters& p)
 {
     constexpr uint32_t half = max_partners / 2u;
     const partner_cuts cuts{p.max_seed_slope * p.max_seed_slope, p.max_displaced_slope * p.max_displaced_slope,
@@ -324,7 +326,8 @@ __device__ uint32_t list_lines(triplet_search& search, triplet_scratch& scratch,
         uint32_t n_partners = 0, hit = 0;
         if (m < n_tile) {
             hit = middle[m];
-            while (!few && nearest < n_downstream && search.downstream.phi[half + nearest] < search.hits.phi[hit]) ++nearest;
+            while (!few && nearest < n_downstream && search.downstream.phi[half + nearest] < search.hits.phi[hit])
+                ++nearest;
             const uint32_t first = few ? min_of(half, n_downstream) : nearest;
             if (n_downstream > 0u) n_partners = choose_partners(search, hit, first, n_downstream, cuts, partners);
         }

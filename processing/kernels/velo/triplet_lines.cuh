@@ -1,5 +1,5 @@
-// Straight lines through two hits, and the hit of a module pair that lies closest to one: what seeding and forwarding of
-// search by triplet have in common.
+// Straight lines through two hits, and the hit of a module pair that lies closest to one: what seeding and forwarding
+// of search by triplet have in common.
 #pragma once
 
 #include "../common/vector8.cuh"
@@ -28,15 +28,15 @@ struct velo_hits {
 /// the hits, then, over full vectors, what follows from them.
 struct line_tile {
     uint16_t a[triplet_tile], b[triplet_tile];
-    float dz[triplet_tile];  // from b to where the pair is entered
+    float dz[triplet_tile];                                      // from b to where the pair is entered
     float x[triplet_tile], y[triplet_tile], z[triplet_tile];     // of b; then x and y at z = 0
     float tx[triplet_tile], ty[triplet_tile], tz[triplet_tile];  // x, y and z of a; then slopes
     float max_scatter[triplet_tile];                             // mm^2
     int32_t first_bin[triplet_tile], last_bin[triplet_tile];     // of phi that the window touches
 };
 
-/// Second step for the first n lines of the tile: the line, and its window in phi at the pair. A hit may be as far away as
-/// max_scatter says (mm^2); phi_tolerance limits the window near the beam, in units of 2 pi / 2^16.
+/// Second step for the first n lines of the tile: the line, and its window in phi at the pair. A hit may be as far away
+/// as max_scatter says (mm^2); phi_tolerance limits the window near the beam, in units of 2 pi / 2^16.
 __device__ void follow_lines(line_tile& lines, uint32_t n, uint32_t pair, float max_scatter, float phi_tolerance)
 {
     float* __restrict__ x = lines.x;
@@ -83,8 +83,8 @@ struct closest_hit {
 
 /// Lowest rank of hits [begin, begin + n), n <= window_width, that are closer to line i than max_scatter.
 template <bool only_unused>
-__device__ uint32_t lowest_rank(const line_tile& lines, uint32_t i, const velo_hits& hits, const uint32_t* __restrict__ used,
-                                uint32_t begin, uint32_t n, float max_scatter)
+__device__ uint32_t lowest_rank(const line_tile& lines, uint32_t i, const velo_hits& hits,
+                                const uint32_t* __restrict__ used, uint32_t begin, uint32_t n, float max_scatter)
 {
     const float line_x = lines.x[i], line_y = lines.y[i], tx = lines.tx[i], ty = lines.ty[i];
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)

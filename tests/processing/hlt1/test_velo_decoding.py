@@ -124,7 +124,7 @@ def pixel_maps(draw: st.DrawFn) -> NDArray[np.uint32]:
     pixels = []
     for sensor, column, row, size, density, seed in blobs:
         lit = np.argwhere(np.random.default_rng(seed).random((size, 2 * size)) < density)
-        for c, r in lit + (column - size // 2, row - size):
+        for c, r in lit + np.array([column - size // 2, row - size]):
             if 0 <= c < 768 and 0 <= r < 256:
                 pixels.append((sensor, c, r))
     return np.unique(np.array(pixels or [(0, 0, 0)], dtype=np.uint32), axis=0)

@@ -21,7 +21,7 @@ NEIGHBOURS = tuple((c, r) for c in (-1, 0, 1) for r in (-1, 0, 1) if (c, r) != (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cluster:
-    """A cluster: sensor, pixel of its centre, how far beyond (in pixels), and whether the id tells that it is beyond."""
+    """A cluster: sensor, pixel of its centre, how far beyond (in pixels), whether the id tells that it is beyond."""
 
     sensor: int
     column: int
