@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -29,11 +30,12 @@ from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.hlt1.sequence import create_engine
 from hltnode.processing.offline import OfflineRunner, encode_meps
 from hltnode.processing.validation.checker import Checker
-from hltnode.processing.validation.reconstruction import reconstructed_events
+from hltnode.processing.validation.particles import ParticleTable
+from hltnode.processing.validation.reconstruction import ReconstructedBatch, reconstructed_batch
 from hltnode.processing.validation.report import format_report
+from hltnode.processing.validation.truth_check import read_truth
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
-from hltnode.protocol.raw_bank import BankType, RawBank
-from hltnode.protocol.truth import McVertex, decode_particles, decode_vertices
+from hltnode.protocol.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
 
@@ -74,28 +76,32 @@ def validate(
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("", total=None)
             for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
-                banks_of_events = (banks for mep in batch.meps for banks in mep.events)
-                for banks, found in zip(banks_of_events, reconstructed_events(batch.workspace), strict=True):
-                    particles = decode_particles(bank for bank in banks if bank.type == BankType.MC_TRACKS)
-                    checker.add_event(found.velo_tracks, found.pvs, particles, _vertices(banks))
-                progress.update(task, completed=checker.events)
+                _check(
+                    checker, [banks for mep in batch.meps for banks in mep.events], reconstructed_batch(batch.workspace)
+                )
+                progress.update(task, completed=checker.events + checker.faults.events)
         engine.close()
-        if not any(counts.reconstructible for counts in checker.categories.values()):
+        if not checker.has_truth:
             raise ValueError(
-                f"{input_file}: no particle with truth in {checker.events} events: nothing to compare with"
+                f"{input_file}: no particle with truth in {checker.events + checker.faults.events} events: nothing to "
+                f"compare with{''.join(f'; {named}' for named in checker.faults.named[:1])}"
             )
-        write_json(json, checker.result())
+        write_json(json, checker.result() | {"histograms": checker.histograms()})
     typer.echo(format_report(checker))
+
+
+def _check(checker: Checker, events: Sequence[Sequence[RawBank]], found: ReconstructedBatch) -> None:
+    """Compare the events of a batch with their truth, those whose truth does not fit left out."""
+    truth = [read_truth(banks, hits, checker.faults) for banks, hits in zip(events, found.velo_hits, strict=True)]
+    kept = np.array([it is not None for it in truth], dtype=bool)
+    checker.add(
+        ParticleTable.of_events([it.particles for it in truth if it is not None]),
+        {stage: tracks.of_kept_events(kept) for stage, tracks in found.tracks.items()},
+        [pvs for pvs, keep in zip(found.pvs, kept, strict=True) if keep],
+        [it.vertices for it in truth if it is not None],
+    )
 
 
 def _velopix(path: Path, geometry: VeloGeometry) -> Iterator[list[RawBank]]:
     for event in read_velopix(path):
         yield encode_velopix(event, geometry)
-
-
-def _vertices(banks: Sequence[RawBank]) -> list[McVertex] | None:
-    """The collisions of an event; None where the sample has no such bank."""
-    for bank in banks:
-        if bank.type == BankType.MC_VERTICES:
-            return decode_vertices(bank)
-    return None
