@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.lhcb_id import without_orientation
+from hltnode.protocol.lhcb_id import in_2022_scheme, without_orientation
 from hltnode.protocol.truth import McParticle, encode_particles
 from hltnode.protocol.truth_columns import McParticleColumns, decode_particle_columns, join_particle_columns
 
@@ -36,7 +36,7 @@ class OwnedIds:
     def of(cls, event: Int64Array, ids: NDArray[np.uint32], n_ids: Int64Array) -> Self:
         """The ids of particles, one row each: the event of each particle, its ids behind one another."""
         owner = np.repeat(np.arange(len(n_ids)), n_ids)
-        key = id_keys(event[owner], ids)
+        key = id_keys(event[owner], in_2022_scheme(ids))
         order = np.lexsort((owner, key))
         key, owner = key[order], owner[order]
         first = np.ones(len(key), dtype=bool)

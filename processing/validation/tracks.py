@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.validation.particles import Float64Array, Int64Array, Mask
+from hltnode.protocol.lhcb_id import detector_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +61,12 @@ class TrackTable:
 
     def __len__(self) -> int:
         return len(self.event)
+
+    def hits_of(self, number: int) -> Self:
+        """The same tracks with the hits of one sub-detector only, named by its LHCbID type."""
+        chosen = detector_type(self.ids) == number
+        hit_track = np.repeat(np.arange(len(self)), self.n_ids)
+        return replace(self, ids=self.ids[chosen], n_ids=np.bincount(hit_track[chosen], minlength=len(self)))
 
     def of_kept_events(self, kept: Mask) -> Self:
         """The tracks of the events that are kept (bool[events]), which are numbered anew."""

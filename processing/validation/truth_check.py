@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.validation.vertices import MIN_TRACKS
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.lhcb_id import without_orientation
+from hltnode.protocol.lhcb_id import in_2022_scheme, without_orientation
 from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType, RawBank
 from hltnode.protocol.truth import McVertex, decode_vertices
@@ -101,7 +101,7 @@ def read_truth(banks: Sequence[RawBank], velo_hits: NDArray[np.uint32], faults: 
     if found := _contradiction(particles, vertices):
         faults.add(found[0], banks, found[1])
         return None
-    known = np.isin(without_orientation(particles.velo_ids), without_orientation(velo_hits))
+    known = np.isin(without_orientation(in_2022_scheme(particles.velo_ids)), without_orientation(velo_hits))
     n_lost = int((~known).sum())
     if n_lost > (1 - MIN_HITS_FOUND) * len(known):
         faults.add(TruthFault.IDS_WITHOUT_HITS, banks, f"{n_lost} of {len(known)} VELO ids")
@@ -119,7 +119,8 @@ def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None
         return TruthFault.FLAGS_WITHOUT_HITS, f"{n} of {len(values)} particles"
     if vertices is not None:
         n_pvs = sum(vertex.n_tracks >= MIN_TRACKS for vertex in vertices)
-        wrong = values["n_pvs"][values["n_pvs"] != n_pvs]
+        # Zero is what particles say whose writer did not count.
+        wrong = values["n_pvs"][(values["n_pvs"] != n_pvs) & (values["n_pvs"] != 0)]
         if len(wrong):
             return TruthFault.WRONG_NUMBER_OF_PVS, f"{wrong[0]} instead of {n_pvs}"
     return None
