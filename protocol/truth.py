@@ -95,15 +95,15 @@ def encode_particles(particles: Sequence[McParticle], version: int = PARTICLES_V
     Raises TruthError for values that do not fit.
     """
     columns = {name: [getattr(particle, name) for particle in particles] for name in PARTICLE.names or ()}
-    lists: list[NDArray[Any]] = []
+    lists: dict[str, NDArray[Any]] = {}
     for name in ("velo_ids", "ut_ids", "scifi_ids"):
         of_particles = [getattr(particle, name) for particle in particles]
         try:
-            lists.append(np.fromiter(chain.from_iterable(of_particles), dtype=np.uint32))
+            lists[name] = np.fromiter(chain.from_iterable(of_particles), dtype=np.uint32)
         except OverflowError as error:
             raise TruthError(RejectReason.OVERSIZED, f"MC particles, {name}: {error}") from error
-        lists.append(np.array([len(ids) for ids in of_particles], dtype=np.int64))
-    return encode_particle_columns(columns, *lists, version=version)
+        lists[f"n_{name}"] = np.array([len(ids) for ids in of_particles], dtype=np.int64)
+    return encode_particle_columns(columns, **lists, version=version)
 
 
 def decode_vertices(bank: RawBank) -> list[McVertex]:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +54,12 @@ def write_json(path: Path | None, result: dict[str, Any]) -> None:
     """Write a result as JSON, if a file was asked for."""
     if path is not None:
         path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def require_plots() -> None:
+    """Fail before the work begins, not after it, where there is nothing to draw the plots with. Raises ValueError."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("an HTML report needs matplotlib: pip install 'hltnode[plot]'")
 
 
 def load_geometry(directory: Path | None) -> VeloGeometry:

@@ -1,9 +1,10 @@
 """hltnode validate: efficiencies of the reconstruction against Monte Carlo truth."""
 
+import json as json_format
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,6 +20,7 @@ from hltnode.daemon.commands.common import (
     console,
     load_geometry,
     load_trigger,
+    require_plots,
     thread_count,
     user_errors,
     write_json,
@@ -59,12 +61,24 @@ def validate(
     velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
     json: JsonOption = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="OTHER.json", help="Overlay this result of --json in the report."),
+    ] = None,
 ) -> None:
     """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
 
     Example: hltnode validate bsphiphi.jsonl.gz --format velopix --geometry ../shared/data/lhcb-geometry --json out.json
     """
     with user_errors():
+        if report is not None:
+            require_plots()
+        elif against is not None:
+            raise ValueError("--against draws into the report: give --report FILE.html")
+        other = None if against is None else _load_result(against)
         detector = load_geometry(geometry)
         engine = create_engine(
             create_backend(backend, threads=thread_count(threads)), detector, load_trigger(trigger), LIMITS
@@ -86,8 +100,31 @@ def validate(
                 f"{input_file}: no particle with truth in {checker.events + checker.faults.events} events: nothing to "
                 f"compare with{''.join(f'; {named}' for named in checker.faults.named[:1])}"
             )
-        write_json(json, checker.result() | {"histograms": checker.histograms()})
-    typer.echo(format_report(checker))
+        text = format_report(checker)
+        if json is not None or report is not None:
+            result = checker.result() | {"histograms": checker.histograms()}
+            write_json(json, result)
+        if report is not None:
+            _write_report(report, [(input_file.name, result)] + ([] if other is None else [other]), text)
+    typer.echo(text)
+
+
+def _load_result(path: Path) -> tuple[str, dict[str, Any]]:
+    """Name and object of a result that an earlier run wrote with --json. Raises ValueError."""
+    try:
+        result = json_format.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
+    if not isinstance(result, dict) or "histograms" not in result:
+        raise ValueError(f"{path}: no result of hltnode validate --json, it has no histograms")
+    return path.name, result
+
+
+def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: str) -> None:
+    # Only reports need matplotlib, an extra.
+    from hltnode.processing.validation.html_report import checker_page
+
+    path.write_text(checker_page(results, text))
 
 
 def _check(checker: Checker, events: Sequence[Sequence[RawBank]], found: ReconstructedBatch) -> None:

@@ -59,8 +59,8 @@ def match_tracks(tracks: TrackTable, particles: ParticleTable) -> TrackMatches:
         hit, owner = _owners(keys[chosen], of_detector)
         pairs_of.append(hit_track[chosen][hit] * n_particles + owner)
     pair, which = np.unique(np.concatenate(pairs_of), return_inverse=True)
-    column = np.repeat(np.arange(3), [len(pairs) for pairs in pairs_of])
-    shared = np.bincount(which * 3 + column, minlength=3 * len(pair)).reshape(-1, 3)
+    of_detector_column = np.repeat(np.arange(3), [len(pairs) for pairs in pairs_of])
+    shared = np.bincount(which * 3 + of_detector_column, minlength=3 * len(pair)).reshape(-1, 3)
     track, particle = np.divmod(pair, n_particles)
     total = total[track]
     long = (total[:, VELO] > _FEW_HITS) & (total[:, SCIFI] > _FEW_HITS)

@@ -90,7 +90,6 @@ class ParticleTable:
         seen = columns.n_velo_ids + columns.n_ut_ids + columns.n_scifi_ids > 0
         # Particles that are left out have no ids: the ids of the rest stay one after the other.
         values, event = columns.values[seen], event[seen]
-        wide = {name: values[name].astype(np.float64) for name in ("p", "pt", "eta", "phi")}
         flags = {
             name: values[name] != 0
             for name in ("is_long", "is_down", "has_velo", "has_ut", "has_scifi", "from_strange", "from_signal")
@@ -99,7 +98,10 @@ class ParticleTable:
             n_events=len(events),
             event=event,
             pid=values["pid"].astype(np.int64),
-            **wide,
+            p=values["p"].astype(np.float64),
+            pt=values["pt"].astype(np.float64),
+            eta=values["eta"].astype(np.float64),
+            phi=values["phi"].astype(np.float64),
             origin=np.stack([values[f"vertex_{axis}"] for axis in "xyz"], axis=1).astype(np.float64),
             n_pvs=values["n_pvs"].astype(np.int64),
             mother=_rows_of_mothers(event, values["key"].astype(np.int64), values["mother_key"].astype(np.int64)),

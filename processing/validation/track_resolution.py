@@ -17,7 +17,7 @@ _LARGEST_ORIGIN = 1.0
 
 
 def _ip_histograms() -> dict[str, ResidualHistogram]:
-    of_ip = {f"ip_{a}": ResidualHistogram(f"$IP_{a}$", "µm", 1000.0, _INVERSE_PT) for a in "xy"}
+    of_ip = {f"ip_{a}": ResidualHistogram(f"$IP_{a}$", "µm", 400.0, _INVERSE_PT) for a in "xy"}
     pulls = {f"pull_ip_{a}": ResidualHistogram(f"pull of $IP_{a}$", "", 5.0, _INVERSE_PT) for a in "xy"}
     return of_ip | pulls
 
