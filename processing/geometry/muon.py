@@ -308,7 +308,9 @@ def _parse_read_out(
         banks.append(file.u32(f"tiles of bank {bank}", n))
     file.end()
     tiles = MuonTiles.of_ids(np.concatenate(banks)[np.concatenate(banks) != 0])
-    grids = [(tiles.grid_x == table.grid_x[tiles.layout]) & (tiles.grid_y == table.grid_y[tiles.layout]) for table in tables]
+    grids = [
+        (tiles.grid_x == table.grid_x[tiles.layout]) & (tiles.grid_y == table.grid_y[tiles.layout]) for table in tables
+    ]
     inside = (tiles.x < 2 * tiles.grid_x) & (tiles.y < 2 * tiles.grid_y)
     at_beam = (tiles.x < tiles.grid_x) & (tiles.y < tiles.grid_y)
     if not (inside & ~at_beam & (grids[1] | grids[2])).all():
