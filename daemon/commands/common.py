@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from hltnode.daemon.event_files import EventFileError
 from hltnode.processing.backend import BackendError
@@ -46,7 +47,7 @@ def user_errors() -> Iterator[None]:
     try:
         yield
     except (EventFileError, BackendError, ValueError, OSError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
+        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
 
 

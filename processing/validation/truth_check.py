@@ -103,7 +103,7 @@ def read_truth(banks: Sequence[RawBank], velo_hits: NDArray[np.uint32], faults: 
         return None
     known = np.isin(without_orientation(in_2022_scheme(particles.velo_ids)), without_orientation(velo_hits))
     n_lost = int((~known).sum())
-    if n_lost > (1 - MIN_HITS_FOUND) * len(known):
+    if known.sum() < MIN_HITS_FOUND * len(known):
         faults.add(TruthFault.IDS_WITHOUT_HITS, banks, f"{n_lost} of {len(known)} VELO ids")
         return None
     faults.ids += len(known)
