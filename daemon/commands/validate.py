@@ -37,6 +37,7 @@ from hltnode.processing.validation.reconstruction import ReconstructedBatch, rec
 from hltnode.processing.validation.report import format_report
 from hltnode.processing.validation.truth_check import read_truth
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
+from hltnode.protocol.lhcb_id import VP_TYPE
 from hltnode.protocol.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
@@ -129,7 +130,9 @@ def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: s
 
 def _check(checker: Checker, events: Sequence[Sequence[RawBank]], found: ReconstructedBatch) -> None:
     """Compare the events of a batch with their truth, those whose truth does not fit left out."""
-    truth = [read_truth(banks, hits, checker.faults) for banks, hits in zip(events, found.velo_hits, strict=True)]
+    truth = [
+        read_truth(banks, {VP_TYPE: hits}, checker.faults) for banks, hits in zip(events, found.velo_hits, strict=True)
+    ]
     kept = np.array([it is not None for it in truth], dtype=bool)
     checker.add(
         ParticleTable.of_events([it.particles for it in truth if it is not None]),

@@ -108,7 +108,7 @@ def _truth(checker: Checker) -> list[str]:
     faults = checker.faults
     lines = []
     if faults.lost_ids:
-        lines.append(f"VELO ids of particles that are no hit: {faults.lost_ids} of {faults.ids}")
+        lines.append(f"LHCbIDs of particles that are no hit: {faults.lost_ids} of {faults.ids}")
     if faults.events:
         lines.append(f"Truth that does not fit its event: {faults.events} events left out")
         lines += [f"  {n} events: {fault}" for fault, n in faults.counts.items()]

@@ -1,7 +1,7 @@
 """Does the truth of an event fit the event? What does not is named and counted, and kept out of every number."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.validation.vertices import MIN_TRACKS
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.lhcb_id import in_2022_scheme, without_orientation
+from hltnode.protocol.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type, in_2022_scheme, without_orientation
 from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType, RawBank
 from hltnode.protocol.truth import McVertex, decode_vertices
@@ -23,6 +23,7 @@ MIN_HITS_FOUND = 0.9
 # A particle with `has_velo` has hits in three modules.
 _MIN_VELO_HITS = 3
 _NAMED_EVENTS = 5
+_DETECTORS = {VP_TYPE: "VELO", UT_TYPE: "UT", FT_TYPE: "SciFi"}
 
 
 class TruthFault(StrEnum):
@@ -46,7 +47,7 @@ class EventTruth:
 
 @dataclass(slots=True)
 class TruthFaults:
-    """Events whose truth does not fit, by reason; the first few by name. `ids`, `lost_ids`: VELO ids of the truth that
+    """Events whose truth does not fit, by reason; the first few by name. `ids`, `lost_ids`: LHCbIDs of the truth that
     is used, and those of them that are no hit."""
 
     counts: Counter[TruthFault] = field(default_factory=Counter)
@@ -84,10 +85,12 @@ def event_name(banks: Sequence[RawBank]) -> str:
     return "event without readable ODIN"
 
 
-def read_truth(banks: Sequence[RawBank], velo_hits: NDArray[np.uint32], faults: TruthFaults) -> EventTruth | None:
+def read_truth(
+    banks: Sequence[RawBank], hits: Mapping[int, NDArray[np.uint32]], faults: TruthFaults
+) -> EventTruth | None:
     """The truth of an event, or None, counted in `faults`, where it does not fit the event.
 
-    velo_hits: LHCbIDs of all VELO hits of the event.
+    hits: LHCbIDs of all hits of the event, by detector type (VP_TYPE, UT_TYPE, FT_TYPE), for the detectors to check.
     """
     if not any(bank.type == BankType.MC_TRACKS for bank in banks):
         faults.add(TruthFault.MISSING, banks, "type 32")
@@ -101,14 +104,24 @@ def read_truth(banks: Sequence[RawBank], velo_hits: NDArray[np.uint32], faults: 
     if found := _contradiction(particles, vertices):
         faults.add(found[0], banks, found[1])
         return None
-    known = np.isin(without_orientation(in_2022_scheme(particles.velo_ids)), without_orientation(velo_hits))
-    n_lost = int((~known).sum())
-    if known.sum() < MIN_HITS_FOUND * len(known):
-        faults.add(TruthFault.IDS_WITHOUT_HITS, banks, f"{n_lost} of {len(known)} VELO ids")
-        return None
-    faults.ids += len(known)
-    faults.lost_ids += n_lost
+    counts = [_lost_ids(particles, number, of_detector) for number, of_detector in hits.items()]
+    for number, (n_ids, n_lost) in zip(hits, counts, strict=True):
+        if n_ids - n_lost < MIN_HITS_FOUND * n_ids:
+            faults.add(TruthFault.IDS_WITHOUT_HITS, banks, f"{n_lost} of {n_ids} {_DETECTORS[number]} ids")
+            return None
+    faults.ids += sum(n_ids for n_ids, _ in counts)
+    faults.lost_ids += sum(n_lost for _, n_lost in counts)
     return EventTruth(particles, vertices)
+
+
+def _lost_ids(particles: McParticleColumns, number: int, hits: NDArray[np.uint32]) -> tuple[int, int]:
+    """Number of the particles' ids in a detector, and of those that are no hit."""
+    ids = {VP_TYPE: particles.velo_ids, UT_TYPE: particles.ut_ids, FT_TYPE: particles.scifi_ids}[number]
+    if number == UT_TYPE:
+        # UT channels of the old scheme are numbered otherwise: they cannot be compared.
+        ids = ids[detector_type(ids) == UT_TYPE]
+    known = np.isin(without_orientation(in_2022_scheme(ids)), without_orientation(hits))
+    return len(known), int((~known).sum())
 
 
 def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None) -> tuple[TruthFault, str] | None:

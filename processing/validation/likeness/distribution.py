@@ -13,8 +13,9 @@ from hltnode.processing.validation.particles import Float64Array
 class Quantity:
     """What is counted: `title` in `unit`, one entry per `per`, in `bins` equal bins from `low` to `high`.
 
-    Whole numbers have bins of their own (see `whole_numbers`). `means_alike`: whether the means of the samples should
-    be alike, to be said as their ratio. `occupancy`: the value is the place of a hit; drawn as hits per event, `drawn_together` places in a bin.
+    Whole numbers have bins of their own, centred on them. `means_alike`: whether the means of the samples should be
+    alike, to be said as their ratio. `occupancy`: the value is the place of a hit; drawn as hits per event, with
+    `drawn_together` places in a bin.
     """
 
     name: str

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.geometry.muon import MuonGeometry
-from hltnode.processing.geometry.scifi import SciFiGeometry
+from hltnode.processing.geometry.scifi import SciFiGeometry, SciFiHitPositions
 from hltnode.processing.geometry.ut import UtGeometry, UtHitPositions
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.pixel_clusters import COLUMN_SHIFT, SENSOR_SHIFT, label_clusters, retina_ids
@@ -20,7 +20,7 @@ from hltnode.processing.validation.likeness.residuals import TruthHits, curve_at
 from hltnode.processing.validation.particles import Float64Array
 from hltnode.processing.validation.truth_check import EventTruth, TruthFaults, read_truth
 from hltnode.processing.validation.vertices import MIN_TRACKS
-from hltnode.protocol.lhcb_id import in_2022_scheme
+from hltnode.protocol.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, in_2022_scheme
 from hltnode.protocol.muon_banks import N_BANKS as N_MUON_BANKS
 from hltnode.protocol.muon_banks import decode_muon
 from hltnode.protocol.raw_bank import BankType, RawBank
@@ -93,18 +93,23 @@ class SampleSummary:
         self._add_banks(banks)
         velo = self._add_velo(banks, types)
         ut = self._add_ut(banks) if BankType.UT in types else None
-        scifi_hits = self._add_scifi(banks) if BankType.FT_CLUSTER in types else None
+        scifi = self._add_scifi(banks) if BankType.FT_CLUSTER in types else None
         if BankType.MUON in types:
             self._add_muon(banks)
         if BankType.MC_TRACKS in types:
-            truth = read_truth(banks, velo.ids, self.faults)
+            hits = {VP_TYPE: velo.ids}
+            if ut is not None:
+                hits[UT_TYPE] = ut.lhcb_id
+            if scifi is not None:
+                hits[FT_TYPE] = scifi.lhcb_id
+            truth = read_truth(banks, hits, self.faults)
             if truth is not None:
                 self._add_truth(truth)
                 line = self._add_velo_residuals(truth.particles, velo)
                 if ut is not None:
                     self._add_ut_residuals(truth.particles, ut, line)
-                if scifi_hits is not None:
-                    self._add_scifi_residuals(truth.particles, *scifi_hits)
+                if scifi is not None:
+                    self._add_scifi_residuals(truth.particles, scifi)
 
     def _add_banks(self, banks: Sequence[RawBank]) -> None:
         for bank_type, (_, name, _, _) in BANKS.items():
@@ -151,8 +156,7 @@ class SampleSummary:
         self._add("ut_hit_x", np.abs(positions.x))
         return positions
 
-    def _add_scifi(self, banks: Sequence[RawBank]) -> tuple[NDArray[np.uint32], Float64Array, Float64Array]:
-        """The LHCbIDs, x and z of the hits of x layers."""
+    def _add_scifi(self, banks: Sequence[RawBank]) -> SciFiHitPositions:
         hits = decode_scifi(banks)
         self._add("scifi_hits_per_event", len(hits.bank))
         self._add("scifi_hits_per_bank", np.bincount(hits.bank, minlength=N_SCIFI_BANKS))
@@ -161,8 +165,7 @@ class SampleSummary:
         self._add("scifi_layer", positions.layer)
         self._add("scifi_mat", positions.mat)
         self._add("scifi_hit_x", np.abs(positions.x))
-        in_x_layer = np.abs(positions.dx_dy) < _SCIFI_X_SLOPE
-        return positions.lhcb_id[in_x_layer], positions.x[in_x_layer], positions.z[in_x_layer]
+        return positions
 
     def _add_muon(self, banks: Sequence[RawBank]) -> None:
         digits = decode_muon(banks)
@@ -216,12 +219,12 @@ class SampleSummary:
         line_x, line_y = (curve_at(of_axis[found.owner], z) for of_axis in line)
         self._add("ut_residual", ut.x[found.hit] + ut.dx_dy[found.hit] * line_y - line_x)
 
-    def _add_scifi_residuals(
-        self, particles: McParticleColumns, ids: NDArray[np.uint32], x: Float64Array, z: Float64Array
-    ) -> None:
-        truth_ids = in_2022_scheme(particles.scifi_ids)
-        found = TruthHits.find(truth_ids, particles.n_scifi_ids, fast_long_particles(particles), ids)
+    def _add_scifi_residuals(self, particles: McParticleColumns, scifi: SciFiHitPositions) -> None:
+        ids = in_2022_scheme(particles.scifi_ids)
+        in_x_layer = np.abs(scifi.dx_dy) < _SCIFI_X_SLOPE
+        wanted = fast_long_particles(particles)
+        found = TruthHits.find(ids, particles.n_scifi_ids, wanted, scifi.lhcb_id[in_x_layer])
         # Around the middle of the detector, or the powers of z would be too alike.
-        near, place = z[found.hit] - _SCIFI_MIDDLE, x[found.hit]
+        near, place = scifi.z[in_x_layer][found.hit] - _SCIFI_MIDDLE, scifi.x[in_x_layer][found.hit]
         curve = fit_curves(found.owner, near, place, 3, len(particles))
         self._add("scifi_residual", 1000 * (place - curve_at(curve[found.owner], near)))

@@ -108,7 +108,9 @@ def test_the_real_events_have_the_hits_that_are_known(real_sample: SampleSummary
     assert found["pvs_per_event"] == 36
     assert found["velo_clusters_per_event"] == sum((3744, 984, 1586, 1575, 2340, 746, 884))
     assert found["scifi_hits_per_event"] == real_sample.distributions["scifi_layer"].entries
-    assert real_sample.faults.events == 0
+    # All truth ids of VELO, UT and SciFi are hits.
+    assert (real_sample.faults.events, real_sample.faults.lost_ids) == (0, 0)
+    assert real_sample.faults.ids == 12_070 + 7_662 + 22_961
 
 
 @pytest.mark.physics
