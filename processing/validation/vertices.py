@@ -26,10 +26,8 @@ _AXES = "xyz"
 
 def _residuals() -> dict[str, ResidualHistogram]:
     limits = {"x": 100.0, "y": 100.0, "z": 500.0}
-    found = {
-        f"d{a}": ResidualHistogram(f"$\\Delta {a}$ of primary vertices", "µm", limits[a], _N_TRACKS) for a in _AXES
-    }
-    pulls = {f"pull_{a}": ResidualHistogram(f"pull of {a}, primary vertices", "", 5.0, _N_TRACKS) for a in _AXES}
+    found = {f"d{a}": ResidualHistogram(f"PV $\\Delta {a}$", "µm", limits[a], _N_TRACKS) for a in _AXES}
+    pulls = {f"pull_{a}": ResidualHistogram(f"pull of PV {a}", "", 5.0, _N_TRACKS) for a in _AXES}
     return found | pulls
 
 
