@@ -24,6 +24,7 @@ check: $(VENV)/.developed build/typecheck/hltnode
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
 	$(BIN)/python tools/generate_reference.py --check
+	$(BIN)/python tools/generate_dashboard.py --check
 
 format: $(VENV)/.developed
 	$(BIN)/ruff check --fix .
@@ -35,6 +36,7 @@ bench: $(VENV)/.developed
 
 reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/generate_dashboard.py
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)

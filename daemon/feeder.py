@@ -216,6 +216,7 @@ class Feeder:
                 if self._ended is not None:
                     await self._tell(self._ended)
                 await asyncio.sleep(HELLO_SECONDS)
+                await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
                     log.info("waiting_for_node", feeder=identity.name)
                 refused = self._refused_since

@@ -170,9 +170,9 @@ class OutputStage:
         if not kept:
             return
         buffer = self._buffers[slot]
-        mfps = [Mfp.parse(buffer[offset : offset + size]) for _, offset, size in sorted(mep.fragments)]
+        columns = [_Column(Mfp.parse(buffer[offset : offset + size])) for _, offset, size in sorted(mep.fragments)]
         for event in kept:
-            banks = banks_of_event(mfps, event)
+            banks = [bank for column in columns if (bank := column.bank(event)) is not None]
             orbit, bunch_id = _orbit_and_bunch(banks)
             flags = int(results.flags[event])
             record = self._encoder.encode(
@@ -198,13 +198,24 @@ class OutputStage:
                 return True
 
 
-def banks_of_event(mfps: Sequence[Mfp], event: int) -> list[RawBank]:
-    """The raw banks of one event of a MEP, as views into the MFPs."""
-    return [
-        RawBank(bank_type, mfp.version, mfp.source_id, mfp.fragment(event))
-        for mfp in mfps
-        if (bank_type := int(mfp.types[event])) != NO_BANK
-    ]
+class _Column:
+    """The banks of one source. Its arrays are turned into lists once per MEP: a kept event reads from each source."""
+
+    __slots__ = ("_offsets", "_sizes", "_source", "_types", "_version", "_view")
+
+    def __init__(self, mfp: Mfp) -> None:
+        self._view, self._version, self._source = mfp.view, mfp.version, mfp.source_id
+        self._types: list[int] = mfp.types.tolist()
+        self._offsets: list[int] = mfp.offsets.tolist()
+        self._sizes: list[int] = mfp.sizes.tolist()
+
+    def bank(self, event: int) -> RawBank | None:
+        """The bank of an event, a view into the MFP; None where there is none."""
+        bank_type = self._types[event]
+        if bank_type == NO_BANK:
+            return None
+        begin = self._offsets[event]
+        return RawBank(bank_type, self._version, self._source, self._view[begin : begin + self._sizes[event]])
 
 
 def _orbit_and_bunch(banks: Sequence[RawBank]) -> tuple[int, int]:

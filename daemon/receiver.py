@@ -14,6 +14,10 @@ from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.mfp import Mfp
 from hltnode.protocol.transport import HEADER_SIZE, FrameHeader, check_crc, decode_header
 
+# A frame above the configured size is refused and its feeder told. One so many times as large, which no feeder of ours
+# makes, is not even read: libzmq closes the connection.
+HARD_LIMIT = 2
+
 # A frame that the wire has damaged may be whole the next time; other damage was made by the feeder and stays.
 _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
 
@@ -52,7 +56,7 @@ class Receiver:
         try:
             self._socket.setsockopt(zmq.LINGER, 0)
             self._socket.setsockopt(zmq.RCVHWM, hwm)
-            self._socket.setsockopt(zmq.MAXMSGSIZE, max_frame_bytes)
+            self._socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT * max_frame_bytes)
             self._socket.bind(endpoint)
         except zmq.ZMQError:
             self._socket.close()
@@ -83,12 +87,15 @@ class Receiver:
         now_ns = self._clock_ns()
         header: FrameHeader | None = None
         try:
-            header = decode_header(frame, max_bytes=self._max_mfp_bytes)
+            header = decode_header(frame, max_bytes=len(frame))
             source = counters.sources.get(header.source_id)
             if source is not None:
                 source.fragments += 1
                 source.bytes += len(frame)
                 source.last_seen_ns = now_ns
+            if header.length > self._max_mfp_bytes:
+                self._reject(RejectReason.OVERSIZED, header)
+                return
             check_crc(header, frame)
             payload = frame[HEADER_SIZE:]
             mfp = Mfp.parse(payload)

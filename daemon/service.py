@@ -165,7 +165,7 @@ class Node:
             await asyncio.to_thread(self._pipeline.warm_up)
         except BaseException:
             await self._http.close()
-            self._close_sockets(linger_ms=0)
+            await self._close_sockets(linger_ms=0)
             raise
         self.health.warmed_up = True
         self._pipeline.start()
@@ -375,15 +375,16 @@ class Node:
             self._exit_code = 1
         self.coordinator.say_goodbye()
         await self._http.close()
-        await asyncio.to_thread(self._close_sockets, LINGER_MS)
+        await self._close_sockets(LINGER_MS)
         if stopped:
             self._engine.close()
         self._notifier.close()
 
-    def _close_sockets(self, linger_ms: int) -> None:
+    async def _close_sockets(self, linger_ms: int) -> None:
         for close in self._closers:
             close(linger_ms)
-        self._context.term()
+        # Waits for what is queued to leave.
+        await asyncio.to_thread(self._context.term)
 
     def status(self) -> dict[str, Any]:
         """What /status shows besides the health."""

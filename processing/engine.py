@@ -129,8 +129,9 @@ class Workspace:
 
     def _parameter_block(self, algorithm: Algorithm) -> DeviceMemory:
         pointers = np.array([self._memory[buffer.name].pointer for buffer in algorithm.buffers], dtype=np.uint64)
-        constants = np.array([constant.packed(self._limits) for constant in algorithm.constants], dtype=np.uint32)
-        content = np.concatenate([pointers.view(np.uint8), constants.view(np.uint8)])
+        words = [constant.packed() for constant in algorithm.constants]
+        words += [np.uint32(capacity.count(self._limits)) for capacity in algorithm.capacities]
+        content = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)])
         block = self._backend.allocate_device(content.nbytes)
         self._backend.write(block, content)
         return block

@@ -42,6 +42,9 @@ ODIN_LUMI = 0x0008
 """Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
 
 
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
 class TriggerConfigError(ValueError):
     """A trigger configuration that cannot be used; the message names the key."""
 
@@ -75,7 +78,7 @@ class TriggerConfig:
 
     @classmethod
     def default(cls) -> Self:
-        """The event-level lines of HLT1 that need ODIN and the VELO alone; scales of formats.md C3 where it has them."""
+        """The event-level lines that need ODIN and the VELO alone; scales of formats.md C3 where it has them."""
         return cls(
             lines=(
                 Passthrough("Hlt1Passthrough", prescale=0.01),
@@ -149,7 +152,7 @@ class TriggerConfig:
         content = {
             "lines": [{"type": type(line).__name__, **asdict(line)} for line in self.lines],
             "sequence": [
-                [algorithm.name, {c.name: c.value for c in algorithm.constants if not callable(c.value)}]
+                [algorithm.name, {c.name: c.value for c in algorithm.constants}]
                 for algorithm in self.configure(sequence)
             ],
         }
@@ -165,7 +168,8 @@ def _parse_overrides(tables: object) -> tuple[Override, ...]:
         if not isinstance(constants, Mapping):
             raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
         for constant, value in constants.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and abs(value) <= LARGEST_FLOAT32):
                 raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
             overrides.append(Override(algorithm, constant, value))
     return tuple(overrides)
@@ -177,7 +181,7 @@ def _parse_line(index: int, entry: object) -> Line:
         raise TriggerConfigError(f"{where}: a table is expected")
     fields: dict[str, Any] = dict(entry)
     type_name = fields.pop("type", None)
-    if type_name not in LINE_TYPES:
+    if not isinstance(type_name, str) or type_name not in LINE_TYPES:
         raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(LINE_TYPES))}")
     try:
         return LINE_TYPES[type_name](**fields)

@@ -159,7 +159,7 @@ def words_of_clusters(
 
 def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], list[int], list[int]]:
     """All words, and of each bank its number, number of words and version."""
-    parts: list[NDArray[np.uint32]] = []
+    parts: list[NDArray[np.uint16]] = []
     numbers: list[int] = []
     versions: list[int] = []
     for bank in banks:
@@ -178,11 +178,11 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
         words = np.frombuffer(bank.payload, _U16)[_HEADER_WORDS:]
         if len(words) and words[-1] == 0:
             words = words[:-1]
-        parts.append(words.astype(np.uint32))
+        parts.append(words)
         numbers.append(number)
         versions.append(bank.version)
-    words = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-    return words, numbers, [len(part) for part in parts], versions
+    all_words = np.concatenate(parts).astype(np.uint32) if parts else np.empty(0, np.uint32)
+    return all_words, numbers, [len(part) for part in parts], versions
 
 
 def _split(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:
@@ -234,7 +234,10 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     firsts = starts[has_next]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
     proper = (
-        (words.fraction[firsts] == 1) & (words.edge[firsts + 1] == 1) & (words.fraction[firsts + 1] == 0) & (distance > 0)
+        (words.fraction[firsts] == 1)
+        & (words.edge[firsts + 1] == 1)
+        & (words.fraction[firsts + 1] == 0)
+        & (distance > 0)
     )
     lone = starts[~has_next]
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1, lone)), assume_unique=True)
@@ -245,7 +248,9 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     return _joined(
         _hits_of_words(words, plain, np.full(len(plain), NARROW)),
         _hits_of_words(words, lone, np.full(len(lone), PIECE_OF_WIDE)),
-        _hits_of_pairs(words, firsts[proper], width, PIECE * n_pieces + (rest - 1) // 2 - 1, (rest - 1) % 2, first_piece=0),
+        _hits_of_pairs(
+            words, firsts[proper], width, PIECE * n_pieces + (rest - 1) // 2 - 1, (rest - 1) % 2, first_piece=0
+        ),
     )
 
 

@@ -112,7 +112,9 @@ def decode_ut(banks: Iterable[RawBank]) -> UtHits:
                 continue
             hits = _strips_v4(bank, lane_counts)
         else:
-            raise UtBankError(RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, 3 and 4 are read")
+            raise UtBankError(
+                RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, 3 and 4 are read"
+            )
         boards.append(board)
         counts.append(hits.shape[1])
         columns.append(hits)
@@ -130,7 +132,9 @@ def decode_ut_charges(banks: Iterable[RawBank]) -> UtCharges:
         if bank.type != BankType.UT:
             continue
         if bank.version != 3:
-            raise UtBankError(RejectReason.BAD_VERSION, f"{_where(bank)}: version {bank.version} has no cluster charges")
+            raise UtBankError(
+                RejectReason.BAD_VERSION, f"{_where(bank)}: version {bank.version} has no cluster charges"
+            )
         payload = bytes(bank.payload)
         n = _clusters_v3(bank).shape[1]
         at = _charges_start(n)
@@ -159,12 +163,21 @@ def encode_ut_v3(hits: UtHits, charges: UtCharges) -> list[RawBank]:
     `charges` belong to `hits`, cluster by cluster.  Raises UtBankError for values that do not fit.
     """
     n = len(hits.board)
-    _check("cluster", hits, strip=(hits.strip, 1, N_STRIPS + 1), fraction=(hits.fraction, 0, 4), flags=(hits.flags, 0, 4))
+    _check(
+        "cluster", hits, strip=(hits.strip, 1, N_STRIPS + 1), fraction=(hits.fraction, 0, 4), flags=(hits.flags, 0, 4)
+    )
     n_strips = charges.n_strips.astype(np.int64)
-    if len(charges.neighbour_sum) != n or len(n_strips) != n or len(charges.adc) != n_strips.sum() or (n_strips < 1).any():
+    if (
+        len(charges.neighbour_sum) != n
+        or len(n_strips) != n
+        or len(charges.adc) != n_strips.sum()
+        or (n_strips < 1).any()
+    ):
         raise UtBankError(RejectReason.MISMATCH, f"UT: charges of {len(n_strips)} clusters do not fit {n} hits")
     if (charges.adc >= _LAST_ADC).any():
-        raise UtBankError(RejectReason.OVERSIZED, f"UT: charge {charges.adc.max()} of a strip, {_LAST_ADC - 1} is the most")
+        raise UtBankError(
+            RejectReason.OVERSIZED, f"UT: charge {charges.adc.max()} of a strip, {_LAST_ADC - 1} is the most"
+        )
     words = (
         hits.fraction
         | (hits.lane * np.uint32(N_STRIPS) + hits.strip - np.uint32(1)) << np.uint32(2)
@@ -237,10 +250,10 @@ def _clusters_v3(bank: RawBank) -> NDArray[np.uint32]:
     words = np.frombuffer(payload, _U16, n, _HEADER_SIZE_V3).astype(np.uint32)
     lane, strip = np.divmod(words >> np.uint32(2) & np.uint32(0xFFF), np.uint32(N_STRIPS))
     if n and lane.max() >= N_LANES:
-        raise UtBankError(RejectReason.MALFORMED, f"{_where(bank)}: a cluster in lane {lane.max()}, 0..{N_LANES - 1} exist")
-    return np.stack(
-        (lane, strip + np.uint32(1), words & np.uint32(3), words >> np.uint32(14), np.zeros(n, np.uint32))
-    )
+        raise UtBankError(
+            RejectReason.MALFORMED, f"{_where(bank)}: a cluster in lane {lane.max()}, 0..{N_LANES - 1} exist"
+        )
+    return np.stack((lane, strip + np.uint32(1), words & np.uint32(3), words >> np.uint32(14), np.zeros(n, np.uint32)))
 
 
 def _lane_counts_v4(bank: RawBank) -> NDArray[np.int64] | None:

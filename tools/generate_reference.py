@@ -1,10 +1,11 @@
-"""Write the reference pages that follow from the code: configuration and metrics.
+"""Write the reference pages that follow from the code: configuration, metrics and command line.
 
 python tools/generate_reference.py            write docs/reference/*.md
 python tools/generate_reference.py --check    exit with 1 if a page is not what the code says
 """
 
 import argparse
+import inspect
 import sys
 import types
 import typing
@@ -13,10 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from hltnode.daemon.cli import app
 from hltnode.daemon.config import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.health import Health
@@ -81,6 +84,33 @@ def metrics_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def command_line_page() -> str:
+    """Every command with its help, arguments and options."""
+    lines = [
+        "# Command line",
+        "",
+        "<!-- Written by tools/generate_reference.py from daemon/cli.py and daemon/commands. Do not edit. -->",
+        "",
+    ]
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        lines += [f"## hltnode {name}", "", inspect.cleandoc(command.help or ""), ""]
+        lines += ["| argument or option | default | meaning |", "|---|---|---|"]
+        for parameter in command.params:
+            names = [parameter.metavar or parameter.name] if parameter.param_type_name == "argument" else parameter.opts
+            default = "required" if parameter.required else _plain(parameter.default)
+            cells = (", ".join(f"`{part}`" for part in names), default, parameter.help or "")
+            lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _plain(default: object) -> str:
+    if default is None or default is False or callable(default):
+        return ""
+    return f"`{default.value if isinstance(default, StrEnum) else default}`"
+
+
 def example_collector() -> NodeCollector:
     """Collector of a node that has one value for each open label, so that every family has a sample."""
     counters = Counters()
@@ -92,7 +122,11 @@ def example_collector() -> NodeCollector:
     return NodeCollector(counters, health, BuildInfo(version="", node="", backend="", tck=""), monotonic_ns=lambda: 0)
 
 
-PAGES: dict[str, Callable[[], str]] = {"configuration.md": configuration_page, "metrics.md": metrics_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "command-line.md": command_line_page,
+    "configuration.md": configuration_page,
+    "metrics.md": metrics_page,
+}
 
 
 def main() -> int:

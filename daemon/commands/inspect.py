@@ -16,6 +16,9 @@ from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType, RawBank
 
 
+BANK_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
+
+
 @dataclass(slots=True)
 class FileSummary:
     """Counts over the events of a file."""
@@ -63,7 +66,7 @@ class FileSummary:
 
 def bank_name(bank_type: int) -> str:
     """The name of a bank type; unknown types have only their number."""
-    return BankType(bank_type).name if bank_type in BankType else f"type {bank_type}"
+    return BANK_NAMES.get(bank_type, f"type {bank_type}")
 
 
 def inspect(

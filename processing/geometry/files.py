@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from hltnode.processing.geometry.errors import GeometryError
 from numpy.typing import NDArray
+
+from hltnode.processing.geometry.errors import GeometryError
 
 
 class GeometryFile:

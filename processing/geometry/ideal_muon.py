@@ -11,8 +11,9 @@ plane; a chamber in front of it or behind is scaled by its z.
 """
 
 import numpy as np
-from hltnode.protocol.muon_banks import ADDRESSES_OF_BANKS
 from numpy.typing import NDArray
+
+from hltnode.protocol.muon_banks import ADDRESSES_OF_BANKS
 
 N_STATIONS = 4
 N_REGIONS = 4

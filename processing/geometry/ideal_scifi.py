@@ -65,8 +65,8 @@ def first_channel_of_bank() -> NDArray[np.uint32]:
 
 def mat_parameters() -> dict[str, NDArray[np.float32]]:
     """The arrays of the geometry file (formats.md B10), f32[1536], or [1536, 3] for points and directions."""
-    values = {name: np.zeros((N_MAT_INDICES, 3)) for name in ("mirrorPoint", "ddx")}
-    values |= {name: np.zeros(N_MAT_INDICES) for name in ("dxdy", "dzdy", "globaldy")}
+    values: dict[str, NDArray[np.float64]] = {name: np.zeros((N_MAT_INDICES, 3)) for name in ("mirrorPoint", "ddx")}
+    values.update((name, np.zeros(N_MAT_INDICES)) for name in ("dxdy", "dzdy", "globaldy"))
     used = np.zeros(N_MAT_INDICES, np.bool_)
     for station in range(N_STATIONS):
         for layer in range(LAYERS_PER_STATION):
@@ -110,7 +110,7 @@ def _mat(
     centre = side * (module + 0.5) * MODULE_PITCH / np.cos(turn)
     x = centre + u * np.cos(turn) - v * np.sin(turn)
     y = u * np.sin(turn) + v * np.cos(turn)
-    point = _leaning(x, y, LAYER_Z[layer]) + (0.0, 0.0, STATION_Z[station])
+    point = np.array([0.0, 0.0, STATION_Z[station]]) + _leaning(x, y, LAYER_Z[layer])
     direction = _leaning(u_direction * np.cos(turn), u_direction * np.sin(turn), 0.0)
     globaldy = upper * (FIBRE_LENGTH - cut) * np.cos(turn) * np.cos(LEAN)
     return point, direction, -np.tan(turn) / np.cos(LEAN), globaldy

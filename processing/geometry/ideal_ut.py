@@ -12,9 +12,10 @@ and in the two middle rows of the innermost stave four, of half the height.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.protocol.lhcb_id import UtChannel, ut_channel_id
 from hltnode.protocol.ut_banks import N_BOARDS, N_LANES, N_STRIPS
-from numpy.typing import NDArray
 
 N_LAYERS = 4
 N_SECTORS = 1048
@@ -112,7 +113,7 @@ def lanes() -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         elif group_of_row != group:
             lane = -(-lane // N_LANES) * N_LANES
         group = group_of_row
-        channel = UtChannel(*(np.uint32(value) for value in (*row[:6], 0)))  # type: ignore[arg-type]
+        channel = UtChannel(*(np.array(value, np.uint32) for value in (*row[:6], 0)))
         sector_of_lane[lane] = number
         channel_of_lane[lane] = ut_channel_id(channel)
         lane += 1

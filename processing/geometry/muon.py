@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.processing.geometry import ideal_muon
 from hltnode.processing.geometry.files import GeometryFile
 from hltnode.protocol.muon_banks import ADDRESSES_OF_BANKS, N_BANKS, MuonDigits
-from numpy.typing import NDArray
 
 GEOMETRY_FILE = "muon_geometry.bin"
 TABLES_FILE = "muon_tables.bin"

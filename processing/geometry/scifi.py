@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.processing.geometry import ideal_scifi
 from hltnode.processing.geometry.files import GeometryFile
 from hltnode.processing.geometry.ideal_scifi import (
@@ -22,7 +24,6 @@ from hltnode.processing.geometry.ideal_scifi import (
 )
 from hltnode.protocol.lhcb_id import scifi_lhcb_id
 from hltnode.protocol.scifi_banks import N_BANKS, SciFiHits
-from numpy.typing import NDArray
 
 GEOMETRY_FILE = "scifi_geometry.bin"
 
@@ -158,7 +159,7 @@ class SciFiGeometry:
             length_y=self.length_y[mat].astype(np.float64),
             dx_dy=dx_dy,
             dz_dy=dz_dy,
-            sigma=0.05 + 0.03 * pseudo_size,
+            sigma=0.05 + 0.03 * pseudo_size.astype(np.float64),
             layer=layer,
             zone=2 * layer + (channel_id >> np.uint32(15) & np.uint32(1)),
             mat=mat.astype(np.uint32),

@@ -1,4 +1,4 @@
-"""The UT: where each strip of the 1,048 sensors is, which board and lane reads it, and the tables of the VELO-UT search.
+"""The UT: where each strip of the 1,048 sensors is, and which board and lane reads it.
 
 Lengths in mm, global LHCb frame. Conventions of reconstruction-facts.md 3 and formats.md B9.
 """
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.processing.geometry import ideal_ut
-from hltnode.processing.geometry.errors import GeometryError
 from hltnode.processing.geometry.files import GeometryFile
 from hltnode.processing.geometry.ideal_ut import DX_DY, N_SECTORS
 from hltnode.protocol.lhcb_id import UtChannel, ut_channel_id, ut_lhcb_id
 from hltnode.protocol.ut_banks import N_BOARDS, N_LANES, N_STRIPS, UtHits
-from numpy.typing import NDArray
 
 BOARDS_FILE = "ut_boards.bin"
 GEOMETRY_FILE = "ut_geometry.bin"
@@ -140,10 +140,7 @@ class UtGeometry:
 
 
 def sector_index(channel: UtChannel) -> NDArray[np.int64]:
-    """The number 0..1047 of the sectors of channels in the geometry file's order (reconstruction-facts.md 3.2); -1: none.
-
-    The order is that of ideal_ut.sectors.
-    """
+    """The numbers 0..1047 of the sectors of channels, in the order of ideal_ut.sectors; -1: no such sector."""
     known = np.array([ut_channel_id(_channel_of(row)) for row in ideal_ut.sectors()], np.uint32)
     wanted = ut_channel_id(channel) & np.uint32(0xFFFF_FFFF ^ (N_STRIPS - 1))
     order = np.argsort(known)
@@ -189,6 +186,3 @@ def _parse_geometry(file: GeometryFile) -> tuple[NDArray[np.uint32], dict[str, N
     if (parameters["pitch"] <= 0).any() or (parameters["dy"] == 0).any():
         raise file.error("a sector has no pitch or no length")
     return first_strip, parameters
-
-
-__all__ = ["BOARDS_FILE", "GEOMETRY_FILE", "GeometryError", "UtGeometry", "UtHitPositions", "sector_index"]

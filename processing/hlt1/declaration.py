@@ -51,21 +51,28 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A 4-byte value that a kernel gets by value. `value` is a float, an int (unsigned unless negative) or a bound."""
+    """A 4-byte value that a kernel gets by value. `value` is a float or an int (unsigned unless negative)."""
 
     name: str
-    value: float | int | Bound
+    value: float | int
 
-    def packed(self, limits: BatchLimits) -> np.uint32:
-        value = self.value(limits) if callable(self.value) else self.value
-        if isinstance(value, float):
-            return np.float32(value).view(np.uint32)
-        return np.int64(value).astype(np.uint32)
+    def packed(self) -> np.uint32:
+        if isinstance(self.value, float):
+            return np.float32(self.value).view(np.uint32)
+        return np.int64(self.value).astype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Elements of a buffer, as a 32-bit word, for a kernel that must not fill it beyond. No part of the TCK."""
+
+    name: str
+    count: Bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """One kernel. Its struct of parameters has inputs, updates, outputs and constants in this order."""
+    """One kernel. Its struct of parameters has inputs, updates, outputs, constants and capacities in this order."""
 
     name: str
     grid: Grid
@@ -74,6 +81,7 @@ class Algorithm:
     updates: Sequence[Buffer] = ()
     outputs: Sequence[Buffer] = ()
     constants: Sequence[Constant] = ()
+    capacities: Sequence[Capacity] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -17,7 +17,7 @@ U32 = np.dtype("<u4")
 U64 = np.dtype("<u8")
 
 N_MODULE_PAIRS = 26
-PHI_BINS = 64
+PHI_BINS = 128
 MAX_HITS_PER_TRACK = 26
 MAX_PVS = 32
 
@@ -63,7 +63,7 @@ velo_sort_index = Buffer(name="velo_sort_index", dtype=U16, count=_clusters)
 velo_phi_bin_offset = Buffer(
     name="velo_phi_bin_offset", dtype=U16, count=lambda limits: limits.events * (N_MODULE_PAIRS * PHI_BINS + 1)
 )
-"""[event][26 * 64 + 1]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event."""
+"""[event][26 * 128 + 1]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event."""
 
 velo_hit_x = Buffer(name="velo_hit_x", dtype=F32, count=_clusters)
 velo_hit_y = Buffer(name="velo_hit_y", dtype=F32, count=_clusters)
@@ -80,6 +80,9 @@ velo_hit_owner = Buffer(name="velo_hit_owner", dtype=U32, count=_clusters)
 velo_unused_hits = Buffer(name="velo_unused_hits", dtype=U16, count=_clusters)
 velo_open_hits = Buffer(name="velo_open_hits", dtype=U32, count=_clusters)
 velo_open_state = Buffer(name="velo_open_state", dtype=U32, count=_clusters)
+velo_open_found = Buffer(name="velo_open_found", dtype=U32, count=_clusters)
+velo_open_bid = Buffer(name="velo_open_bid", dtype=U32, count=_clusters)
+velo_hit_bid = Buffer(name="velo_hit_bid", dtype=U32, count=_clusters)
 """Scratch of the tracking: at most one open track for each hit."""
 velo_seed_hits = Buffer(name="velo_seed_hits", dtype=U16, count=lambda limits: 4 * limits.velo_clusters)
 """[seed][4]: hits of a triplet from large to small z; 0 left, 1 extended, 2 accepted as a three-hit track."""

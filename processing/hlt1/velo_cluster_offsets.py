@@ -1,6 +1,6 @@
 """velo_cluster_offsets: where the clusters of each event lie (kernels/velo/cluster_offsets.cuh)."""
 
-from hltnode.processing.hlt1.declaration import Algorithm, Constant, Grid, batch_header, event_flags
+from hltnode.processing.hlt1.declaration import Algorithm, Capacity, Grid, batch_header, event_flags
 from hltnode.processing.hlt1.velo_buffers import velo_cluster_bound, velo_cluster_offset
 
 velo_cluster_offsets = Algorithm(
@@ -10,5 +10,5 @@ velo_cluster_offsets = Algorithm(
     inputs=(batch_header,),
     updates=(event_flags, velo_cluster_bound),
     outputs=(velo_cluster_offset,),
-    constants=(Constant("max_velo_clusters", lambda limits: limits.velo_clusters),),
+    capacities=(Capacity("max_velo_clusters", lambda limits: limits.velo_clusters),),
 )

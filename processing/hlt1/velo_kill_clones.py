@@ -16,5 +16,5 @@ velo_kill_clones = Algorithm(
     ),
     updates=(velo.velo_track_hit_count,),
     outputs=(velo.velo_hit_owner,),
-    constants=(Constant("max_shared_fraction", 0.5),),
+    constants=(Constant("max_shared_fraction", 0.7),),
 )

@@ -28,7 +28,7 @@ LINE_RECORD = np.dtype(
 VALIDATED = ConfigDict(extra="forbid", strict=True)
 """For the dataclass decorator of a line: values are checked, unknown cuts refused."""
 
-Scale = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
+Scale = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=120)]
 
 
@@ -71,7 +71,8 @@ class Line(ABC):
         record = np.zeros((), dtype=LINE_RECORD)
         record["kind"] = self.kind
         for scaler, scale, suffix in (("prescale", self.prescale, "_pre"), ("postscale", self.postscale, "_post")):
-            record[scaler] = (scaler_seed(self.name + suffix), scaler_limit(scale), scale >= 1.0)
+            limit = scaler_limit(scale)
+            record[scaler] = (scaler_seed(self.name + suffix), limit or 0, limit is None)
         for i, value in enumerate(self.parameters()):
             record["parameters"][i] = value.view(np.uint32)
         return record

@@ -28,9 +28,10 @@ def scaler_seed(text: str) -> int:
     return state
 
 
-def scaler_limit(scale: float) -> int:
-    """An event passes if its hash is below this; 0 for scales of 1 and more, which let everything pass.
+def scaler_limit(scale: float) -> int | None:
+    """An event passes if its hash is below this 32-bit number; None lets everything pass.
 
-    The product is one of float32 numbers, where 2**32 - 1 is 2**32.
+    Scales are float32, as is the product with 2**32 - 1, which is 2**32 there.
     """
-    return 0 if scale >= 1.0 else int(np.float32(scale) * np.float32(2**32 - 1))
+    scale32 = np.float32(scale)
+    return None if scale32 >= 1.0 else int(scale32 * np.float32(2**32 - 1))

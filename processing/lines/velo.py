@@ -8,7 +8,8 @@ from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lines.line import VALIDATED, Line, LineKind
 
-Millimetres = Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=False)]
+Millimetres = Annotated[float, Field(ge=0.0, le=1e4)]
+Tracks = Annotated[int, Field(ge=1, le=0xFFFF)]
 
 
 @dataclass(frozen=True, config=VALIDATED)
@@ -17,7 +18,7 @@ class VeloMicroBias(Line):
 
     kind: ClassVar[LineKind] = LineKind.VELO_MICRO_BIAS
 
-    min_tracks: Annotated[int, Field(ge=1)] = 1
+    min_tracks: Tracks = 1
 
     def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
         return (np.uint32(self.min_tracks),)
@@ -29,15 +30,16 @@ class NDisplacedVeloTracks(Line):
 
     A track is displaced if it flies forward and if its impact parameter to the nearest primary vertex (the one with the
     smallest) lies between `min_ip` and `max_ip` (mm) and is significant: IP chi2 above `min_ip_chi2`. The number of
-    tracks is that of NDisplacedVelo in formats.md C3, which gives no cuts.
+    tracks is that of NDisplacedVelo in formats.md C3, which gives no cuts; ours keep one simulated minimum-bias event
+    in six. `max_ip` takes out most tracks from strange decays and from material.
     """
 
     kind: ClassVar[LineKind] = LineKind.N_DISPLACED_VELO_TRACKS
 
-    min_tracks: Annotated[int, Field(ge=1)] = 3
+    min_tracks: Tracks = 3
     min_ip: Millimetres = 0.5
-    max_ip: Millimetres = 5.0
-    min_ip_chi2: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=False)] = 50.0
+    max_ip: Millimetres = 1.5
+    min_ip_chi2: Annotated[float, Field(ge=0.0, le=1e9)] = 400.0
 
     def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
         return (

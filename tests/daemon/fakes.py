@@ -149,7 +149,7 @@ async def running_node(config: NodeConfig) -> AsyncIterator[tuple[Node, FakeEngi
 def synthetic_meps(
     n: int, *, sources: Sequence[int] = SOURCES, events: int = 8, seed: int = 1, first: int = 0, size: int = 40
 ) -> Iterator[FeedMep]:
-    """MEPs of random banks, of a type that nobody decodes."""
+    """MEPs of random banks, of a type that nobody decodes; each starts with the number of its event (u64)."""
     rng = np.random.default_rng(seed)
     for mep in range(first, first + n):
         mfps = {
@@ -158,7 +158,10 @@ def synthetic_meps(
                 event_id=mep * events,
                 version=1,
                 types=[BankType.TEST_DET] * events,
-                fragments=[rng.bytes(int(rng.integers(0, size))) for _ in range(events)],
+                fragments=[
+                    (mep * events + i).to_bytes(8, "little") + rng.bytes(int(rng.integers(0, size)))
+                    for i in range(events)
+                ],
             )
             for source in sources
         }

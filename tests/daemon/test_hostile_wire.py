@@ -48,6 +48,7 @@ FRAMES: dict[str, tuple[bytes, RejectReason]] = {
     "wrong version": (patched(4, "<H", 9), RejectReason.BAD_VERSION),
     "length too small": (patched(12, "<I", 4), RejectReason.BAD_SIZE),
     "length too large": (patched(12, "<I", 2**32 - 1), RejectReason.OVERSIZED),
+    "frame too large": (encode_frame(bytes(65 * 1024), run=RUN, mep_id=0, source_id=0), RejectReason.OVERSIZED),
     "bit flip in the MFP": (GOOD[:-9] + bytes([GOOD[-9] ^ 1]) + GOOD[-8:], RejectReason.BAD_CRC),
     "bit flip in the MEP id": (patched(16, "<Q", 1), RejectReason.BAD_CRC),
     "not an MFP": (encode_frame(bytes(64), run=RUN, mep_id=0, source_id=SOURCES[0]), RejectReason.BAD_MAGIC),
@@ -117,11 +118,11 @@ async def test_each_bad_frame_is_counted_by_its_reason_and_good_ones_still_pass(
     assert accounts["fragments"]["received"] == len(FRAMES) + 21
 
 
-async def test_a_frame_above_the_limit_costs_its_connection_and_nothing_else(
+async def test_a_frame_far_above_the_limit_costs_its_connection_and_nothing_else(
     node: Node, context: zmq.asyncio.Context, data: zmq.asyncio.Socket
 ) -> None:
     async with make_feeder(context, node) as feeder:
-        await data.send(bytes(65 * 1024))
+        await data.send(bytes(129 * 1024))
         report = await feed_meps(synthetic_meps(5), [feeder])
     assert report.complete
     assert node.counters.fragments_received == 20
@@ -135,14 +136,16 @@ async def test_a_feeder_is_told_why_its_fragment_was_refused(
     assert isinstance(decode_message(await control.recv()), Welcome | Credit)
     await data.send(FRAMES["bit flip in the MFP"][0])
     await data.send(FRAMES["foreign run"][0])
+    await data.send(FRAMES["frame too large"][0])
     answers = []
-    while len(answers) < 2:
+    while len(answers) < 3:
         message = decode_message(await control.recv())
         if isinstance(message, Nack):
             answers.append(message)
     assert answers == [
         Nack(RUN, SOURCES[0], 0, RejectReason.BAD_CRC, resend=True),
         Nack(RUN, SOURCES[0], 0, RejectReason.FOREIGN_RUN, resend=False),
+        Nack(RUN, SOURCES[0], 0, RejectReason.OVERSIZED, resend=False),
     ]
 
 

@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import uvloop
 
-from hltnode.daemon import http_server
 from hltnode.daemon.health import Health
 from hltnode.daemon.http_server import MAX_CONNECTIONS, MAX_REQUEST_BYTES, HttpServer
 
@@ -25,7 +24,7 @@ REQUEST_SECONDS = 0.5
 class Node:
     """A server with a health that the test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, request_seconds: float) -> None:
         now = time.monotonic_ns()
         self.health = Health(
             loop_tick_ns=now,
@@ -35,6 +34,7 @@ class Node:
             configured=True,
             warmed_up=True,
         )
+        self.server = HttpServer(self.metrics, self.health, lambda: self.status(), request_seconds=request_seconds)
         self.broken = False
         self.port = 0
 
@@ -69,13 +69,26 @@ def parse(answer: bytes) -> tuple[int, dict[str, str], bytes]:
     return int(status.split()[1]), headers, body
 
 
+async def until(reached: Callable[[], bool]) -> None:
+    """Wait for `reached`; the test's timeout ends what never comes."""
+    while not reached():
+        await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def running_node(request_seconds: float = REQUEST_SECONDS) -> AsyncIterator[Node]:
+    node = Node(request_seconds)
+    node.port = await node.server.start("127.0.0.1", 0)
+    try:
+        yield node
+    finally:
+        await asyncio.wait_for(node.server.close(), 2)
+
+
 @pytest_asyncio.fixture
 async def node() -> AsyncIterator[Node]:
-    node = Node()
-    server = HttpServer(node.metrics, node.health, node.status, request_seconds=REQUEST_SECONDS)
-    node.port = await server.start("127.0.0.1", 0)
-    yield node
-    await server.close()
+    async with running_node() as node:
+        yield node
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert left == []
 
@@ -191,16 +204,11 @@ async def test_a_client_that_dribbles_is_cut_off(node: Node) -> None:
 
 async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "status", lambda: {"large": "x" * (32 << 20)})
-    server = HttpServer(node.metrics, node.health, node.status, request_seconds=REQUEST_SECONDS)
-    port = await server.start("127.0.0.1", 0)
-    _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+    _, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1024)
     writer.write(b"GET /status HTTP/1.1\r\n\r\n")
-    await asyncio.sleep(0.1)
-    assert len(server._connections) == 1
-    while server._connections:
-        await asyncio.sleep(0.05)
+    await until(lambda: bool(node.server._connections))
+    await until(lambda: not node.server._connections)
     writer.close()
-    await server.close()
 
 
 async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
@@ -211,15 +219,16 @@ async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_too_many_connections_are_turned_away_and_later_ones_served(node: Node) -> None:
-    held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(MAX_CONNECTIONS)]
-    await asyncio.sleep(0.05)
-    assert await node.raw(b"GET /healthz HTTP/1.1\r\n\r\n") == b""
-    for _, writer in held:
-        writer.close()
-        await writer.wait_closed()
-    await asyncio.sleep(0.05)
-    assert (await node.ask("/healthz"))[0] == 200
+async def test_too_many_connections_are_turned_away_and_later_ones_served() -> None:
+    async with running_node(request_seconds=60) as node:
+        held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(MAX_CONNECTIONS)]
+        await until(lambda: len(node.server._connections) == MAX_CONNECTIONS)
+        assert await node.raw(b"GET /healthz HTTP/1.1\r\n\r\n") == b""
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        await until(lambda: not node.server._connections)
+        assert (await node.ask("/healthz"))[0] == 200
 
 
 async def test_a_page_that_fails_is_500_and_tells_no_details(node: Node) -> None:
@@ -243,34 +252,28 @@ async def test_a_port_in_use_is_an_error_at_the_start(node: Node) -> None:
 
 
 async def test_closing_ends_connections_that_wait() -> None:
-    node = Node()
-    server = HttpServer(node.metrics, node.health, node.status, request_seconds=http_server.REQUEST_SECONDS)
-    port = await server.start("127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    await asyncio.sleep(0.05)
-    await asyncio.wait_for(server.close(), 2)
+    async with running_node(request_seconds=60) as node:
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        await until(lambda: bool(node.server._connections))
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await reader.readexactly(1)
     writer.close()
 
 
 def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -> None:
-    async def scenario() -> None:
+    async def scenario() -> list[dict[str, Any]]:
         failures: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
-        node = Node()
-        server = HttpServer(node.metrics, node.health, node.status, request_seconds=REQUEST_SECONDS)
-        node.port = await server.start("127.0.0.1", 0)
-        await test_metrics_are_served_as_prometheus_text(node)
-        await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n")
-        await test_a_huge_header_is_431_and_not_read_to_its_end(node)
-        await test_a_client_that_dribbles_is_cut_off(node)
-        await test_a_client_that_goes_away_at_once_is_no_error(node)
-        await test_too_many_connections_are_turned_away_and_later_ones_served(node)
-        _, waiting = await asyncio.open_connection("127.0.0.1", node.port)
-        await asyncio.wait_for(server.close(), 2)
-        waiting.close()
+        async with running_node() as node:
+            await test_metrics_are_served_as_prometheus_text(node)
+            await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n")
+            await test_a_huge_header_is_431_and_not_read_to_its_end(node)
+            await test_a_client_that_dribbles_is_cut_off(node)
+            await test_a_client_that_goes_away_at_once_is_no_error(node)
+        await test_too_many_connections_are_turned_away_and_later_ones_served()
+        await test_closing_ends_connections_that_wait()
+        # Transports close in the turn after the call.
         await asyncio.sleep(0.05)
-        assert failures == []
+        return failures
 
-    uvloop.run(scenario())
+    assert uvloop.run(scenario()) == []

@@ -1,17 +1,22 @@
 """A node and feeders over real sockets on 127.0.0.1, with a fake engine."""
 
 import asyncio
+import errno
 import gc
+import json
+import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.feeder import FeederRefusedError, feed_meps
+from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import CloseReason
 from hltnode.processing.flags import EventFlag
@@ -239,3 +244,79 @@ async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowled
     assert second.builder.window.highest == 15
     assert first.counters.meps_acknowledged + second.counters.meps_closed[CloseReason.COMPLETE] >= 16
     check_accounts(second)
+
+
+async def test_a_back_end_that_hangs_turns_the_node_unhealthy_and_stops_it(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.health.PIPELINE_STALL_NS", 1_000_000_000)
+    monkeypatch.setattr("hltnode.daemon.service.STOP_SECONDS", 0.2)
+    async with running_node(make_config(tmp_path)) as (node, engine), make_feeder(context, node) as feeder:
+        engine.behaviour.hang.set()
+        for mep in synthetic_meps(2):
+            await feeder.offer(mep)
+        await eventually(lambda: node.state == "error")
+        assert node.counters.fragments_built == 8
+        assert feeder.window.unacknowledged == 2
+        assert not node._pipeline.stop(0.0)
+        engine.behaviour.hang.clear()
+
+
+async def test_a_full_disk_holds_the_acknowledgements_until_there_is_room(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.output.RETRY_SECONDS", 0.02)
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        write = os.write
+        full = True
+
+        def write_to_full_disk(descriptor: int, data: memoryview) -> int:
+            if full:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return write(descriptor, data)
+
+        monkeypatch.setattr("hltnode.daemon.event_writer.os.write", write_to_full_disk)
+        for mep in synthetic_meps(2):
+            await feeder.offer(mep)
+        await eventually(lambda: node.health.disk_problem is not None)
+        assert feeder.window.unacknowledged == 2
+        full = False
+        await eventually(lambda: feeder.window.unacknowledged == 0)
+        await eventually(lambda: node.health.disk_problem is None)
+    check_accounts(node)
+
+
+async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        for mep in synthetic_meps(3):
+            await feeder.offer(mep)
+        await eventually(lambda: feeder.window.unacknowledged == 0)
+        status = json.loads(json.dumps(node.status()))
+        assert (status["state"], status["run"], status["sources"]) == ("ready", 42, 4)
+        assert status["feeders"] == [
+            {"name": "feeder", "sources": 4, "connected": True, "ended": False, "last_mep": None}
+        ]
+        assert status["accounting"]["fragments"]["built"] == 12
+        assert status["events"] == {"processed": 24, "accepted": 12, "accepted_by_line": {"every_second": 12}}
+
+
+async def test_memory_stays_flat_over_thousands_of_meps(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+    process = psutil.Process()
+    [mep] = synthetic_meps(1)
+    begin, last = 1000, 10_000
+
+    def meps() -> Iterator[FeedMep]:
+        for number in range(last):
+            if number == begin:
+                resident.append(process.memory_info().rss)
+            yield FeedMep(number, mep.first_event, mep.n_events, mep.mfps)
+
+    resident: list[int] = []
+    config = make_config(tmp_path, output={"fsync": "never"})
+    async with running_node(config) as (node, engine), make_feeder(context, node) as feeder:
+        slots = [workspace.input_data.ctypes.data for workspace in engine.workspaces]
+        report = await feed_meps(meps(), [feeder])
+        grown = process.memory_info().rss - resident[0]
+        assert [workspace.input_data.ctypes.data for workspace in engine.workspaces] == slots
+    assert report.complete
+    assert grown < 8 * 1024 * 1024

@@ -118,7 +118,7 @@ async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_co
     assert counters.blocked > 1
     started = time.monotonic()
     await publisher.publish([decision(mep + i) for i in range(50)])
-    assert time.monotonic() - started < 0.1
+    assert time.monotonic() - started < 2.5  # 50 times the patience would be 5 s
     sent_before = counters.published
     dropped_before = counters.dropped[DropReason.SLOW_SUBSCRIBER]
     assert sent_before + dropped_before == mep + 50

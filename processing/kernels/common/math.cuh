@@ -33,18 +33,19 @@ __device__ float atan2_approximate(float y, float x)
 }
 
 /// exp(x) for x <= 0, relative error below 1e-6; 0 below x = -87. Range reduction by powers of two, then a polynomial
-/// of order 6 on [-ln 2 / 2, ln 2 / 2].
+/// of order 6 on [-ln 2 / 2, ln 2 / 2]. A mask in place of an early
+/// return lets loops over it use vector registers.
 __device__ float exp_negative(float x)
 {
-    if (!(x > -87.f)) return 0.f;
     constexpr float log2_e = 1.44269504f;
     constexpr float ln2_high = 0.693145752f;
     constexpr float ln2_low = 1.42860677e-6f;
-    const float scaled = x * log2_e - 0.5f;
+    const float inside = x > -87.f ? x : -87.f;
+    const float scaled = inside * log2_e - 0.5f;
     const int32_t exponent =
         static_cast<int32_t>(scaled);  // truncation of a negative number: round to nearest of x log2 e
     const float n = static_cast<float>(exponent);
-    const float r = (x - n * ln2_high) - n * ln2_low;
+    const float r = (inside - n * ln2_high) - n * ln2_low;
     float p = 1.f / 720.f;
     p = p * r + 1.f / 120.f;
     p = p * r + 1.f / 24.f;
@@ -52,7 +53,8 @@ __device__ float exp_negative(float x)
     p = p * r + 0.5f;
     p = p * r + 1.f;
     p = p * r + 1.f;
-    return p * __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23);
+    const uint32_t mask = x > -87.f ? 0xFFFFFFFFu : 0u;
+    return p * __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23 & mask);
 }
 
 }  // namespace hlt

@@ -87,8 +87,7 @@ HLT_KERNEL(event_lines)
         uint32_t mine = 0;
         for (uint32_t track = first + threadIdx.x; track < first + event.n_velo_tracks; track += blockDim.x) {
             const hlt::line_velo_track seen{p.velo_track_ip[track], p.velo_track_ip_chi2[track],
-                                            p.velo_track_backward[track] != 0,
-                                            p.velo_track_pv[track] != hlt::no_pv};
+                                            p.velo_track_backward[track] != 0, p.velo_track_pv[track] != hlt::no_pv};
             mine += hlt::line_counts_track(line, seen) ? 1u : 0u;
         }
         if (mine != 0) atomicAdd(&counted[i], mine);

@@ -1,8 +1,8 @@
 // Tracks at the beam line that lie in the z range of the vertex finder, packed in their order
 // (reconstruction-facts.md 2, input).
 //
-// One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up to
-// a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
+// One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
+// to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
 // x and y of a track have the same variance (velo/kalman.cuh); pv_track_weight is its inverse.
 // Bounds: tracks of an event as velo_track_count, plus padding (tracks.cuh).
 #pragma once

@@ -7,7 +7,8 @@
 // 2. Per seed, up to max_iterations turns: weight of a track
 //        w = exp(-chi2 / 2) / (exp(-chi2_cut / 2) + exp(-chi2 / 2) + S - exp(-chi2 to this seed / 2)),
 //    for tracks with chi2 < max_chi2, then the weighted least-squares step of the vertex. The matrix is
-//        A = ((a, 0, b), (0, a, c), (b, c, d)),  a = sum w W, b = -sum w W tx, c = -sum w W ty, d = sum w W (tx^2 + ty^2),
+//        A = ((a, 0, b), (0, a, c), (b, c, d)),
+//        a = sum w W, b = -sum w W tx, c = -sum w W ty, d = sum w W (tx^2 + ty^2),
 //    because x and y of a track have the same weight W; its inverse is written out.
 // 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
 //
@@ -36,8 +37,8 @@ enum pv_sum : uint32_t {
 constexpr uint32_t pv_max_groups = max_block_size / pv_lanes;
 
 /// exp(-chi2 / 2) of a track to (x, y, z).
-__device__ float pv_track_nearness(float track_x, float track_y, float track_z, float tx, float ty, float weight, float x,
-                                   float y, float z)
+__device__ float pv_track_nearness(float track_x, float track_y, float track_z, float tx, float ty, float weight,
+                                   float x, float y, float z)
 {
     const float dz = z - track_z;
     const float rx = x - (track_x + tx * dz);
@@ -63,9 +64,9 @@ struct pv_beamline_multi_fit_parameters {
     float* pv_track_denominator;
     hlt::primary_vertex* pv_fitted;
     float max_chi2;
-    float chi2_cut;            // where a lone track has weight 1/2
-    float max_dz_converged;    // mm
-    float max_rho2;            // mm^2, to the beam line
+    float chi2_cut;          // where a lone track has weight 1/2
+    float max_dz_converged;  // mm
+    float max_rho2;          // mm^2, to the beam line
     uint32_t max_iterations;
     uint32_t min_tracks;
     uint32_t min_tracks_smog2;
@@ -108,7 +109,7 @@ HLT_KERNEL(pv_beamline_multi_fit)
     const uint32_t group = threadIdx.x / group_size;
     const uint32_t first_lane = threadIdx.x % group_size;
     if (group >= n_groups) return;
-    float(&sum)[hlt::n_pv_sums][hlt::pv_lanes] = sums[group];
+    float (&sum)[hlt::n_pv_sums][hlt::pv_lanes] = sums[group];
     const float cut = hlt::exp_negative(-0.5f * p.chi2_cut);
 
     for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
@@ -129,10 +130,10 @@ HLT_KERNEL(pv_beamline_multi_fit)
                     const float near = hlt::exp_negative(-0.5f * chi2);
                     const float own = hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], tx, ty, weight,
                                                              beamline_x, beamline_y, seed_z);
-                    const bool used = chi2 < p.max_chi2;
-                    const float w = used ? near / (cut + near + (denominator[i] - own)) : 0.f;
+                    const float used = chi2 < p.max_chi2 ? 1.f : 0.f;  // a factor, not a branch: vectors
+                    const float w = used * near / (cut + near + (denominator[i] - own));
                     const float v = w * weight;
-                    sum[hlt::pv_sum_count][lane] += used ? 1.f : 0.f;
+                    sum[hlt::pv_sum_count][lane] += used;
                     sum[hlt::pv_sum_w][lane] += w;
                     sum[hlt::pv_sum_a][lane] += v;
                     sum[hlt::pv_sum_b][lane] -= v * tx;
@@ -146,7 +147,8 @@ HLT_KERNEL(pv_beamline_multi_fit)
             for (uint32_t half = hlt::pv_lanes / 2; half > 0; half /= 2) {
                 __syncwarp();
                 for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
-                    for (uint32_t lane = first_lane; lane < half; lane += group_size) sum[s][lane] += sum[s][lane + half];
+                    for (uint32_t lane = first_lane; lane < half; lane += group_size)
+                        sum[s][lane] += sum[s][lane + half];
             }
             __syncwarp();
             const float count = sum[hlt::pv_sum_count][0], w = sum[hlt::pv_sum_w][0], a = sum[hlt::pv_sum_a][0];

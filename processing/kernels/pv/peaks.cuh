@@ -1,8 +1,8 @@
 // Seeds of primary vertices: peaks in the histogram of the tracks' z at the beam line
 // (reconstruction-facts.md 2, steps 1-4).
 //
-// One block per event; the histogram lies in shared memory. Contents are fixed-point numbers (one track = 2^16), so that
-// the order in which threads add makes no difference; 2^16 tracks in one bin would be needed to overflow.
+// One block per event; the histogram lies in shared memory. Contents are fixed-point numbers (one track = 2^16), so
+// that the order in which threads add makes no difference; 2^16 tracks in one bin would be needed to overflow.
 //
 // 1. Each good track adds the integral of its z resolution over the bins, exactly 2^16 in all. The Gaussian is replaced
 //    by a parabola-like polynomial with compact support, half width sqrt(7) sigma.
@@ -18,7 +18,7 @@
 
 namespace hlt {
 
-constexpr float pv_bin_width = 0.25f;  // mm
+constexpr float pv_bin_width = 0.25f;                                                      // mm
 constexpr uint32_t pv_bins = static_cast<uint32_t>((pv_z_max - pv_z_min) / pv_bin_width);  // 3392
 constexpr uint32_t pv_smog2_bins = static_cast<uint32_t>((pv_z_smog2 - pv_z_min) / pv_bin_width);
 constexpr uint32_t pv_bin_words = pv_bins / 32;

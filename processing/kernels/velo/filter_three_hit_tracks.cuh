@@ -22,6 +22,7 @@ struct velo_filter_three_hit_tracks_parameters {
     const uint8_t* velo_hit_used;
     uint16_t* velo_seed_hits;
     uint32_t* velo_hit_owner;
+    uint32_t min_owned_hits;
     float max_chi2;  // of the straight-line fit per degree of freedom
 };
 
@@ -75,7 +76,9 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
     for (uint32_t i = threadIdx.x; i < n_seeds; i += blockDim.x) {
         uint16_t* seed = seeds + 4u * i;
         if (seed[3] != hlt::seed_accepted) continue;
+        uint32_t owned = 0;
         for (uint32_t k = 0; k < 3u; ++k)
-            if ((owner[seed[k]] & 0xffffu) != i) seed[3] = hlt::seed_left;
+            if ((owner[seed[k]] & 0xffffu) == i) ++owned;
+        if (owned < p.min_owned_hits) seed[3] = hlt::seed_left;
     }
 }

@@ -19,12 +19,12 @@
 
 namespace hlt {
 
-constexpr uint32_t velo_max_hits = 26;                 // of one track
-constexpr float velo_hit_variance = 1.f / 6400.f;      // mm^2: 12.5 um
-constexpr float velo_noise_constant = 1e-8f;           // multiple scattering in one layer, variance of a slope
+constexpr uint32_t velo_max_hits = 26;             // of one track
+constexpr float velo_hit_variance = 1.f / 6400.f;  // mm^2: 12.5 um
+constexpr float velo_noise_constant = 1e-8f;       // multiple scattering in one layer, variance of a slope
 constexpr float velo_noise_per_slope_squared = 7e-6f;
 constexpr float velo_start_slope_variance = 1.f;
-constexpr float velo_end_z = 770.f;                    // mm
+constexpr float velo_end_z = 770.f;  // mm
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 constexpr uint32_t kalman_width = 1;
@@ -133,22 +133,25 @@ __device__ void kalman_start(kalman_state& state, const kalman_line& line, const
     state.c22[t] = velo_start_slope_variance;
 }
 
-__device__ void kalman_filter_downstream_to_upstream(const kalman_hits& hits, const kalman_line& line,
-                                                     kalman_state& state)
+/// Both filters, step by step together: they do not depend on each other, so a processor can overlap them.
+__device__ void kalman_filter(const kalman_hits& hits, const kalman_line& line, kalman_state& to_small_z,
+                              kalman_state& to_large_z)
 {
-    for (uint32_t t = 0; t < kalman_width; ++t) kalman_start(state, line, hits, 0, t);
-    for (uint32_t k = 1; k < hits.rows; ++k)
-        for (uint32_t t = 0; t < kalman_width; ++t) kalman_update(state, line, hits, k, t, k < hits.count[t]);
-    for (uint32_t t = 0; t < kalman_width; ++t) state.c22[t] += line.noise[t];
-}
-
-__device__ void kalman_filter_upstream_to_downstream(const kalman_hits& hits, const kalman_line& line,
-                                                     kalman_state& state)
-{
-    for (uint32_t t = 0; t < kalman_width; ++t) kalman_start(state, line, hits, hits.count[t] ? hits.count[t] - 1 : 0, t);
-    for (uint32_t k = hits.rows; k-- > 0;)
-        for (uint32_t t = 0; t < kalman_width; ++t) kalman_update(state, line, hits, k, t, k + 1 < hits.count[t]);
-    for (uint32_t t = 0; t < kalman_width; ++t) state.c22[t] += line.noise[t];
+    for (uint32_t t = 0; t < kalman_width; ++t) {
+        kalman_start(to_small_z, line, hits, 0, t);
+        kalman_start(to_large_z, line, hits, hits.count[t] > 0 ? hits.count[t] - 1 : 0, t);
+    }
+    for (uint32_t k = 1; k < hits.rows; ++k) {
+        const uint32_t other = hits.rows - 1 - k;
+        for (uint32_t t = 0; t < kalman_width; ++t) {
+            kalman_update(to_small_z, line, hits, k, t, k < hits.count[t]);
+            kalman_update(to_large_z, line, hits, other, t, other + 1 < hits.count[t]);
+        }
+    }
+    for (uint32_t t = 0; t < kalman_width; ++t) {
+        to_small_z.c22[t] += line.noise[t];
+        to_large_z.c22[t] += line.noise[t];
+    }
 }
 
 __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
@@ -216,20 +219,18 @@ HLT_KERNEL(velo_kalman_filter)
         }
         for (uint32_t t = 0; t < width; ++t) {
             const uint16_t* indices = p.velo_track_hits + (first_track + group + t) * hlt::velo_max_hits;
-            for (uint32_t k = 0; k < hits.rows; ++k) {
-                const bool there = k < hits.count[t];
-                const uint32_t hit = there ? indices[k] : 0;
-                hits.x[k][t] = there ? hit_x[hit] : 0.f;
-                hits.y[k][t] = there ? hit_y[hit] : 0.f;
-                hits.z[k][t] = there ? hit_z[hit] : 0.f;
+            for (uint32_t k = 0; k < hits.count[t]; ++k) {
+                hits.x[k][t] = hit_x[indices[k]];
+                hits.y[k][t] = hit_y[indices[k]];
+                hits.z[k][t] = hit_z[indices[k]];
             }
+            for (uint32_t k = hits.count[t]; k < hits.rows; ++k) hits.x[k][t] = hits.y[k][t] = hits.z[k][t] = 0.f;
         }
 
         hlt::kalman_line line;
         hlt::kalman_fit_line(hits, line);
         hlt::kalman_state upstream, downstream;  // after the filter that ended there
-        hlt::kalman_filter_downstream_to_upstream(hits, line, upstream);
-        hlt::kalman_filter_upstream_to_downstream(hits, line, downstream);
+        hlt::kalman_filter(hits, line, upstream, downstream);
 
         hlt::kalman_state beam, end;
         for (uint32_t t = 0; t < width; ++t) {

@@ -5,7 +5,7 @@
 // those of its bin that stand before it.
 // In:  velo_unsorted_{x, y, z, phi, id, module_pair}, velo_unsorted_count.
 // Out: velo_hit_{x, y, z, phi, id}, velo_cluster_count [event], velo_module_pair_offset [event][27],
-//      velo_phi_bin_offset [event][26 * 64 + 1]; scratch velo_sort_key, velo_sort_index.
+//      velo_phi_bin_offset [event][26 * 128 + 1]; scratch velo_sort_key, velo_sort_index.
 // One block per event; threads stride over hits, then over bins.
 // Bounds: velo_unsorted_count <= velo_cluster_bound of the event. A bin with more than max_hits_per_bin hits is no
 // physics, and its square would stall the batch: the event is flagged and gives no hits.
@@ -39,7 +39,7 @@ struct velo_sort_by_phi_parameters {
 };
 
 namespace hlt {
-constexpr uint32_t max_hits_per_bin = 512;  // events of 21,000 hits have less than 100
+constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have less than 100
 }
 
 HLT_KERNEL(velo_sort_by_phi)
@@ -61,14 +61,19 @@ HLT_KERNEL(velo_sort_by_phi)
     const uint8_t* __restrict__ module_pair = p.velo_unsorted_module_pair + first;
     uint64_t* __restrict__ key = p.velo_sort_key + first;
     uint16_t* __restrict__ index = p.velo_sort_index + first;
-    uint16_t* bin_offset = p.velo_phi_bin_offset + event * hlt::phi_bin_stride;
+    float* __restrict__ hit_x = p.velo_hit_x + first;
+    float* __restrict__ hit_y = p.velo_hit_y + first;
+    float* __restrict__ hit_z = p.velo_hit_z + first;
+    int16_t* __restrict__ hit_phi = p.velo_hit_phi + first;
+    uint32_t* __restrict__ hit_id = p.velo_hit_id + first;
+    uint16_t* __restrict__ bin_offset = p.velo_phi_bin_offset + event * hlt::phi_bin_stride;
     uint32_t* pair_offset = p.velo_module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
 
     for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) cursor[bin] = 0;
     if (threadIdx.x == 0) largest_bin = 0;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
-        if (module_pair[i] != hlt::no_module_pair) atomicAdd(&cursor[hlt::phi_bin_of(module_pair[i], phi[i])], 1u);
+        if (module_pair[i] != hlt::no_module_pair) atomicAdd(&cursor[hlt::phi_bin(module_pair[i], phi[i] + 32768)], 1u);
     __syncthreads();
 
     uint32_t n_hits = 0, largest = 0;
@@ -102,20 +107,23 @@ HLT_KERNEL(velo_sort_by_phi)
 
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
         if (module_pair[i] == hlt::no_module_pair) continue;
-        const uint32_t at = atomicAdd(&cursor[hlt::phi_bin_of(module_pair[i], phi[i])], 1u);
-        key[at] = static_cast<uint64_t>(static_cast<int32_t>(phi[i]) + 32768) << 32 | id[i];
+        const uint32_t from_zero = static_cast<uint32_t>(phi[i] + 32768);
+        const uint32_t at = atomicAdd(&cursor[hlt::phi_bin(module_pair[i], phi[i] + 32768)], 1u);
+        key[at] = static_cast<uint64_t>(module_pair[i] << 16 | from_zero) << 32 | id[i];
         index[at] = static_cast<uint16_t>(i);
     }
     __syncthreads();
 
-    for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) {
-        const uint32_t begin = bin > 0u ? cursor[bin - 1u] : 0u, end = cursor[bin];
-        for (uint32_t i = begin; i < end; ++i) {
-            const uint32_t from = index[i];
-            uint32_t rank = begin;
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
+        const uint64_t mine = key[i];
+        const uint32_t bin = static_cast<uint32_t>(mine >> (48u - hlt::phi_bin_bits));
+        const uint32_t from = index[i];
+        const uint32_t begin = bin_offset[bin], end = bin_offset[bin + 1u];
+        uint32_t rank = begin;
+        if (end - begin > 1u) {
             for (uint32_t j = begin; j < end; ++j) {
-                if (key[j] < key[i]) ++rank;
-                if (key[j] == key[i] && j != i) {  // the same pixel and phi: two clusters only if the bank is damaged
+                if (key[j] < mine) ++rank;
+                if (key[j] == mine && j != i) {  // the same pixel: two clusters only if the bank is damaged
                     const uint32_t other = index[j];
                     const bool before = x[other] != x[from]   ? x[other] < x[from]
                                         : y[other] != y[from] ? y[other] < y[from]
@@ -123,11 +131,11 @@ HLT_KERNEL(velo_sort_by_phi)
                     if (before) ++rank;
                 }
             }
-            p.velo_hit_x[first + rank] = x[from];
-            p.velo_hit_y[first + rank] = y[from];
-            p.velo_hit_z[first + rank] = z[from];
-            p.velo_hit_phi[first + rank] = phi[from];
-            p.velo_hit_id[first + rank] = id[from];
         }
+        hit_x[rank] = x[from];
+        hit_y[rank] = y[from];
+        hit_z[rank] = z[from];
+        hit_phi[rank] = phi[from];
+        hit_id[rank] = id[from];
     }
 }

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import hltnode.processing
-from hltnode.processing.hlt1.declaration import Algorithm, AlgorithmSequence, Buffer, Grid, Role, SequenceError
+from hltnode.processing.hlt1.declaration import (
+    Algorithm,
+    AlgorithmSequence,
+    Buffer,
+    Constant,
+    Grid,
+    Role,
+    SequenceError,
+)
 from hltnode.processing.hlt1.sequence import HLT1_SEQUENCE
 
 KERNELS = Path(hltnode.processing.__file__ or "").parent / "kernels"
@@ -29,15 +37,16 @@ def struct_fields(kernel: str) -> list[tuple[str, bool, str]]:
 @pytest.mark.parametrize("algorithm", HLT1_SEQUENCE.algorithms, ids=lambda algorithm: algorithm.name)
 def test_a_parameter_struct_has_the_declared_fields_in_the_declared_order(algorithm: Algorithm) -> None:
     fields = struct_fields(algorithm.name)
-    declared = [buffer.name for buffer in algorithm.buffers] + [constant.name for constant in algorithm.constants]
+    words = (*algorithm.constants, *algorithm.capacities)
+    declared = [buffer.name for buffer in algorithm.buffers] + [word.name for word in words]
     assert [name for _, _, name in fields] == declared
     for (c_type, is_pointer, name), buffer in zip(fields, algorithm.buffers, strict=False):
         assert is_pointer, name
         if c_type in C_TYPES and buffer.dtype.names is None:
             assert np.dtype(C_TYPES[c_type]) == buffer.dtype, name
-    for (c_type, is_pointer, name), constant in zip(fields[len(algorithm.buffers) :], algorithm.constants, strict=True):
+    for (c_type, is_pointer, name), word in zip(fields[len(algorithm.buffers) :], words, strict=True):
         assert not is_pointer, name
-        assert (c_type == "float") == isinstance(constant.value, float), name
+        assert (c_type == "float") == (isinstance(word, Constant) and isinstance(word.value, float)), name
 
 
 def a_buffer(name: str, role: Role = Role.ARENA) -> Buffer:

@@ -1,0 +1,31 @@
+"""A node with the fake engine as a process of its own: python -m tests.daemon.node_process CONFIG."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from hltnode.daemon import log
+from hltnode.daemon.config import load_config
+from hltnode.daemon.service import Node, batch_limits
+from hltnode.daemon.vocabulary import LogFormat
+from tests.daemon.fakes import FakeEngine
+
+
+async def main(config_file: Path) -> int:
+    config = load_config(config_file)
+    engine = FakeEngine(batch_limits(config))
+    engine.behaviour.seconds = 0.005
+    node = Node(config, engine, backend="fake", version="0")
+    loop = asyncio.get_running_loop()
+    await node.start()
+    loop.add_signal_handler(signal.SIGTERM, node.request_stop)
+    return await node.run()
+
+
+if __name__ == "__main__":
+    log.configure("info", LogFormat.JSON)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        sys.exit(runner.run(main(Path(sys.argv[1]))))

@@ -1,0 +1,158 @@
+"""The primary vertex finder, slow and clear: NumPy, double precision (reconstruction-facts.md 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Z_MIN, Z_SMOG2, Z_MAX, BIN = -541.0, -341.0, 307.0, 0.25
+N_BINS = 3392
+MIN_DIP = 2.5  # tracks per mm
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """States at the beam line, one row each; `weight` is the inverse variance of x and of y."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    z: NDArray[np.float64]
+    tx: NDArray[np.float64]
+    ty: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    def residuals(self, vertex: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        dz = vertex[2] - self.z
+        return vertex[0] - (self.x + self.tx * dz), vertex[1] - (self.y + self.ty * dz)
+
+    def chi2(self, vertex: NDArray[np.float64]) -> NDArray[np.float64]:
+        rx, ry = self.residuals(vertex)
+        return (rx**2 + ry**2) * self.weight
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    position: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    n_tracks: float
+
+
+def histogram(tracks: Tracks, beamline: tuple[float, float]) -> NDArray[np.float64]:
+    """Tracks per bin; each good track spreads over its z resolution."""
+    content = np.zeros(N_BINS)
+    edges = np.arange(1, N_BINS + 1)
+    error = 1.0 / np.sqrt((tracks.tx**2 + tracks.ty**2) * tracks.weight)
+    chi2 = ((tracks.x - beamline[0]) ** 2 + (tracks.y - beamline[1]) ** 2) * tracks.weight
+    good = (chi2 < 10.0) & (error < np.where(tracks.z < Z_SMOG2, 10.0, 1.5))
+    for z, sigma in zip(tracks.z[good], error[good], strict=True):
+        position = (z - Z_MIN) / BIN
+        half = np.sqrt(7.0) * sigma / BIN
+        low = int(np.clip(position - half, 1, N_BINS - 2))
+        high = int(np.clip(position + half, 1, N_BINS - 2))
+        v = (edges[low:high] - position) * BIN / sigma / np.sqrt(7.0)
+        e = 1.0 - v**2
+        below = np.concatenate([[0.0], 0.5 + v * (0.5 + e * (0.25 + 0.1875 * e)), [1.0]])
+        content[low : high + 1] += np.diff(below)
+    return content
+
+
+def _is_smog2(bin_number: int) -> bool:
+    return Z_MIN + BIN * bin_number < Z_SMOG2
+
+
+def find_seeds(content: NDArray[np.float64]) -> list[float]:
+    """z of the peaks, ascending."""
+    thresholds = np.array([BIN / (10.0 * (10.0 if _is_smog2(i) else 1.5)) for i in range(N_BINS)])
+    above = np.concatenate([[False], content > thresholds, [False]])
+    starts, ends = np.flatnonzero(~above[:-1] & above[1:]), np.flatnonzero(above[:-1] & ~above[1:])
+    seeds = []
+    for begin, end in zip(starts, ends, strict=True):
+        min_integral = 1.75 if _is_smog2(begin) else 2.5
+        if content[begin:end].sum() <= min_integral:
+            continue
+        parts = _split_at_dips(content, begin, end, MIN_DIP * BIN)
+        peaks = [first + int(np.argmax(content[first:last])) for first, last in parts]
+        large = [
+            peak for peak, (first, last) in zip(peaks, parts, strict=True) if content[first:last].sum() > min_integral
+        ]
+        seeds += [_interpolated(content, peak) for peak in large or peaks[:1]]
+    return seeds
+
+
+def _split_at_dips(content: NDArray[np.float64], begin: int, end: int, dip: float) -> list[tuple[int, int]]:
+    """Parts between bins that lie more than `dip` below the highest bins on both sides."""
+    parts, first, highest, lowest = [], begin, begin, begin
+    for i in range(begin, end):
+        deep = content[highest] - content[lowest] > dip
+        if lowest > highest and deep and content[i] - content[lowest] > dip:
+            parts.append((first, lowest))
+            first, highest, lowest = lowest, i, i
+        elif content[i] > content[highest]:
+            highest = lowest = i
+        elif content[i] < content[lowest]:
+            lowest = i
+    return [*parts, (first, end)]
+
+
+def _interpolated(content: NDArray[np.float64], peak: int) -> float:
+    below, above = content[peak] - content[peak - 1], content[peak] - content[peak + 1]
+    return Z_MIN + BIN * (peak + 0.5 + (0.5 * (below - above) / (below + above) if below + above > 0 else 0.0))
+
+
+def fit_seeds(tracks: Tracks, seeds: list[float], beamline: tuple[float, float]) -> list[Vertex | None]:
+    """The adaptive fit of each seed; None where it is rejected."""
+    places = [np.array([*beamline, z]) for z in seeds]
+    to_seeds = np.array([np.exp(-0.5 * tracks.chi2(place)) for place in places]).reshape(len(seeds), len(tracks.z))
+    total = to_seeds.sum(axis=0)
+    return [_fit(tracks, place, total - own, beamline) for place, own in zip(places, to_seeds, strict=True)]
+
+
+def _fit(
+    tracks: Tracks, seed: NDArray[np.float64], others: NDArray[np.float64], beamline: tuple[float, float]
+) -> Vertex | None:
+    vertex = seed.copy()
+    fitted = None
+    for _ in range(7):
+        chi2 = tracks.chi2(vertex)
+        used = chi2 < 12.0
+        if used.sum() < (3 if seed[2] < Z_SMOG2 else 4):
+            return None
+        near = np.exp(-0.5 * chi2)
+        w = np.where(used, near / (np.exp(-2.0) + near + others), 0.0)
+        # Derivatives of the residuals in x and y by the vertex.
+        zero, one = np.zeros_like(w), np.ones_like(w)
+        jacobian = np.array([[one, zero, -tracks.tx], [zero, one, -tracks.ty]])
+        residuals = np.array(tracks.residuals(vertex))
+        matrix = np.einsum("cit,cjt,t->ij", jacobian, jacobian, w * tracks.weight)
+        covariance = np.linalg.inv(matrix)
+        step = covariance @ np.einsum("cit,ct,t->i", jacobian, residuals, w * tracks.weight)
+        vertex = vertex - step
+        fitted = Vertex(vertex, covariance, float(w.sum()))
+        if abs(step[2]) < 0.0005:
+            break
+    rho2 = (vertex[0] - beamline[0]) ** 2 + (vertex[1] - beamline[1]) ** 2
+    return fitted if rho2 < 0.3 else None
+
+
+def clean_up(vertices: list[Vertex | None]) -> list[Vertex]:
+    """The vertices that have no larger one close by."""
+    there = [vertex for vertex in vertices if vertex is not None]
+    return [
+        one
+        for one in there
+        if not any(
+            other.n_tracks > one.n_tracks
+            and (one.position[2] - other.position[2]) ** 2 < 25.0 * (one.covariance[2, 2] + other.covariance[2, 2])
+            for other in there
+            if other is not one
+        )
+    ]
+
+
+def find_vertices(tracks: Tracks, beamline: tuple[float, float]) -> list[Vertex]:
+    """All steps."""
+    inside = (tracks.z > Z_MIN) & (tracks.z < Z_MAX)
+    used = Tracks(*(getattr(tracks, name)[inside] for name in ("x", "y", "z", "tx", "ty", "weight")))
+    return clean_up(fit_seeds(used, find_seeds(histogram(used, beamline)), beamline))

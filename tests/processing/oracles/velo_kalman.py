@@ -1,0 +1,78 @@
+"""The VELO track fit, slow and clear: textbook Kalman filter with matrices, double precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+HIT_VARIANCE = 1.0 / 6400.0
+END_Z = 770.0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Position and slopes at z, and the covariance of (x, tx), which is that of (y, ty) too."""
+
+    x: float
+    y: float
+    z: float
+    tx: float
+    ty: float
+    covariance: NDArray[np.float64]
+
+    def moved(self, dz: float) -> State:
+        """The state dz further, without noise."""
+        transport = np.array([[1.0, dz], [0.0, 1.0]])
+        return State(
+            self.x + dz * self.tx,
+            self.y + dz * self.ty,
+            self.z + dz,
+            self.tx,
+            self.ty,
+            transport @ self.covariance @ transport.T,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTrack:
+    backward: bool
+    beamline: State
+    end: State
+
+
+def fit_track(hits: NDArray[np.float64], beamline: tuple[float, float]) -> FittedTrack:
+    """Fit hits [n, (x, y, z)] ordered from large to small z (reconstruction-facts.md 1.5)."""
+    x, y, z = hits.T
+    tx, x0 = np.polyfit(z, x, 1)
+    ty, y0 = np.polyfit(z, y, 1)
+    backward = bool(-(x0 * tx + y0 * ty) / (tx**2 + ty**2) > z[0])
+    noise = 1e-8 + 7e-6 * (tx**2 + ty**2)
+    to_small_z = _filter(hits, tx, ty, noise)
+    to_large_z = _filter(hits[::-1], tx, ty, noise)
+    near, far = (to_large_z, to_small_z) if backward else (to_small_z, to_large_z)
+    to_beamline = near.tx * (beamline[0] - near.x) + near.ty * (beamline[1] - near.y)
+    return FittedTrack(backward, near.moved(to_beamline / (near.tx**2 + near.ty**2)), far.moved(END_Z - far.z))
+
+
+def _filter(hits: NDArray[np.float64], tx: float, ty: float, noise: float) -> State:
+    scattering = np.diag([0.0, noise])
+    state = State(*hits[0], tx, ty, np.diag([HIT_VARIANCE, 1.0]))
+    for hit in hits[1:]:
+        before = State(state.x, state.y, state.z, state.tx, state.ty, state.covariance + scattering)
+        predicted = before.moved(hit[2] - state.z)
+        gain = predicted.covariance[:, 0] / (predicted.covariance[0, 0] + HIT_VARIANCE)
+        rx, ry = hit[0] - predicted.x, hit[1] - predicted.y
+        keep = np.eye(2) - np.outer(gain, [1.0, 0.0])
+        # Joseph's form of the update: symmetric and positive whatever the rounding.
+        covariance = keep @ predicted.covariance @ keep.T + HIT_VARIANCE * np.outer(gain, gain)
+        state = State(
+            predicted.x + gain[0] * rx,
+            predicted.y + gain[0] * ry,
+            predicted.z,
+            predicted.tx + gain[1] * rx,
+            predicted.ty + gain[1] * ry,
+            covariance,
+        )
+    return State(state.x, state.y, state.z, state.tx, state.ty, state.covariance + scattering)
