@@ -97,10 +97,7 @@ def validate(
                 progress.update(task, completed=checker.events + checker.faults.events)
         engine.close()
         if not checker.has_truth:
-            raise ValueError(
-                f"{input_file}: no particle with truth in {checker.events + checker.faults.events} events: nothing to "
-                f"compare with{''.join(f'; {named}' for named in checker.faults.named[:1])}"
-            )
+            console.print(f"[yellow]{input_file} tells nothing of its particles:[/yellow] there are no efficiencies")
         text = format_report(checker)
         if json is not None or report is not None:
             result = checker.result() | {"histograms": checker.histograms()}

@@ -65,12 +65,22 @@ def test_truth_of_another_event_is_named_and_left_out(events, tmp_path: Path) ->
     assert rest.output.strip() in found.output
 
 
-def test_a_sample_without_truth_is_an_error_that_says_why(events, tmp_path: Path) -> None:
+def test_a_sample_without_truth_has_no_efficiencies_and_says_so(events, tmp_path: Path) -> None:
     bare = [[bank for bank in banks if bank.type not in TRUTH] for banks in events]
-    found = run("validate", write(tmp_path / "bare.mdf", bare), "--threads", 1)
-    assert found.exit_code == 1
-    assert "no particle with truth in 6 events" in " ".join(found.output.split())
-    assert "no bank of particles" in found.output
+    found = run("validate", write(tmp_path / "bare.mdf", bare), "--threads", 1, "--json", tmp_path / "out.json")
+    assert found.exit_code == 0, found.output
+    assert "tells nothing of its particles" in " ".join(found.output.split())
+    assert "6 events: no bank of particles" in found.output
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["velo"]["categories"]["long"]["efficiency"] is None
+    assert result["truth"]["reasons"] == {"missing": 6}
+
+
+def test_a_report_of_a_sample_without_truth_can_be_written(events, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    bare = [[bank for bank in banks if bank.type not in TRUTH] for banks in events[:1]]
+    sample = write(tmp_path / "bare.mdf", bare)
+    assert run("validate", sample, "--threads", 1, "--report", tmp_path / "r.html").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,13 @@ inline uint32_t atomicOr(uint32_t* address, uint32_t value)
     return old;
 }
 
+inline uint32_t atomicCAS(uint32_t* address, uint32_t expected, uint32_t value)
+{
+    const uint32_t old = *address;
+    if (old == expected) *address = value;
+    return old;
+}
+
 inline uint32_t atomicMin(uint32_t* address, uint32_t value)
 {
     const uint32_t old = *address;

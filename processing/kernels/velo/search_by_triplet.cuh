@@ -41,21 +41,26 @@ struct velo_search_by_triplet_parameters {
     uint32_t* velo_candidate_count;
     uint16_t* velo_seed_hits;
     uint32_t* velo_seed_count;
-    uint8_t* velo_hit_used;
+    uint32_t* velo_hit_used;
     uint32_t* velo_open_hits;
     uint32_t* velo_open_state;
     uint32_t* velo_open_found;
     uint32_t* velo_open_bid;
     uint32_t* velo_hit_bid;
     uint16_t* velo_unused_hits;
+    float* velo_downstream_x;
+    float* velo_downstream_y;
+    float* velo_downstream_z;
+    int32_t* velo_downstream_phi;
+    uint16_t* velo_downstream_hit;
     float max_seed_scatter;     // mm^2, squared distance of the third hit from the line
-    float max_seed_kink2;       // rad^2, added times the squared length of the step
     float max_forward_scatter;  // the same for hits that extend a track
-    float max_forward_kink2;
     float max_shared_scatter;
     float max_phi_tolerance;      // of the third and later hits, in units of 2 pi / 2^16
     float max_seed_slope;         // dr/dz of the line through the first two hits
+    float max_displaced_slope;
     uint32_t seed_phi_tolerance;  // between the first two hits, in units of 2 pi / 2^16
+    uint32_t displaced_phi_tolerance;
     uint32_t max_skipped_pairs;
 };
 
@@ -63,12 +68,22 @@ namespace hlt {
 
 constexpr uint32_t middle_tile = 32;                            // middle hits of a tile
 constexpr uint32_t max_partners = triplet_tile / middle_tile;  // downstream hits tried with each: half on either side
+static_assert(max_partners <= velo_hit_padding, "the copy of hits downstream must end before the next event's");
 
 /// State of an open track: index of its track or seed, whether it is a track yet, pairs skipped since the last hit.
 constexpr uint32_t open_index_mask = 0xffff;
 constexpr uint32_t open_is_track = 1u << 16;
 constexpr uint32_t open_shares = 1u << 17;
 constexpr uint32_t open_skipped_unit = 1u << 18;
+
+/// Unused hits of the pair downstream of the middle one, half a window before the first and behind the last.
+struct downstream_hits {
+    float* x;
+    float* y;
+    float* z;
+    int32_t* phi;
+    uint16_t* hit;
+};
 
 /// Everything that forwarding and seeding of one event work on.
 struct triplet_search {
@@ -77,13 +92,14 @@ struct triplet_search {
     uint16_t* track_hits;
     uint8_t* track_hit_count;
     uint16_t* seed_hits;
-    uint8_t* used;
+    uint32_t* used;
     uint32_t* open_hits;   // the last two hits, 16 bits each, the upstream one above
     uint32_t* open_state;
     uint32_t* open_found;  // hit that it would take
     uint32_t* open_bid;
     uint32_t* bid;         // lowest for each hit
     uint16_t* unused;      // in the place of each pair its unused hits
+    downstream_hits downstream;
     uint32_t max_tracks;
     uint32_t n_open, n_tracks, n_seeds;
     bool overflow;
@@ -92,6 +108,7 @@ struct triplet_search {
 /// What the threads of a block share.
 struct triplet_scratch {
     line_tile lines;
+    closest_hit found[triplet_tile];
     uint32_t sum[max_block_size + 1];
     uint16_t first_line[middle_tile + 1u];  // lines of middle hit m of a tile are [m] .. [m + 1]
 };
@@ -138,7 +155,7 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
 }
 
 /// What open track i bids for a hit: its scatter, coarsely, then its number. The lowest bid gets the hit.
-__device__ uint32_t bid_of(float scatter, uint32_t i) { return (__float_as_uint(scatter) & 0xffff0000u) | i; }
+__device__ uint32_t bid_of(const closest_hit& found, uint32_t i) { return (found.rank & 0xffff0000u) | i; }
 
 /// Find the hit of pair `target` that each open track would take, and bid for it.
 __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, uint32_t target,
@@ -151,15 +168,22 @@ __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, u
             const uint32_t last_two = search.open_hits[base + i];
             const uint32_t from = target + 1u + search.open_state[base + i] / open_skipped_unit;
             const float dz = search.module_z[2u * target] - search.module_z[2u * from];
-            lines.set_hits(i, search.hits, last_two & 0xffffu, last_two >> 16, dz);
+            const uint32_t a = last_two & 0xffffu, b = last_two >> 16;
+            lines.dz[i] = dz;
+            lines.x[i] = search.hits.x[b];
+            lines.y[i] = search.hits.y[b];
+            lines.z[i] = search.hits.z[b];
+            lines.tx[i] = search.hits.x[a];
+            lines.ty[i] = search.hits.y[a];
+            lines.tz[i] = search.hits.z[a];
         }
         __syncthreads();
-        follow_lines(lines, n_tile, target, {p.max_forward_scatter, p.max_forward_kink2, p.max_phi_tolerance});
+        follow_lines(lines, n_tile, target, p.max_forward_scatter, p.max_phi_tolerance);
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
             const closest_hit found =
-                find_closest_hit(lines, i, search.hits, target, nullptr, lines.max_scatter[i]);
-            const uint32_t bid = bid_of(found.scatter, base + i);
+                find_closest_hit<false>(lines, i, search.hits, target, search.used, p.max_forward_scatter);
+            const uint32_t bid = bid_of(found, base + i);
             search.open_found[base + i] = found.hit;
             search.open_bid[base + i] = bid;
             if (found.hit != no_hit) atomicMin(&search.bid[found.hit], bid);
@@ -215,92 +239,171 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
     __syncthreads();
 }
 
-/// Lines from hits downstream to middle hit m: the nearest in phi on either side that are not too steep.
-__device__ uint32_t choose_partners(const velo_hits& hits, uint32_t middle, const uint16_t* downstream, uint32_t n,
-                                    uint32_t nearest, const velo_search_by_triplet_parameters& p,
-                                    uint16_t (&partners)[max_partners])
+/// Copy the n unused hits of the pair downstream to where they stand one behind the other, and before the first and
+/// behind the last half a window of those from the other end: phi wraps.
+__device__ void gather_downstream(triplet_search& search, const uint16_t* unused, uint32_t n)
 {
-    const float x = hits.x[middle], y = hits.y[middle], z = hits.z[middle];
-    const int16_t phi = hits.phi[middle];
-    const float max_slope2 = p.max_seed_slope * p.max_seed_slope;
-    uint32_t n_partners = 0;
-    for (uint32_t side = 0; side < 2u; ++side) {
-        uint32_t at = nearest;
-        const uint32_t n_side = min_of(max_partners / 2u, side == 0u ? n - n / 2u : n / 2u);
-        for (uint32_t k = 0; k < n_side; ++k) {
-            if (side == 0u) at = at == n ? 0u : at;
-            if (side == 1u) at = at == 0u ? n - 1u : at - 1u;
-            const uint32_t hit = downstream[at];
-            if (phi_distance(hits.phi[hit], phi) > p.seed_phi_tolerance) break;
-            const float dx = hits.x[hit] - x, dy = hits.y[hit] - y, dz = hits.z[hit] - z;
-            partners[n_partners] = static_cast<uint16_t>(hit);
-            n_partners += dx * dx + dy * dy <= max_slope2 * (dz * dz) ? 1u : 0u;
-            if (side == 0u) ++at;
-        }
+    for (uint32_t i = threadIdx.x; n > 0u && i < n + max_partners; i += blockDim.x) {
+        uint32_t at = i + n - min_of(n, max_partners / 2u);
+        while (at >= n) at -= n;
+        const uint32_t hit = unused[at];
+        search.downstream.x[i] = search.hits.x[hit];
+        search.downstream.y[i] = search.hits.y[hit];
+        search.downstream.z[i] = search.hits.z[hit];
+        search.downstream.phi[i] = search.hits.phi[hit];
+        search.downstream.hit[i] = static_cast<uint16_t>(hit);
     }
+}
+
+/// What a middle hit asks of a hit downstream that makes a line with it.
+struct partner_cuts {
+    float max_slope2;
+    float max_displaced_slope2;
+    int32_t phi_tolerance;
+    int32_t displaced_phi_tolerance;
+};
+
+/// Hits downstream from `first` on, of at most max_partners the first n, that may be on a track with the middle hit.
+/// Writes their places to `partners` and returns how many.
+__device__ uint32_t choose_partners(const triplet_search& search, uint32_t middle, uint32_t first, uint32_t n,
+                                    const partner_cuts& cuts, uint16_t (&partners)[max_partners + 1u])
+{
+    const float middle_x = search.hits.x[middle], middle_y = search.hits.y[middle], middle_z = search.hits.z[middle];
+    const int32_t middle_phi = search.hits.phi[middle];
+    uint32_t n_partners = 0;
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    for (uint32_t k = 0; k < min_of(n, max_partners); ++k) {
+        const int32_t turn = static_cast<int16_t>(search.downstream.phi[first + k] - middle_phi);
+        const int32_t distance = turn < 0 ? -turn : turn;
+        const float dx = search.downstream.x[first + k] - middle_x;
+        const float dy = search.downstream.y[first + k] - middle_y;
+        const float dz = search.downstream.z[first + k] - middle_z;
+        const float max2 = distance > cuts.phi_tolerance ? cuts.max_displaced_slope2 : cuts.max_slope2;
+        if (distance <= cuts.displaced_phi_tolerance && dx * dx + dy * dy <= max2 * (dz * dz))
+            partners[n_partners++] = static_cast<uint16_t>(first + k);
+    }
+#else
+    float8 x, y, z;
+    uint8x32 phi;
+    load8(x, search.downstream.x + first);
+    load8(y, search.downstream.y + first);
+    load8(z, search.downstream.z + first);
+    load8(phi, search.downstream.phi + first);
+    const uint8x32 shifted = (phi - static_cast<uint32_t>(middle_phi)) << 16;
+    int8x32 turn;
+    load8(turn, &shifted);
+    turn >>= 16;
+    const int8x32 distance = turn < 0 ? -turn : turn;
+    const float8 dx = x - middle_x, dy = y - middle_y, dz = z - middle_z;
+    const float8 slope2 = dx * dx + dy * dy, dz2 = dz * dz;
+    const int8x32 lane{0, 1, 2, 3, 4, 5, 6, 7};
+    const int8x32 fits = (lane < static_cast<int32_t>(n)) & (distance <= cuts.displaced_phi_tolerance) &
+                         ((distance > cuts.phi_tolerance) ? slope2 <= cuts.max_displaced_slope2 * dz2
+                                                          : slope2 <= cuts.max_slope2 * dz2);
+    for (uint32_t k = 0; k < max_partners; ++k) {
+        partners[n_partners] = static_cast<uint16_t>(first + k);
+        n_partners -= static_cast<uint32_t>(fits[k]);
+    }
+#endif
     return n_partners;
 }
 
-/// Make triplets of unused hits with the middle one in `pair`. `n_downstream` hits listed at the pair downstream.
+/// List the lines of a tile of middle hits. Returns how many.
+__device__ uint32_t list_lines(triplet_search& search, triplet_scratch& scratch, const uint16_t* middle, uint32_t n_tile,
+                               uint32_t n_downstream, uint32_t& nearest, const velo_search_by_triplet_parameters& p)
+{
+    constexpr uint32_t half = max_partners / 2u;
+    const partner_cuts cuts{p.max_seed_slope * p.max_seed_slope, p.max_displaced_slope * p.max_displaced_slope,
+                            static_cast<int32_t>(p.seed_phi_tolerance),
+                            static_cast<int32_t>(p.displaced_phi_tolerance)};
+    const bool few = n_downstream <= max_partners;  // then all are tried
+    uint32_t n_lines = 0;
+    for (uint32_t base = 0; base < n_tile; base += blockDim.x) {
+        const uint32_t m = base + threadIdx.x;
+        uint16_t partners[max_partners + 1u];  // one may be written behind the last
+        uint32_t n_partners = 0, hit = 0;
+        if (m < n_tile) {
+            hit = middle[m];
+            while (!few && nearest < n_downstream && search.downstream.phi[half + nearest] < search.hits.phi[hit]) ++nearest;
+            const uint32_t first = few ? min_of(half, n_downstream) : nearest;
+            if (n_downstream > 0u) n_partners = choose_partners(search, hit, first, n_downstream, cuts, partners);
+        }
+        uint32_t total;
+        const uint32_t line = n_lines + block_exclusive_sum(n_partners, scratch.sum, total);
+        if (m < n_tile) scratch.first_line[m] = static_cast<uint16_t>(line);
+        for (uint32_t k = 0; k < n_partners; ++k) {
+            scratch.lines.a[line + k] = partners[k];
+            scratch.lines.b[line + k] = static_cast<uint16_t>(hit);
+        }
+        n_lines += total;
+    }
+    if (threadIdx.x == 0) scratch.first_line[n_tile] = static_cast<uint16_t>(n_lines);
+    __syncthreads();
+    return n_lines;
+}
+
+/// Of the lines of each middle hit of a tile the one with the closest third hit becomes a seed.
+__device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uint32_t n_tile)
+{
+    const line_tile& lines = scratch.lines;
+    for (uint32_t base = 0; base < n_tile; base += blockDim.x) {
+        const uint32_t m = base + threadIdx.x;
+        closest_hit best{no_hit, no_rank};
+        uint32_t best_line = 0;
+        if (m < n_tile) {
+            for (uint32_t i = scratch.first_line[m]; i < scratch.first_line[m + 1u]; ++i) {
+                const closest_hit found = scratch.found[i];
+                const bool closer = found.scatter_bits() < best.scatter_bits();
+                best = closer ? found : best;
+                best_line = closer ? i : best_line;
+            }
+        }
+        const bool found = best.hit != no_hit;
+        uint32_t n_found;
+        const uint32_t at = block_exclusive_sum(found ? 1u : 0u, scratch.sum, n_found);
+        if (found) {
+            uint16_t* seed = search.seed_hits + 4u * (search.n_seeds + at);
+            seed[0] = search.downstream.hit[lines.a[best_line]];
+            seed[1] = lines.b[best_line];
+            seed[2] = static_cast<uint16_t>(best.hit);
+            seed[3] = seed_left;
+            search.open_hits[search.n_open + at] = lines.b[best_line] | best.hit << 16;
+            search.open_state[search.n_open + at] = search.n_seeds + at;
+        }
+        search.n_seeds += n_found;
+        search.n_open += n_found;
+    }
+}
+
+/// Make triplets of unused hits with the middle one in `pair`.
 __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n_downstream,
                             uint32_t n_middle, const velo_search_by_triplet_parameters& p)
 {
     line_tile& lines = scratch.lines;
     const velo_hits& hits = search.hits;
-    const uint16_t* downstream = search.unused + hits.module_pair_offset[pair + 1u];
     const uint16_t* middle = search.unused + hits.module_pair_offset[pair];
     const float dz = search.module_z[2u * pair - 2u] - search.module_z[2u * pair];
     uint32_t nearest = 0;  // first hit downstream whose phi is not below that of the middle hit; only rises
     for (uint32_t base = 0; base < n_middle; base += middle_tile) {
         const uint32_t n_tile = min_of(n_middle - base, middle_tile);
-        uint32_t n_lines = 0;
-        for (uint32_t sub = 0; sub < n_tile; sub += blockDim.x) {
-            const uint32_t m = sub + threadIdx.x;
-            uint16_t partners[max_partners];
-            uint32_t n_partners = 0, hit = 0;
-            if (m < n_tile) {
-                hit = middle[base + m];
-                while (nearest < n_downstream && hits.phi[downstream[nearest]] < hits.phi[hit]) ++nearest;
-                n_partners = choose_partners(hits, hit, downstream, n_downstream, nearest, p, partners);
-            }
-            uint32_t total;
-            const uint32_t line = n_lines + block_exclusive_sum(n_partners, scratch.sum, total);
-            if (m < n_tile) scratch.first_line[m] = static_cast<uint16_t>(line);
-            for (uint32_t k = 0; k < n_partners; ++k) lines.set_hits(line + k, hits, partners[k], hit, dz);
-            n_lines += total;
+        const uint32_t n_lines = list_lines(search, scratch, middle + base, n_tile, n_downstream, nearest, p);
+        for (uint32_t i = threadIdx.x; i < n_lines; i += blockDim.x) {
+            const uint32_t a = lines.a[i], b = lines.b[i];
+            lines.dz[i] = dz;
+            lines.x[i] = hits.x[b];
+            lines.y[i] = hits.y[b];
+            lines.z[i] = hits.z[b];
+            lines.tx[i] = search.downstream.x[a];
+            lines.ty[i] = search.downstream.y[a];
+            lines.tz[i] = search.downstream.z[a];
         }
-        if (threadIdx.x == 0) scratch.first_line[n_tile] = static_cast<uint16_t>(n_lines);
         __syncthreads();
-        follow_lines(lines, n_lines, pair - 1u, {p.max_seed_scatter, p.max_seed_kink2, p.max_phi_tolerance});
+        follow_lines(lines, n_lines, pair - 1u, p.max_seed_scatter, p.max_phi_tolerance);
         __syncthreads();
-        for (uint32_t sub = 0; sub < n_tile; sub += blockDim.x) {
-            const uint32_t m = sub + threadIdx.x;
-            closest_hit best{no_hit, 3.4e38f};
-            uint32_t best_line = 0;
-            if (m < n_tile) {
-                for (uint32_t i = scratch.first_line[m]; i < scratch.first_line[m + 1u]; ++i) {
-                    const float cut = min_of(best.scatter, lines.max_scatter[i]);
-                    const closest_hit found = find_closest_hit(lines, i, hits, pair - 1u, search.used, cut);
-                    if (found.hit == no_hit) continue;
-                    best = found;
-                    best_line = i;
-                }
-            }
-            const bool found = best.hit != no_hit;
-            uint32_t n_found;
-            const uint32_t at = block_exclusive_sum(found ? 1u : 0u, scratch.sum, n_found);
-            if (found) {
-                uint16_t* seed = search.seed_hits + 4u * (search.n_seeds + at);
-                seed[0] = lines.a[best_line];
-                seed[1] = lines.b[best_line];
-                seed[2] = static_cast<uint16_t>(best.hit);
-                seed[3] = seed_left;
-                search.open_hits[search.n_open + at] = lines.b[best_line] | best.hit << 16;
-                search.open_state[search.n_open + at] = search.n_seeds + at;
-            }
-            search.n_seeds += n_found;
-            search.n_open += n_found;
-        }
+        for (uint32_t i = threadIdx.x; i < n_lines; i += blockDim.x)
+            scratch.found[i] = find_closest_hit<true>(lines, i, hits, pair - 1u, search.used, p.max_seed_scatter);
+        __syncthreads();
+        make_seeds(search, scratch, n_tile);
         __syncthreads();
     }
 }
@@ -332,6 +435,8 @@ HLT_KERNEL(velo_search_by_triplet)
         p.velo_open_bid + first_hit,
         p.velo_hit_bid + first_hit,
         p.velo_unused_hits + first_hit,
+        {p.velo_downstream_x + first_hit, p.velo_downstream_y + first_hit, p.velo_downstream_z + first_hit,
+         p.velo_downstream_phi + first_hit, p.velo_downstream_hit + first_hit},
         (first_hit + p.velo_cluster_bound[event]) / 2u - first_track,
         0,
         0,
@@ -352,6 +457,8 @@ HLT_KERNEL(velo_search_by_triplet)
         uint16_t* downstream = search.unused + pair_offset[pair + 1u];
         n_downstream = hlt::list_unused(
             search, scratch, n_downstream, [&](uint32_t i) -> uint32_t { return downstream[i]; }, downstream);
+        __syncthreads();
+        hlt::gather_downstream(search, downstream, n_downstream);
         const uint32_t n_middle = hlt::list_unused(
             search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
             [&](uint32_t i) { return pair_offset[pair] + i; }, search.unused + pair_offset[pair]);

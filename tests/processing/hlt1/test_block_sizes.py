@@ -50,7 +50,7 @@ def compared() -> list[str]:
     return [*outputs, "pvs", "odin", "velo_beamline_x", "velo_beamline_c00", "velo_end_tx", "velo_track_ip_chi2"]
 
 
-@pytest.mark.parametrize("velo_banks", ["retina"])
+@pytest.mark.parametrize("velo_banks", ["retina", "superpixel"])
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("block_size", [1, 32, 100, 256])
 def test_results_do_not_depend_on_the_threads(velo_banks: VeloBanks, block_size: int, backward: bool) -> None:
