@@ -1,12 +1,11 @@
 """hltnode validate: efficiencies of the reconstruction against Monte Carlo truth."""
 
 import json as json_format
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -31,13 +30,10 @@ from hltnode.processing.batch import BatchLimits
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.hlt1.sequence import create_engine
 from hltnode.processing.offline import OfflineRunner, encode_meps
+from hltnode.processing.validation.batch_check import check_batch
 from hltnode.processing.validation.checker import Checker
-from hltnode.processing.validation.particles import ParticleTable
-from hltnode.processing.validation.reconstruction import ReconstructedBatch, reconstructed_batch
 from hltnode.processing.validation.report import format_report
-from hltnode.processing.validation.truth_check import read_truth
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
-from hltnode.protocol.lhcb_id import VP_TYPE
 from hltnode.protocol.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
@@ -91,9 +87,7 @@ def validate(
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("", total=None)
             for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
-                _check(
-                    checker, [banks for mep in batch.meps for banks in mep.events], reconstructed_batch(batch.workspace)
-                )
+                check_batch(checker, batch)
                 progress.update(task, completed=checker.events + checker.faults.events)
         engine.close()
         if not checker.has_truth:
@@ -123,20 +117,6 @@ def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: s
     from hltnode.processing.validation.html_report import checker_page
 
     path.write_text(checker_page(results, text))
-
-
-def _check(checker: Checker, events: Sequence[Sequence[RawBank]], found: ReconstructedBatch) -> None:
-    """Compare the events of a batch with their truth, those whose truth does not fit left out."""
-    truth = [
-        read_truth(banks, {VP_TYPE: hits}, checker.faults) for banks, hits in zip(events, found.velo_hits, strict=True)
-    ]
-    kept = np.array([it is not None for it in truth], dtype=bool)
-    checker.add(
-        ParticleTable.of_events([it.particles for it in truth if it is not None]),
-        {stage: tracks.of_kept_events(kept) for stage, tracks in found.tracks.items()},
-        [pvs for pvs, keep in zip(found.pvs, kept, strict=True) if keep],
-        [it.vertices for it in truth if it is not None],
-    )
 
 
 def _velopix(path: Path, geometry: VeloGeometry) -> Iterator[list[RawBank]]:

@@ -20,8 +20,6 @@ from hltnode.protocol.truth_columns import McParticleColumns, decode_particle_co
 # Of the LHCbIDs of an event's particles, this part must be hits of the event. Super-pixels cluster a little
 # differently from the retina clusters that truth may have been made for; the truth of another event has next to none.
 MIN_HITS_FOUND = 0.9
-# A particle with `has_velo` has hits in three modules.
-_MIN_VELO_HITS = 3
 _NAMED_EVENTS = 5
 _DETECTORS = {VP_TYPE: "VELO", UT_TYPE: "UT", FT_TYPE: "SciFi"}
 
@@ -32,7 +30,6 @@ class TruthFault(StrEnum):
     MISSING = "no bank of particles"
     UNREADABLE = "bank cannot be read"
     DUPLICATE_KEYS = "two particles have one key"
-    FLAGS_WITHOUT_HITS = "particles are marked as seen by the VELO but have fewer than three hits in it"
     WRONG_NUMBER_OF_PVS = "number of primary vertices differs from that of the vertex bank"
     IDS_WITHOUT_HITS = "ids of its particles are no hits of the event"
 
@@ -128,8 +125,6 @@ def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None
     values = particles.values
     if repeats := len(values) - len(np.unique(values["key"])):
         return TruthFault.DUPLICATE_KEYS, f"{repeats} of {len(values)} particles"
-    if n := int(((values["has_velo"] != 0) & (particles.n_velo_ids < _MIN_VELO_HITS)).sum()):
-        return TruthFault.FLAGS_WITHOUT_HITS, f"{n} of {len(values)} particles"
     if vertices is not None:
         n_pvs = sum(vertex.n_tracks >= MIN_TRACKS for vertex in vertices)
         # Zero is what particles say whose writer did not count.

@@ -56,7 +56,6 @@ def test_truth_that_fits_is_read_and_its_ids_are_counted() -> None:
             TruthFault.UNREADABLE,
         ),
         (banks_of(ONE, ONE), HITS, TruthFault.DUPLICATE_KEYS),
-        (banks_of(replace(ONE, velo_ids=ONE.velo_ids[:2])), HITS, TruthFault.FLAGS_WITHOUT_HITS),
         (banks_of(replace(ONE, n_pvs=2)), HITS, TruthFault.WRONG_NUMBER_OF_PVS),
         (banks_of(ONE), HITS + np.uint32(1 << 18), TruthFault.IDS_WITHOUT_HITS),
         (banks_of(ONE), HITS[2:], TruthFault.IDS_WITHOUT_HITS),
