@@ -11,9 +11,9 @@ from hltnode.processing.flags import EventFlag
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.offline import encode_mep
 from hltnode.processing.simulation.velo_generator import simulate_events
-from hltnode.processing.validation.checker import Checker
+from hltnode.processing.validation import Checker, ParticleTable, Stage, TrackTable
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
-from hltnode.protocol.truth import decode_particles
+from hltnode.protocol.truth import McParticle, decode_particles
 from hltnode.protocol.velo_banks import RetinaClusters, encode_retina_clusters
 from tests.processing.oracles.search_by_triplet import Cuts, Search
 from tests.processing.velo_chain import ALGORITHMS, VeloChain, VeloEvent, limits_of, real_events, run_velo
@@ -109,6 +109,10 @@ def test_every_instruction_set_finds_the_same(target: str) -> None:
     assert all(a.same_as(b) for a, b in zip(expected, run_velo(mep, GEOMETRY, target), strict=True))
 
 
+def add_event(checker: Checker, tracks: list[np.ndarray], particles: list[McParticle]) -> None:
+    checker.add(ParticleTable.of_particles([particles]), {Stage.VELO: TrackTable.of_events([tracks])})
+
+
 @pytest.mark.physics
 def test_nearly_all_long_particles_of_the_real_events_are_found(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
@@ -116,10 +120,11 @@ def test_nearly_all_long_particles_of_the_real_events_are_found(shared: Path) ->
     checker = Checker()
     for event, of_event in zip(run_velo(encode_mep(banks), geometry), banks, strict=True):
         tracks = [event.ids[track] for track in event.tracks]
-        checker.add_event(tracks, np.empty((0, 4), np.float32), decode_particles(of_event), None)
-    assert checker.categories["long"].reconstructible == 374
-    assert checker.categories["long"].reconstructed >= 371
-    assert checker.ghosts / checker.tracks < 0.0128
+        add_event(checker, tracks, decode_particles(of_event))
+    velo = checker.stages[Stage.VELO]
+    assert velo.category("long").reconstructible == 374
+    assert velo.category("long").reconstructed >= 371
+    assert velo.ghosts / velo.tracks < 0.0128
 
 
 @pytest.mark.physics
@@ -138,17 +143,18 @@ def test_tracks_of_the_velopix_sets_are_as_good_as_a_plain_prototype(
         (event,) = run_velo(encode_mep([banks]), geometry)
         assert event.flags == 0
         tracks = [event.ids[track] for track in event.tracks]
-        checker.add_event(tracks, np.empty((0, 4), np.float32), decode_particles(banks), None)
+        add_event(checker, tracks, decode_particles(banks))
+    stage = checker.stages[Stage.VELO]
     for name, floor in efficiencies.items():
-        efficiency = checker.categories[name].efficiency
+        efficiency = stage.category(name).efficiency
         assert efficiency is not None
         assert round(100 * efficiency, 2) >= floor, name
-    velo = checker.categories["velo_eta25"]
+    velo = stage.category("velo_eta25")
     assert velo.clone_rate is not None
     assert velo.hit_efficiency is not None
     assert 100 * velo.clone_rate <= clones
     assert 100 * velo.hit_efficiency >= hit_efficiency
-    assert 100 * checker.ghosts / checker.tracks <= 1.28
+    assert 100 * stage.ghosts / stage.tracks <= 1.28
 
 
 @pytest.mark.timeout(120)
