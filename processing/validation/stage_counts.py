@@ -107,6 +107,10 @@ class StageCounts:
         self.binned: dict[str, dict[str, BinnedCounts]] = {}
         self.binned_tracks: dict[str, BinnedCounts] = {}
 
+    def category(self, name: str) -> CategoryCounts:
+        """The counts of a category by its name in JSON. Raises KeyError."""
+        return {category.name: counts for category, counts in self.categories}[name]
+
     def add(self, tracks: TrackTable, particles: ParticleTable, matches: TrackMatches) -> None:
         """Count the tracks and particles of a batch."""
         is_ghost = np.ones(len(tracks), dtype=bool)

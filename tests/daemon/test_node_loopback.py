@@ -182,12 +182,13 @@ async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
     async with (
         running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _),
         make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
-        make_feeder(context, node, name="b", sources=SOURCES[2:], run=43) as b,
     ):
-        await eventually(lambda: node.counters.control_messages_rejected >= 1 and a.node_session is not None)
-        assert a.node_session == node.session
-        assert b.node_session is None
-        assert node.builder.run is None
+        await eventually(lambda: a.node_session is not None)
+        async with make_feeder(context, node, name="b", sources=SOURCES[2:], run=43) as b:
+            await eventually(lambda: node.counters.control_messages_rejected >= 1)
+            assert a.node_session == node.session
+            assert b.node_session is None
+            assert node.builder.run is None
 
 
 async def test_a_fragment_that_the_node_cannot_take_ends_the_feed_with_a_reason(

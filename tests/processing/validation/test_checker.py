@@ -57,7 +57,7 @@ def add_event(checker: Checker, tracks, pvs, particles, vertices) -> None:
 
 
 def counts_of(checker: Checker, name: str):
-    return next(counts for category, counts in checker.stages[Stage.VELO].categories if category.name == name)
+    return checker.stages[Stage.VELO].category(name)
 
 
 def category(checker: Checker, name: str) -> dict[str, float | None]:
