@@ -60,6 +60,18 @@ class VeloBankError(BankError):
     """A VELO super-pixel or retina-cluster bank is malformed."""
 
 
+class UtBankError(BankError):
+    """A UT bank is malformed."""
+
+
+class SciFiBankError(BankError):
+    """A SciFi (FTCluster) bank is malformed."""
+
+
+class MuonBankError(BankError):
+    """A muon bank is malformed."""
+
+
 class MdfError(ProtocolError):
     """An MDF record is malformed."""
 

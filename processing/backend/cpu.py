@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing import _kernels
 from hltnode.processing.backend.base import BackendError, DeviceMemory, Launch, Mirror, Timings
+from hltnode.processing.kernels.sources import sources_digest
 
 ALIGNMENT = 64
 """Bytes; a cache line and the widest vector."""
@@ -84,6 +85,10 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, *, threads: int = 1, target: str | None = None) -> None:
+        if _kernels.sources_digest != sources_digest():
+            raise BackendError(
+                "the compiled kernels were built from other sources: install hltnode again (pip install -e .)"
+            )
         supported = _kernels.supported_targets()
         self.target = target or supported[0]
         if self.target not in supported:

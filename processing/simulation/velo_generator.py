@@ -46,6 +46,9 @@ DEFAULT_RUN = 1
 # A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
 _MIN_MODULES = 3
 
+# Collisions with this many tracks count as primary vertices (formats.md F).
+_MIN_TRACKS_OF_PV = 4
+
 # Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
 # the shape follows the velo-truth minbias set.
 _LONG_ETA = (1.9, 4.95)
@@ -157,6 +160,11 @@ def _truth_banks(
     seen = np.flatnonzero(n_ids)
     particles = event.particles.take(seen)
     is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
+    # As in LHCb's samples, the tracks of a collision are the particles straight from it that the VELO sees.
+    n_tracks = np.bincount(
+        event.collision[has_velo[: len(event.collision)]],
+        minlength=len(event.positions),
+    )
     columns: dict[str, ArrayLike] = {
         "key": seen,
         "pid": particles.pid,
@@ -177,14 +185,9 @@ def _truth_banks(
         "from_strange": particles.from_strange,
         "mother_pid": particles.mother,
         "charge": particles.charge,
-        "n_pvs": len(event.positions),
+        "n_pvs": int((n_tracks >= _MIN_TRACKS_OF_PV).sum()),
     }
-    # As in LHCb's samples, the tracks of a collision are the particles straight from it that the VELO sees.
-    n_tracks = np.bincount(
-        event.collision[has_velo[: len(event.collision)]],
-        minlength=len(event.positions),
-    ).tolist()
-    vertices = [McVertex(n, *place) for n, place in zip(n_tracks, event.positions.tolist(), strict=True)]
+    vertices = [McVertex(n, *place) for n, place in zip(n_tracks.tolist(), event.positions.tolist(), strict=True)]
     return [
         *encode_particle_columns(columns, ids, n_ids[seen]),
         encode_vertices(vertices),

@@ -37,6 +37,7 @@ from hltnode.protocol import control as c
 from hltnode.protocol.decisions import MepDecision, decode_decision, encode_decision
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.mep2019 import parse_mep2019
+from hltnode.protocol.muon_banks import decode_muon, decode_muon_pads
 from hltnode.protocol.reports import (
     HltDecReports,
     decode_dec_reports,
@@ -44,6 +45,7 @@ from hltnode.protocol.reports import (
     encode_dec_reports,
     encode_routing_bits,
 )
+from hltnode.protocol.scifi_banks import decode_scifi
 from hltnode.protocol.truth import (
     McParticle,
     McVertex,
@@ -52,6 +54,7 @@ from hltnode.protocol.truth import (
     encode_particles,
     encode_vertices,
 )
+from hltnode.protocol.ut_banks import decode_ut, decode_ut_charges
 from hltnode.protocol.velo_banks import decode_retina_clusters, decode_superpixels
 
 from . import fuzz
@@ -88,6 +91,11 @@ def _read_event(banks: Iterable[RawBank]) -> None:
         lambda: decode_particles(banks),
         lambda: decode_superpixels(banks),
         lambda: decode_retina_clusters(banks),
+        lambda: decode_ut(banks),
+        lambda: decode_ut_charges(banks),
+        lambda: decode_scifi(banks),
+        lambda: decode_muon(banks),
+        lambda: decode_muon_pads(banks),
         lambda: mfps_of_events([banks], 0),
     ]
     single = {BankType.ODIN: decode_odin, BankType.MC_VERTICES: decode_vertices}

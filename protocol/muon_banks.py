@@ -1,0 +1,157 @@
+"""Muon raw banks of version 2 (formats.md B11, reconstruction-facts.md 6.2).
+
+A bank holds first the pads that the read-out board found at the crossings of strips, then the digits (single strips
+and pads) in four batches.  The trigger reads the digits; the address of a digit means a tile of the bank's read-out
+table, which the geometry knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import MuonBankError, RejectReason
+from .raw_bank import BankType, RawBank
+from .source_id import number_of
+
+N_BANKS = 10
+N_BATCHES = 4
+# Addresses of the read-out boards' tables.
+ADDRESSES_OF_BANKS = (1536, 1536, 1536, 1536, 3072, 3072, 1920, 1920, 1920, 1920)
+MAX_ADDRESS = (1 << 12) - 1
+MAX_TIME = 15
+
+_U16 = np.dtype("<u2")
+_READABLE_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonDigits:
+    """Digits of any number of banks; all arrays u32[n].
+
+    `bank` 0..9, `batch` 0..3, `address` 0..4095 in the bank's read-out table, `time` 0..15 (TDC count).
+    """
+
+    bank: NDArray[np.uint32]
+    batch: NDArray[np.uint32]
+    address: NDArray[np.uint32]
+    time: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonPads:
+    """Pads that read-out boards found: `bank` 0..9 and `address` (16 bits, not used by the trigger); u32[n]."""
+
+    bank: NDArray[np.uint32]
+    address: NDArray[np.uint32]
+
+
+def batch_of(bank: NDArray[np.uint32], address: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The batch in which boards send a digit: each reads a quarter of the addresses (a few real boards differ)."""
+    per_batch = np.array(ADDRESSES_OF_BANKS, np.uint32)[bank] // np.uint32(N_BATCHES)
+    return np.minimum(address // per_batch, np.uint32(N_BATCHES - 1))
+
+
+def decode_muon(banks: Iterable[RawBank]) -> MuonDigits:
+    """The digits of muon banks, in their order; banks of other types are skipped.  Raises MuonBankError."""
+    numbers: list[int] = []
+    counts: list[int] = []
+    parts: list[NDArray[np.uint16]] = []
+    for bank in banks:
+        if bank.type != BankType.MUON:
+            continue
+        number, words = _words_of(bank)
+        at = _digits_start(words, bank)
+        for _ in range(N_BATCHES):
+            n = int(words[at]) if at < len(words) else None
+            if n is None or at + 1 + n > len(words):
+                raise MuonBankError(RejectReason.TRUNCATED, f"{_where(bank)}: a batch at word {at} of {len(words)}")
+            parts.append(words[at + 1 : at + 1 + n])
+            counts.append(n)
+            at += 1 + n
+        if at < len(words) - 1 or words[at:].any():
+            raise MuonBankError(RejectReason.BAD_SIZE, f"{_where(bank)}: batches end at word {at} of {len(words)}")
+        numbers.append(number)
+    words = np.concatenate(parts).astype(np.uint32) if parts else np.empty(0, np.uint32)
+    return MuonDigits(
+        bank=np.repeat(np.repeat(np.array(numbers, np.uint32), N_BATCHES), counts),
+        batch=np.repeat(np.tile(np.arange(N_BATCHES, dtype=np.uint32), len(numbers)), counts),
+        address=words & np.uint32(MAX_ADDRESS),
+        time=words >> np.uint32(12),
+    )
+
+
+def decode_muon_pads(banks: Iterable[RawBank]) -> MuonPads:
+    """The pads of muon banks, in their order; banks of other types are skipped.  Raises MuonBankError."""
+    numbers: list[int] = []
+    parts: list[NDArray[np.uint16]] = []
+    for bank in banks:
+        if bank.type == BankType.MUON:
+            number, words = _words_of(bank)
+            _digits_start(words, bank)
+            parts.append(words[2 : 2 + int(words[0])])
+            numbers.append(number)
+    counts = [len(part) for part in parts]
+    address = np.concatenate(parts).astype(np.uint32) if parts else np.empty(0, np.uint32)
+    return MuonPads(np.repeat(np.array(numbers, np.uint32), counts), address)
+
+
+def encode_muon(digits: MuonDigits, pads: MuonPads) -> list[RawBank]:
+    """One version 2 bank for each of the ten, empty ones included; the order in a batch is that of the addresses.
+
+    Raises MuonBankError for values that do not fit.
+    """
+    for name, values, end in (
+        ("bank", digits.bank, N_BANKS),
+        ("batch", digits.batch, N_BATCHES),
+        ("address", digits.address, MAX_ADDRESS + 1),
+        ("time", digits.time, MAX_TIME + 1),
+        ("bank", pads.bank, N_BANKS),
+        ("pad address", pads.address, 1 << 16),
+    ):
+        if len(values) and int(values.max()) >= end:
+            raise MuonBankError(RejectReason.MALFORMED, f"muon: {name} {values.max()}, 0..{end - 1} expected")
+    order = np.lexsort((digits.address, digits.batch, digits.bank))
+    place = (digits.bank * np.uint32(N_BATCHES) + digits.batch)[order]
+    data = (digits.time << np.uint32(12) | digits.address)[order].astype(_U16)
+    ends = np.searchsorted(place, np.arange(N_BANKS * N_BATCHES), side="right")
+    parts = np.split(data, ends[:-1])
+    banks = []
+    for number in range(N_BANKS):
+        own_pads = pads.address[pads.bank == number].astype(_U16)
+        words = [np.array([len(own_pads), 0], _U16), own_pads, np.zeros(len(own_pads) % 2, _U16)]
+        for part in parts[N_BATCHES * number : N_BATCHES * (number + 1)]:
+            words += [np.array([len(part)], _U16), part]
+        n_words = sum(map(len, words))
+        words.append(np.zeros(n_words % 2, _U16))
+        payload = b"".join(part.tobytes() for part in words)
+        banks.append(RawBank(BankType.MUON, _READABLE_VERSION, number, memoryview(payload)))
+    return banks
+
+
+def _where(bank: RawBank) -> str:
+    return f"muon bank of source {bank.source_id}"
+
+
+def _words_of(bank: RawBank) -> tuple[int, NDArray[np.uint16]]:
+    number, size = number_of(bank.source_id), len(bank.payload)
+    if bank.version != _READABLE_VERSION:
+        raise MuonBankError(
+            RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, {_READABLE_VERSION} is supported"
+        )
+    if number >= N_BANKS:
+        raise MuonBankError(RejectReason.UNKNOWN_SOURCE, f"{_where(bank)}: number {number}, 0..{N_BANKS - 1} exist")
+    if size % _U16.itemsize:
+        raise MuonBankError(RejectReason.BAD_SIZE, f"{_where(bank)}: {size} bytes are not whole words")
+    return number, np.frombuffer(bank.payload, _U16)
+
+
+def _digits_start(words: NDArray[np.uint16], bank: RawBank) -> int:
+    """The word where the first batch starts: behind the pads, at an even word."""
+    start = (int(words[0]) + 3) & ~1 if len(words) else 0
+    if not 0 < start < len(words):
+        raise MuonBankError(RejectReason.TRUNCATED, f"{_where(bank)}: digits expected at word {start} of {len(words)}")
+    return start
