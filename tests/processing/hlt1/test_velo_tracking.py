@@ -11,9 +11,7 @@ from hltnode.processing.flags import EventFlag
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.offline import encode_mep
 from hltnode.processing.simulation.velo_generator import simulate_events
-from hltnode.processing.validation.checker import Checker
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
-from hltnode.protocol.truth import decode_particles
 from hltnode.protocol.velo_banks import RetinaClusters, encode_retina_clusters
 from tests.processing.oracles.search_by_triplet import Cuts, Search
 from tests.processing.velo_chain import ALGORITHMS, VeloChain, VeloEvent, limits_of, real_events, run_velo
@@ -23,8 +21,6 @@ GEOMETRY = VeloGeometry.builtin()
 VALUES = {constant.name: constant.value for algorithm in ALGORITHMS for constant in algorithm.constants}
 CUTS = Cuts(**VALUES)  # type: ignore[arg-type]
 
-MINBIAS = {"velo_eta25": 97.86, "long": 99.15, "long_p5": 99.41}
-BSPHIPHI = {"velo_eta25": 98.18, "long": 99.33, "long_p5": 99.61, "long_from_b_p5": 99.37}
 """Efficiencies in per cent that a plain prototype reaches (issue 2)."""
 
 
@@ -107,48 +103,6 @@ def test_every_instruction_set_finds_the_same(target: str) -> None:
     mep = encode_mep(list(simulate_events(3, seed=8, geometry=GEOMETRY)))
     expected = run_velo(mep, GEOMETRY)
     assert all(a.same_as(b) for a, b in zip(expected, run_velo(mep, GEOMETRY, target), strict=True))
-
-
-@pytest.mark.physics
-def test_nearly_all_long_particles_of_the_real_events_are_found(shared: Path) -> None:
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    banks = real_events(shared, "retina")
-    checker = Checker()
-    for event, of_event in zip(run_velo(encode_mep(banks), geometry), banks, strict=True):
-        tracks = [event.ids[track] for track in event.tracks]
-        checker.add_event(tracks, np.empty((0, 4), np.float32), decode_particles(of_event), None)
-    assert checker.categories["long"].reconstructible == 374
-    assert checker.categories["long"].reconstructed >= 371
-    assert checker.ghosts / checker.tracks < 0.0128
-
-
-@pytest.mark.physics
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize(
-    ("sample", "efficiencies", "clones", "hit_efficiency"),
-    [("minbias", MINBIAS, 2.55, 96.2), ("bsphiphi", BSPHIPHI, 2.40, 96.3)],
-)
-def test_tracks_of_the_velopix_sets_are_as_good_as_a_plain_prototype(
-    shared: Path, sample: str, efficiencies: dict[str, float], clones: float, hit_efficiency: float
-) -> None:
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    checker = Checker()
-    for velopix in read_velopix(shared / "data" / "velo-truth" / f"{sample}.jsonl.gz"):
-        banks = encode_velopix(velopix, geometry)
-        (event,) = run_velo(encode_mep([banks]), geometry)
-        assert event.flags == 0
-        tracks = [event.ids[track] for track in event.tracks]
-        checker.add_event(tracks, np.empty((0, 4), np.float32), decode_particles(banks), None)
-    for name, floor in efficiencies.items():
-        efficiency = checker.categories[name].efficiency
-        assert efficiency is not None
-        assert round(100 * efficiency, 2) >= floor, name
-    velo = checker.categories["velo_eta25"]
-    assert velo.clone_rate is not None
-    assert velo.hit_efficiency is not None
-    assert 100 * velo.clone_rate <= clones
-    assert 100 * velo.hit_efficiency >= hit_efficiency
-    assert 100 * checker.ghosts / checker.tracks <= 1.28
 
 
 @pytest.mark.timeout(120)
