@@ -40,7 +40,7 @@ velo_geometry = Buffer(name="velo_geometry", dtype=F32, count=lambda _: 52 + 2 *
 velo_cluster_bound = Buffer(name="velo_cluster_bound", dtype=U32, count=_events)
 """Upper bound of the clusters of each event, from the sizes of its banks."""
 velo_cluster_offset = Buffer(name="velo_cluster_offset", dtype=U32, count=lambda limits: limits.events + 1)
-"""Prefix sum of velo_cluster_bound."""
+"""Prefix sum of velo_cluster_bound, with 8 places left free behind each event that has any: kernels may read there."""
 velo_super_pixel_bound = Buffer(name="velo_super_pixel_bound", dtype=U32, count=_events)
 """The part of velo_cluster_bound that comes from super-pixels; the rest comes from retina clusters."""
 velo_module_pair_offset = Buffer(

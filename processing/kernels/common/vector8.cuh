@@ -31,6 +31,31 @@ inline __attribute__((always_inline)) uint32_t lowest_lane(const uint8x32& lanes
     return a < b ? a : b;
 }
 
+/// Bit k is set where lane k of a comparison is true.
+inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison)
+{
+    const int8x32 weight{1, 2, 4, 8, 16, 32, 64, 128};
+    const int8x32 weighted = comparison & weight;
+    uint4x32 low, high;
+    std::memcpy(&low, &weighted, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&weighted) + sizeof low, sizeof high);
+    const uint4x32 four = low | high;
+    return (four[0] | four[1]) | (four[2] | four[3]);
+}
+
+/// For every set of eight places those that are in it, first ones first.
+struct places_of_bits {
+    uint16_t places[256][8];
+
+    constexpr places_of_bits() : places{}
+    {
+        for (uint32_t bits = 0; bits < 256u; ++bits)
+            for (uint16_t place = 0, n = 0; place < 8u; ++place)
+                if ((bits >> place & 1u) != 0u) places[bits][n++] = place;
+    }
+};
+inline constexpr places_of_bits eight_places;
+
 }  // namespace hlt
 
 #endif

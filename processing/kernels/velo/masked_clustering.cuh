@@ -137,11 +137,13 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
     uint32_t candidates = find_candidates(around);
     if (candidates == 0u) return;
 
-    const uint32_t patterns[3][4] = {
-        {table.at(sensor, column - 1, row - 2), table.at(sensor, column - 1, row - 1),
-         table.at(sensor, column - 1, row), table.at(sensor, column - 1, row + 1)},
-        {table.at(sensor, column, row - 2), around.south, around.own, around.north},
-        {table.at(sensor, column + 1, row - 2), around.south_east, around.east, around.north_east}};
+    // [west, middle, east][south of the southern neighbours, southern, own, northern row]
+    uint32_t patterns[3][4] = {{0, table.at(sensor, column - 1, row - 1), table.at(sensor, column - 1, row),
+                                table.at(sensor, column - 1, row + 1)},
+                               {0, around.south, around.own, around.north},
+                               {0, around.south_east, around.east, around.north_east}};
+    if ((patterns[0][1] | around.south | around.south_east) != 0u)  // else the cluster cannot come that far
+        for (int32_t i = 0; i < 3; ++i) patterns[i][0] = table.at(sensor, column + i - 1, row - 2);
     uint64_t pixels[6] = {};  // by column
     for (uint32_t i = 0; i < 3u; ++i) {
         for (uint32_t j = 0; j < 4u; ++j) {

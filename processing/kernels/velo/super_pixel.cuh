@@ -76,8 +76,8 @@ __device__ cluster_sums sum_pattern(uint32_t pattern, int32_t column, int32_t ro
     return {n, 2 * column * n + __popc(pattern >> 4), 4 * row * n + rows};
 }
 
-/// The window around a candidate: 3 columns by 4 rows of super-pixels, that of the candidate in the middle column and the
-/// second row from the north. Each word holds three columns of 16 pixels, south first.
+/// The window around a candidate: 3 columns by 4 rows of super-pixels, that of the candidate in the middle column and
+/// the second row from the north. Each word holds three columns of 16 pixels, south first.
 struct cluster_window {
     uint64_t west, east;
 };
