@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from hltnode.processing.batch import MFP_ALIGNMENT, BatchLimits, MepInBatch
 from hltnode.processing.engine import Engine, Workspace
 from hltnode.protocol.mfp import VeloBanks, mfps_of_events
-from hltnode.protocol.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_bank import RawBank
+from hltnode.protocol.source_id import SubDetector, readout_source_id, subdetector_of
 
-READ_BANKS = frozenset({BankType.ODIN, BankType.VP, BankType.VP_RETINA_CLUSTER})
-"""What the sequence decodes; other banks need not go to the device."""
+READ_SUBDETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
+"""What the sequence decodes; the banks of other detectors need not go to the device."""
 
 WORKSPACES = 3
 """One fills, one computes, one is read out."""
@@ -48,7 +49,7 @@ def encode_mep(
     events: Sequence[Sequence[RawBank]], first_event_id: int = 0, velo_banks: VeloBanks = "auto"
 ) -> EncodedMep:
     """Write the banks of some events as the MFPs of one MEP. Raises MfpError where they do not fit together."""
-    read = [[bank for bank in banks if bank.type in READ_BANKS] for banks in events]
+    read = [[bank for bank in banks if _is_read(bank)] for banks in events]
     mfps = mfps_of_events(read, first_event_id, velo_banks)
     pieces: list[bytes] = []
     fragments: list[tuple[int, int, int]] = []
@@ -59,6 +60,11 @@ def encode_mep(
         pieces += (mfp, bytes(padding))
         offset += len(mfp) + padding
     return EncodedMep(events, np.frombuffer(b"".join(pieces), dtype=np.uint8), tuple(fragments))
+
+
+def _is_read(bank: RawBank) -> bool:
+    source = readout_source_id(bank)
+    return source is not None and subdetector_of(source) in READ_SUBDETECTORS
 
 
 def encode_meps(
