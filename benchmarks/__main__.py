@@ -21,7 +21,7 @@ SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[
 def main(names: list[str]) -> None:
     """Run the benchmarks of the given names, all if none is given."""
     results: dict[str, list[Result]] = {}
-    console = Console()
+    console = Console(width=120)
     for name in names or NAMES:
         table = Table("what", "value", "unit", "baseline", "ratio", "target", title=name)
         results[name] = []

@@ -7,7 +7,8 @@ and MFP, builds MEPs of eight sources and copies each MFP to its place in a slot
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from benchmarks.measure import Result, alternating_medians
 from hltnode.daemon.building import Effect, SealSlot, SlotFreed, StartRun
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.memory import keep_heap
 from hltnode.daemon.receiver import Receiver
 from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.protocol.mfp import encode_mfp
@@ -30,7 +32,7 @@ SOURCES = range(4096, 4104)
 EVENTS_PER_MEP = 64
 RUN = 7
 HWM = 8
-RUNS = 7
+RUNS = 9
 SLOT_BYTES = 128 * KIB * KIB
 MAX_MEP_BYTES = 40 * KIB * KIB
 
@@ -69,56 +71,64 @@ def send(frame_bytes: int, orders: Connection) -> None:
                 socket.send(frame, copy=False)
 
 
-class Sender:
-    """The sender process and what it sends."""
+def receive_bare(frame_bytes: int, orders: Connection) -> None:
+    """Baseline process: for each number of frames ordered, say where to send, receive them, say the rate."""
+    buffer = bytearray(2 * frame_bytes)
+    while True:
+        n_frames = orders.recv()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        with context.socket(zmq.PULL) as socket:
+            socket.setsockopt(zmq.RCVHWM, HWM)
+            socket.bind("tcp://127.0.0.1:*")
+            orders.send(socket.getsockopt_string(zmq.LAST_ENDPOINT))
+            for _ in SOURCES:
+                socket.recv_into(buffer)
+            begin = time.perf_counter()
+            for _ in range(n_frames - len(SOURCES)):
+                socket.recv_into(buffer)
+            elapsed = time.perf_counter() - begin
+        context.term()
+        orders.send((n_frames - len(SOURCES)) / elapsed)
 
-    def __init__(self, frame_bytes: int) -> None:
+
+def receive_and_build(_frame_bytes: int, orders: Connection) -> None:
+    """Node process: the same with the receiver and the event builder of the node."""
+    keep_heap()
+    buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
+    while True:
+        n_frames = orders.recv()
+        orders.send(uvloop.run(_receive_and_build(orders, n_frames, buffers)))
+
+
+class Peer:
+    """A process of this benchmark and the pipe to it."""
+
+    def __init__(self, target: Callable[[int, Connection], None], frame_bytes: int) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self._orders, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=send, args=(frame_bytes, theirs), daemon=True)
+        self.orders, theirs = spawn.Pipe()
+        self._process = spawn.Process(target=target, args=(frame_bytes, theirs), daemon=True)
         self._process.start()
-        self.frame_bytes = frame_bytes
-        self.n_frames: int = self._orders.recv()
-
-    def send_to(self, endpoint: str) -> None:
-        self._orders.send(endpoint)
 
     def close(self) -> None:
         self._process.terminate()
         self._process.join()
 
 
-def bare_rate(sender: Sender) -> float:
-    """Frames per second of PULL with recv_into."""
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    buffer = bytearray(2 * sender.frame_bytes)
-    with context.socket(zmq.PULL) as socket:
-        socket.setsockopt(zmq.RCVHWM, HWM)
-        socket.bind("tcp://127.0.0.1:*")
-        sender.send_to(socket.getsockopt_string(zmq.LAST_ENDPOINT))
-        socket.recv_into(buffer)
-        begin = time.perf_counter()
-        for _ in range(sender.n_frames - 1):
-            socket.recv_into(buffer)
-        elapsed = time.perf_counter() - begin
-    context.term()
-    return (sender.n_frames - 1) / elapsed
+def rate(sender: Peer, receiver: Peer, n_frames: int) -> float:
+    """Frames per second of one pass of the sender to a receiver."""
+    receiver.orders.send(n_frames)
+    sender.orders.send(receiver.orders.recv())
+    measured: float = receiver.orders.recv()
+    return measured
 
 
-def node_rate(sender: Sender) -> float:
-    """Frames per second of the receiver with the event builder behind it."""
-    return uvloop.run(_receive_and_build(sender))
-
-
-async def _receive_and_build(sender: Sender) -> float:
+async def _receive_and_build(orders: Connection, n_frames: int, buffers: list[memoryview]) -> float:
     limits = SlotLimits(input_bytes=SLOT_BYTES, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=MAX_MEP_BYTES)
     pool = SlotPool(3, limits)
     counters = Counters()
     builder = EventBuilder(
         pool, BuilderLimits(mep_timeout_ns=10**10, flush_deadline_ns=10**8, closed_ring=1 << 16), counters
     )
-    buffers = BUFFERS or [memoryview(bytearray(SLOT_BYTES)) for _ in range(3)]
-    BUFFERS[:] = buffers
     loop = asyncio.get_running_loop()
     done = loop.create_future()
     begin = 0.0
@@ -129,7 +139,7 @@ async def _receive_and_build(sender: Sender) -> float:
         for effect in effects:
             if isinstance(effect, SealSlot):
                 carry_out(builder.handle(time.monotonic_ns(), SlotFreed(effect.slot)))
-        if counters.fragments_received == sender.n_frames and not done.done():
+        if counters.fragments_received == n_frames and not done.done():
             done.set_result(time.perf_counter())
 
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -138,27 +148,29 @@ async def _receive_and_build(sender: Sender) -> float:
     )
     builder.handle(0, StartRun(run=RUN, sources=tuple(SOURCES), first_mep=0, events_per_mep=EVENTS_PER_MEP))
     receiver.start(loop)
-    sender.send_to(receiver.endpoint)
+    orders.send(receiver.endpoint)
     first = len(SOURCES)  # the clock starts with the first MEP that closes
     end: float = await done
     receiver.close()
     context.term()
-    if counters.fragments_built != sender.n_frames:
-        raise RuntimeError(f"{counters.fragments_built} of {sender.n_frames} fragments built: {counters}")
-    return (sender.n_frames - first) / (end - begin)
-
-
-BUFFERS: list[memoryview] = []
+    if counters.fragments_built != n_frames:
+        raise RuntimeError(f"{counters.fragments_built} of {n_frames} fragments built: {counters}")
+    return (n_frames - first) / (end - begin)
 
 
 def run(_shared: Path) -> Iterator[Result]:
     """Measure each frame size, baseline and node in turn."""
     for frame_bytes in FRAME_BYTES:
-        sender = Sender(frame_bytes)
+        peers = [Peer(target, frame_bytes) for target in (send, receive_bare, receive_and_build)]
+        sender, bare_receiver, node_receiver = peers
+        n_frames = sender.orders.recv()
         try:
-            bare, node = alternating_medians(lambda s=sender: bare_rate(s), lambda s=sender: node_rate(s), RUNS)  # type: ignore[misc]
+            bare, node = alternating_medians(
+                partial(rate, sender, bare_receiver, n_frames), partial(rate, sender, node_receiver, n_frames), RUNS
+            )
         finally:
-            sender.close()
+            for peer in peers:
+                peer.close()
         gbits = node * frame_bytes * 8e-9
         yield Result(
             f"{frame_bytes // KIB} KiB frames ({gbits:.1f} Gbit/s)",

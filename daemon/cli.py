@@ -2,6 +2,7 @@
 
 import typer
 
+from hltnode.daemon.commands.compare import compare
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
@@ -16,5 +17,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, feed, process, validate, simulate, inspect, demo):
+for command in (serve, feed, process, validate, compare, simulate, inspect, demo):
     app.command()(command)

@@ -99,7 +99,7 @@ class BuilderSection(_Section):
 class PipelineSection(_Section):
     """Slots and the back end that computes them."""
 
-    slots: int = Field(default=3, ge=1, le=64)
+    slots: int = Field(default=3, ge=2, le=64)
     """Number of slots: with three, one fills, one computes and one drains."""
     slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""

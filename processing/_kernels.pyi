@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+sources_digest: str
+
 def supported_targets() -> list[str]: ...
 
 class Program:

@@ -14,7 +14,7 @@ from hltnode.processing.batch import MFP_ALIGNMENT, BatchLimits, MepInBatch
 from hltnode.processing.engine import Engine, Workspace
 from hltnode.protocol.mfp import VeloBanks, mfps_of_events
 from hltnode.protocol.raw_bank import RawBank
-from hltnode.protocol.source_id import SubDetector, subdetector_of
+from hltnode.protocol.source_id import SubDetector, readout_source_id, subdetector_of
 
 READ_SUBDETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
 """What the sequence decodes; the banks of other detectors need not go to the device."""
@@ -49,18 +49,22 @@ def encode_mep(
     events: Sequence[Sequence[RawBank]], first_event_id: int = 0, velo_banks: VeloBanks = "auto"
 ) -> EncodedMep:
     """Write the banks of some events as the MFPs of one MEP. Raises MfpError where they do not fit together."""
-    mfps = mfps_of_events(events, first_event_id, velo_banks)
+    read = [[bank for bank in banks if _is_read(bank)] for banks in events]
+    mfps = mfps_of_events(read, first_event_id, velo_banks)
     pieces: list[bytes] = []
     fragments: list[tuple[int, int, int]] = []
     offset = 0
     for source, mfp in mfps.items():
-        if subdetector_of(source) not in READ_SUBDETECTORS:
-            continue
         fragments.append((source, offset, len(mfp)))
         padding = -len(mfp) % MFP_ALIGNMENT
         pieces += (mfp, bytes(padding))
         offset += len(mfp) + padding
     return EncodedMep(events, np.frombuffer(b"".join(pieces), dtype=np.uint8), tuple(fragments))
+
+
+def _is_read(bank: RawBank) -> bool:
+    source = readout_source_id(bank)
+    return source is not None and subdetector_of(source) in READ_SUBDETECTORS
 
 
 def encode_meps(
@@ -112,6 +116,14 @@ class OfflineRunner:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
+
+    def warm_up(self, meps: Sequence[EncodedMep]) -> None:
+        """Run some MEPs through every workspace, so that all memory has been touched. Raises BackendError."""
+        first = next(batches_of(meps, self.engine.limits))
+        for workspace in self.workspaces:
+            _fill(workspace, first)
+            workspace.submit()
+            workspace.wait()
 
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
         """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""

@@ -18,6 +18,9 @@ VP_TYPE = 2
 UT_TYPE = 3
 FT_TYPE = 5
 
+# Detector types that samples of before 2022 have (formats.md B8), by the type that they became.
+_OLD_TYPES = {VP_TYPE: 8, UT_TYPE: 11, FT_TYPE: 10}
+
 # Bit 22 of every UT channel: the only station type of the upgrade's numbering.
 _UT_STATION_TYPE = 1 << 22
 # Bits of a UT channel: field name -> (lowest bit, number of bits).  From the board map of the 2022 numbering.
@@ -54,6 +57,18 @@ def velo_channel(lhcb_id: Ids) -> tuple[Ids, Ids, Ids, Ids]:
 def detector_type(lhcb_id: Ids) -> Ids:
     """The top four bits: VP_TYPE, UT_TYPE, FT_TYPE or another."""
     return lhcb_id >> _DETECTOR_TYPE_SHIFT
+
+
+def in_2022_scheme(lhcb_id: Ids) -> Ids:
+    """The ids of VELO, UT and SciFi hits with the detector types of the 2022 scheme, whichever scheme they come in.
+
+    The channels of VELO and SciFi are the same in both; UT channels were numbered otherwise and cannot be compared.
+    """
+    new_type = np.arange(16, dtype=np.uint32)
+    for new, old in _OLD_TYPES.items():
+        new_type[old] = new
+    channel = lhcb_id & np.uint32((1 << 28) - 1)
+    return new_type[detector_type(lhcb_id)] << _DETECTOR_TYPE_SHIFT | channel
 
 
 def without_orientation(lhcb_id: Ids) -> Ids:

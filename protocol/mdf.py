@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ._checksum import jenkins
+from ._native import jenkins
 from .buffers import Buffer, byte_view
 from .errors import MdfError, RejectReason
 from .raw_bank import HEADER_SIZE as BANK_HEADER_SIZE

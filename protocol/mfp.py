@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._native import fragment_bytes
 from .buffers import Buffer, byte_view, padded
 from .errors import MfpError, RejectReason
 from .raw_bank import BankType, RawBank
@@ -47,8 +48,8 @@ class Mfp:
     """A checked view of one MFP; nothing is copied.
 
     Attributes: `source_id` u16, `event_id` u64 of fragment 0 (fragment i belongs to event_id + i), `n_fragments`,
-    `align` (fragments are padded to 2**align bytes), `version` u8 of the banks, `packet_size` in bytes, `sizes`
-    (u16[n_fragments], bytes without padding), `view` (the packet's bytes).
+    `align` (fragments are padded to 2**align bytes), `version` u8 of the banks, `packet_size` in bytes, `view` (the
+    packet's bytes).
     """
 
     __slots__ = (
@@ -57,17 +58,15 @@ class Mfp:
         "event_id",
         "n_fragments",
         "packet_size",
-        "sizes",
         "source_id",
         "version",
         "view",
     )
 
-    def __init__(self, view: memoryview, header: tuple[int, ...], sizes: NDArray[np.uint16]) -> None:
+    def __init__(self, view: memoryview, header: tuple[int, ...]) -> None:
         """Use :meth:`parse`; the arguments are taken as consistent."""
         _, self.n_fragments, self.packet_size, self.event_id, self.source_id, self.align, self.version = header
         self.view = view
-        self.sizes = sizes
         self._offsets: NDArray[np.uint32] | None = None
 
     @classmethod
@@ -95,27 +94,27 @@ class Mfp:
                 RejectReason.MALFORMED,
                 f"MFP of source {source}: alignment 2**{align} bytes, 2**{MIN_ALIGN}..2**{MAX_ALIGN} expected",
             )
-        types_end = HEADER_SIZE + n
-        sizes_at = (types_end + 3) & ~3
-        data_at = (sizes_at + 2 * n + 3) & ~3
+        data_at = data_offset(n)
         if data_at > packet_size:
             raise MfpError(
                 RejectReason.BAD_SIZE, f"MFP of source {source}: arrays of {n} fragments exceed {packet_size} bytes"
             )
         if event_id > _LAST_EVENT_ID - (n - 1):
             raise MfpError(RejectReason.MALFORMED, f"MFP of source {source}: event ids from {event_id} overflow")
-        sizes = np.frombuffer(view, _U16, n, sizes_at)
-        fragment_bytes = int(np.add.reduce((sizes + _PAD_MASKS[align]) & _KEEP_MASKS[align]))
-        if data_at + fragment_bytes != packet_size:
+        size = fragment_bytes(view, n, align)
+        if size < 0:
+            raise MfpError(RejectReason.MALFORMED, f"MFP of source {source}: an absent bank has a size")
+        if data_at + size != packet_size:
             raise MfpError(
                 RejectReason.BAD_SIZE,
-                f"MFP of source {source}: fragments end at byte {data_at + fragment_bytes}, packet at {packet_size}",
+                f"MFP of source {source}: fragments end at byte {data_at + size}, packet at {packet_size}",
             )
-        if b"\xff" in bytes(view[HEADER_SIZE:types_end]):
-            absent = np.frombuffer(view, _U8, n, HEADER_SIZE) == NO_BANK
-            if sizes[absent].any():
-                raise MfpError(RejectReason.MALFORMED, f"MFP of source {source}: an absent bank has a size")
-        return cls(view, header, sizes)
+        return cls(view, header)
+
+    @property
+    def sizes(self) -> NDArray[np.uint16]:
+        """Bytes of each fragment without padding, u16[n_fragments]."""
+        return np.frombuffer(self.view, _U16, self.n_fragments, HEADER_SIZE + padded(self.n_fragments, 2))
 
     @property
     def types(self) -> NDArray[np.uint8]:

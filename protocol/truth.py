@@ -5,22 +5,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .errors import RejectReason, TruthError
 from .raw_bank import BankType, RawBank
-from .source_id import number_of
+from .truth_columns import FLAGS, PARTICLE, PARTICLES_VERSION, decode_particle_columns, encode_particle_columns
 
-# Bytes of particle data per bank; the rest goes to the bank with the next number.
-CHUNK_SIZE = 63 * 1024
-PARTICLES_VERSION = 2
 VERTICES_VERSION = 1
-# From this version on a particle has the fromSignal flag.
-_SIGNAL_FLAG_VERSION = 2
-_MAX_VERSION = 2
 
-_U32 = struct.Struct("<I")
-_KINEMATICS = struct.Struct("<Ii7f")
-_ANCESTRY = struct.Struct("<iiiifffI")
 _VERTEX = struct.Struct("<iddd")
 _N_VERTICES = struct.Struct("<i")
 
@@ -77,97 +73,20 @@ class McVertex:
 
 
 def decode_particles(banks: Iterable[RawBank]) -> list[McParticle]:
-    """The particles of an event from its banks; banks of other types are skipped, none of type 32 gives [].
-
-    The particle data may be split over banks numbered from 0 in any order.  All bytes must be used.  Raises TruthError.
-    """
-    parts = sorted((bank for bank in banks if bank.type == BankType.MC_TRACKS), key=_number)
-    if not parts:
-        return []
-    if [_number(part) for part in parts] != list(range(len(parts))):
-        raise TruthError(
-            RejectReason.TRUNCATED,
-            f"MC particles: banks {[_number(part) for part in parts]} are not 0..{len(parts) - 1}",
-        )
-    version = parts[0].version
-    if version > _MAX_VERSION or any(part.version != version for part in parts):
-        raise TruthError(
-            RejectReason.BAD_VERSION,
-            f"MC particles: bank versions {sorted({part.version for part in parts})}, one of 0..{_MAX_VERSION} is read",
-        )
-    data = b"".join(part.payload for part in parts)
-    try:
-        return _read_particles(data, version)
-    except struct.error as error:
-        raise TruthError(RejectReason.TRUNCATED, f"MC particles: {len(data)} bytes end too early: {error}") from error
+    """The particles of an event from its banks, as decode_particle_columns reads them.  Raises TruthError."""
+    columns = decode_particle_columns(banks)
+    fields = {name: columns.values[name].tolist() for name in PARTICLE.names or ()}
+    for name in FLAGS:
+        fields[name] = list(map(bool, fields[name]))
+    fields["velo_ids"] = _split(columns.velo_ids, columns.n_velo_ids)
+    fields["ut_ids"] = _split(columns.ut_ids, columns.n_ut_ids)
+    fields["scifi_ids"] = _split(columns.scifi_ids, columns.n_scifi_ids)
+    return [McParticle(**dict(zip(fields, values, strict=True))) for values in zip(*fields.values(), strict=True)]
 
 
-def _number(bank: RawBank) -> int:
-    return number_of(bank.source_id)
-
-
-def _read_particles(data: bytes, version: int) -> list[McParticle]:
-    n_flags = 9 if version >= _SIGNAL_FLAG_VERSION else 8
-    (n,) = _U32.unpack_from(data)
-    at = _U32.size
-    particles: list[McParticle] = []
-    for i in range(n):
-        key, pid, p, pt, eta, phi, x, y, z = _KINEMATICS.unpack_from(data, at)
-        at += _KINEMATICS.size
-        flags = data[at : at + n_flags]
-        at += n_flags
-        if max(flags, default=0) > 1:
-            raise TruthError(RejectReason.MALFORMED, f"MC particle {i} of {n}: flags {list(flags)} are not 0 or 1")
-        mother_key, mother_pid, dom_key, dom_pid, dom_pt, dom_tau, charge, n_pvs = _ANCESTRY.unpack_from(data, at)
-        at += _ANCESTRY.size
-        ids: list[tuple[int, ...]] = []
-        for _ in range(3):
-            (n_ids,) = _U32.unpack_from(data, at)
-            at += _U32.size
-            if n_ids * _U32.size > len(data) - at:
-                raise TruthError(
-                    RejectReason.TRUNCATED,
-                    f"MC particle {i} of {n}: {n_ids} ids announced, {len(data) - at} bytes left",
-                )
-            ids.append(struct.unpack_from(f"<{n_ids}I", data, at))
-            at += n_ids * _U32.size
-        is_long, is_down, has_velo, has_ut, has_scifi, from_b, from_c, from_strange, *signal = map(bool, flags)
-        particles.append(
-            McParticle(
-                key=key,
-                pid=pid,
-                p=p,
-                pt=pt,
-                eta=eta,
-                phi=phi,
-                vertex_x=x,
-                vertex_y=y,
-                vertex_z=z,
-                is_long=is_long,
-                is_down=is_down,
-                has_velo=has_velo,
-                has_ut=has_ut,
-                has_scifi=has_scifi,
-                from_b=from_b,
-                from_c=from_c,
-                from_strange=from_strange,
-                from_signal=signal == [True],
-                mother_key=mother_key,
-                mother_pid=mother_pid,
-                dom_key=dom_key,
-                dom_pid=dom_pid,
-                dom_pt=dom_pt,
-                dom_tau=dom_tau,
-                charge=charge,
-                n_pvs=n_pvs,
-                velo_ids=ids[0],
-                ut_ids=ids[1],
-                scifi_ids=ids[2],
-            )
-        )
-    if at != len(data):
-        raise TruthError(RejectReason.BAD_SIZE, f"MC particles: {n} of them end at byte {at} of {len(data)}")
-    return particles
+def _split(ids: NDArray[np.uint32], counts: NDArray[np.int64]) -> list[tuple[int, ...]]:
+    values = iter(ids.tolist())
+    return [tuple(islice(values, n)) for n in counts.tolist()]
 
 
 def encode_particles(particles: Sequence[McParticle], version: int = PARTICLES_VERSION) -> list[RawBank]:
@@ -175,43 +94,16 @@ def encode_particles(particles: Sequence[McParticle], version: int = PARTICLES_V
 
     Raises TruthError for values that do not fit.
     """
-    if not 0 <= version <= _MAX_VERSION:
-        raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are written")
-    parts = [_U32.pack(len(particles))]
-    for particle in particles:
+    columns = {name: [getattr(particle, name) for particle in particles] for name in PARTICLE.names or ()}
+    lists: dict[str, NDArray[Any]] = {}
+    for name in ("velo_ids", "ut_ids", "scifi_ids"):
+        of_particles = [getattr(particle, name) for particle in particles]
         try:
-            parts.append(_pack_particle(particle, version))
-        except (struct.error, OverflowError) as error:
-            raise TruthError(RejectReason.OVERSIZED, f"MC particle {particle.key}: {error}") from error
-    data = memoryview(b"".join(parts))
-    return [
-        RawBank(BankType.MC_TRACKS, version, number, data[start : start + CHUNK_SIZE])
-        for number, start in enumerate(range(0, len(data), CHUNK_SIZE))
-    ]
-
-
-def _pack_particle(particle: McParticle, version: int) -> bytes:
-    it = particle
-    flags = (
-        it.is_long,
-        it.is_down,
-        it.has_velo,
-        it.has_ut,
-        it.has_scifi,
-        it.from_b,
-        it.from_c,
-        it.from_strange,
-        it.from_signal,
-    )
-    parts = [
-        _KINEMATICS.pack(it.key, it.pid, it.p, it.pt, it.eta, it.phi, it.vertex_x, it.vertex_y, it.vertex_z),
-        bytes(flags if version >= _SIGNAL_FLAG_VERSION else flags[:-1]),
-        _ANCESTRY.pack(
-            it.mother_key, it.mother_pid, it.dom_key, it.dom_pid, it.dom_pt, it.dom_tau, it.charge, it.n_pvs
-        ),
-    ]
-    parts += [struct.pack(f"<{1 + len(ids)}I", len(ids), *ids) for ids in (it.velo_ids, it.ut_ids, it.scifi_ids)]
-    return b"".join(parts)
+            lists[name] = np.fromiter(chain.from_iterable(of_particles), dtype=np.uint32)
+        except OverflowError as error:
+            raise TruthError(RejectReason.OVERSIZED, f"MC particles, {name}: {error}") from error
+        lists[f"n_{name}"] = np.array([len(ids) for ids in of_particles], dtype=np.int64)
+    return encode_particle_columns(columns, **lists, version=version)
 
 
 def decode_vertices(bank: RawBank) -> list[McVertex]:

@@ -1,84 +1,237 @@
-"""Truth banks of many particles at once, from columns: the same bytes as `encode_particles`, for fast simulations."""
+"""Truth banks of particles (type 32, formats.md B12) as columns: the one place that knows their bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import RejectReason, TruthError
 from .raw_bank import BankType, RawBank
-from .truth import CHUNK_SIZE, PARTICLES_VERSION
+from .source_id import number_of
 
-# Type-32 particle of bank version 2 up to its list of VELO ids (formats.md B12); names as in McParticle.
-_PARTICLE = np.dtype(
-    [
-        ("key", "<u4"),
-        ("pid", "<i4"),
-        *((name, "<f4") for name in ("p", "pt", "eta", "phi", "vertex_x", "vertex_y", "vertex_z")),
-        *((name, "u1") for name in ("is_long", "is_down", "has_velo", "has_ut", "has_scifi")),
-        *((name, "u1") for name in ("from_b", "from_c", "from_strange", "from_signal")),
-        *((name, "<i4") for name in ("mother_key", "mother_pid", "dom_key", "dom_pid")),
-        *((name, "<f4") for name in ("dom_pt", "dom_tau", "charge")),
-        ("n_pvs", "<u4"),
-        ("n_velo_ids", "<u4"),
-    ]
+# Bytes of particle data per bank; the rest goes to the bank with the next number.
+CHUNK_SIZE = 63 * 1024
+PARTICLES_VERSION = 2
+_MAX_VERSION = 2
+# From this version on a particle has the fromSignal flag.
+_SIGNAL_FLAG_VERSION = 2
+
+FLAGS = ("is_long", "is_down", "has_velo", "has_ut", "has_scifi", "from_b", "from_c", "from_strange", "from_signal")
+# A particle up to its lists of ids; names as in McParticle.
+_FIELDS = (
+    ("key", "<u4"),
+    ("pid", "<i4"),
+    *((name, "<f4") for name in ("p", "pt", "eta", "phi", "vertex_x", "vertex_y", "vertex_z")),
+    *((name, "u1") for name in FLAGS),
+    *((name, "<i4") for name in ("mother_key", "mother_pid", "dom_key", "dom_pid")),
+    *((name, "<f4") for name in ("dom_pt", "dom_tau", "charge")),
+    ("n_pvs", "<u4"),
 )
+PARTICLE = np.dtype(list(_FIELDS))
+_PARTICLE_WITHOUT_SIGNAL = np.dtype([field for field in _FIELDS if field[0] != "from_signal"])
 # What McParticle has where nothing is given; all else is 0.
 _DEFAULTS = {"mother_key": -1, "dom_key": -1}
+
+_U32 = struct.Struct("<I")
+_N_LISTS = 3
 _WORD = 4
 
-# LHCbIDs of all particles, those of the first one first, and how many each has.
-IdLists = tuple[NDArray[np.uint32], NDArray[np.int64]]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class McParticleColumns:
+    """Simulated particles, one row each: `values` has the fields of McParticle (same units; flags are 0 or 1) but ids.
+
+    The LHCbIDs (u32) of all particles lie one after the other in `velo_ids`, `ut_ids` and `scifi_ids`;
+    `n_velo_ids`, `n_ut_ids` and `n_scifi_ids` (i64) tell how many each particle has.
+    """
+
+    values: NDArray[Any]
+    velo_ids: NDArray[np.uint32]
+    n_velo_ids: NDArray[np.int64]
+    ut_ids: NDArray[np.uint32]
+    n_ut_ids: NDArray[np.int64]
+    scifi_ids: NDArray[np.uint32]
+    n_scifi_ids: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def decode_particle_columns(banks: Iterable[RawBank]) -> McParticleColumns:
+    """The particles of an event from its banks; banks of other types are skipped, none of type 32 gives no particle.
+
+    The particle data may be split over banks numbered from 0 in any order.  All bytes must be used.  Raises TruthError.
+    """
+    parts = sorted((bank for bank in banks if bank.type == BankType.MC_TRACKS), key=_number)
+    if not parts:
+        return _columns(np.zeros(_U32.size, np.uint8), [], [], PARTICLES_VERSION)
+    if [_number(part) for part in parts] != list(range(len(parts))):
+        raise TruthError(
+            RejectReason.TRUNCATED,
+            f"MC particles: banks {[_number(part) for part in parts]} are not 0..{len(parts) - 1}",
+        )
+    version = parts[0].version
+    if version > _MAX_VERSION or any(part.version != version for part in parts):
+        raise TruthError(
+            RejectReason.BAD_VERSION,
+            f"MC particles: bank versions {sorted({part.version for part in parts})}, one of 0..{_MAX_VERSION} is read",
+        )
+    data = b"".join(part.payload for part in parts)
+    starts, counts = _find_particles(data, _layout(version).itemsize)
+    return _columns(np.frombuffer(data, np.uint8), starts, counts, version)
+
+
+def _number(bank: RawBank) -> int:
+    return number_of(bank.source_id)
+
+
+def _layout(version: int) -> np.dtype[Any]:
+    return PARTICLE if version >= _SIGNAL_FLAG_VERSION else _PARTICLE_WITHOUT_SIGNAL
+
+
+def _find_particles(data: bytes, fixed_size: int) -> tuple[list[int], list[int]]:
+    """Where each particle starts, and the lengths of its three lists, particle after particle."""
+    word_at = _U32.unpack_from
+    starts: list[int] = []
+    counts: list[int] = []
+    at = _U32.size
+    n = 0
+    try:
+        (n,) = word_at(data)
+        for _ in range(n):
+            starts.append(at)
+            at += fixed_size
+            for _ in range(_N_LISTS):
+                (n_ids,) = word_at(data, at)
+                counts.append(n_ids)
+                at += _WORD * (n_ids + 1)
+    except struct.error as error:
+        raise TruthError(
+            RejectReason.TRUNCATED, f"MC particle {len(starts) - 1} of {n}: needs more than the {len(data)} bytes"
+        ) from error
+    if at > len(data):
+        raise TruthError(RejectReason.TRUNCATED, f"MC particles: {n} of them need {at} bytes, {len(data)} came")
+    if at < len(data):
+        raise TruthError(RejectReason.BAD_SIZE, f"MC particles: {n} of them end at byte {at} of {len(data)}")
+    return starts, counts
+
+
+def _columns(data: NDArray[np.uint8], starts: list[int], counts: list[int], version: int) -> McParticleColumns:
+    layout = _layout(version)
+    start = np.array(starts, dtype=np.int64)
+    n_ids = np.array(counts, dtype=np.int64).reshape(-1, _N_LISTS)
+    stored = data[start[:, None] + np.arange(layout.itemsize)].view(layout)[:, 0]
+    values = np.zeros(len(start), dtype=PARTICLE)
+    for name in layout.names or ():
+        values[name] = stored[name]
+    flags = np.stack([values[name] for name in FLAGS], axis=1)
+    if len(bad := np.flatnonzero(flags.max(axis=1, initial=0) > 1)):
+        raise TruthError(
+            RejectReason.MALFORMED,
+            f"MC particle {bad[0]} of {len(values)}: flags {flags[bad[0]].tolist()} are not 0 or 1",
+        )
+    lists: list[NDArray[Any]] = []
+    list_start = start + layout.itemsize
+    for k in range(_N_LISTS):
+        n = n_ids[:, k]
+        lists += [data[_bytes_of_lists(list_start + _WORD, n)].view("<u4")[:, 0], n]
+        list_start = list_start + _WORD * (n + 1)
+    return McParticleColumns(values, *lists)
+
+
+def _bytes_of_lists(start: NDArray[np.int64], n_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Byte offsets i64[ids, 4] of the ids of lists that start at `start`."""
+    ids_before = np.cumsum(n_ids) - n_ids
+    first = np.repeat(start - _WORD * ids_before, n_ids) + _WORD * np.arange(n_ids.sum())
+    offsets: NDArray[np.int64] = first[:, None] + np.arange(_WORD)
+    return offsets
 
 
 def encode_particle_columns(
-    columns: Mapping[str, ArrayLike], velo: IdLists, ut: IdLists | None = None, scifi: IdLists | None = None
+    columns: Mapping[str, ArrayLike],
+    velo_ids: NDArray[np.uint32],
+    n_velo_ids: NDArray[np.int64],
+    ut_ids: NDArray[np.uint32] | None = None,
+    n_ut_ids: NDArray[np.int64] | None = None,
+    scifi_ids: NDArray[np.uint32] | None = None,
+    n_scifi_ids: NDArray[np.int64] | None = None,
+    version: int = PARTICLES_VERSION,
 ) -> list[RawBank]:
-    """The banks (type 32, version 2) of particles.
+    """The banks (type 32, numbered from 0) of particles given as columns; before version 2 `from_signal` is lost.
 
     `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
-    defaults. `velo`, `ut` and `scifi` hold the LHCbIDs; a detector that is not given has none. Raises TruthError if
-    these do not add up or a column is unknown.
+    defaults. `velo_ids` holds the LHCbIDs of the first particle, then those of the second ...; `n_velo_ids` tells how
+    many each has; so do the others, where nothing means no ids. Raises TruthError if these do not add up, a column is
+    unknown, or a value does not fit.
     """
-    n = len(velo[1])
-    none = np.empty(0, np.uint32), np.zeros(n, np.int64)
-    lists = [none if given is None else given for given in (velo, ut, scifi)]
+    if not 0 <= version <= _MAX_VERSION:
+        raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are written")
+    n = len(n_velo_ids)
+    none, no_ids = np.zeros(n, np.int64), np.empty(0, np.uint32)
+    lists = [
+        (velo_ids, n_velo_ids),
+        (no_ids if ut_ids is None else ut_ids, none if n_ut_ids is None else n_ut_ids),
+        (no_ids if scifi_ids is None else scifi_ids, none if n_scifi_ids is None else n_scifi_ids),
+    ]
     for ids, counts in lists:
         if len(counts) != n or int(counts.sum()) != len(ids):
             raise TruthError(
                 RejectReason.BAD_SIZE,
-                f"MC particles: {int(counts.sum())} ids of {len(counts)} particles announced, "
-                f"{len(ids)} ids of {n} particles came",
+                f"MC particles: {counts.sum()} ids announced, {len(ids)} came, for {len(counts)} of {n} particles",
             )
-    if unknown := set(columns) - set(_PARTICLE.names or ()):
-        raise TruthError(RejectReason.MALFORMED, f"MC particles: there is no field {sorted(unknown)}")
-    particles = np.zeros(n, dtype=_PARTICLE)
-    for name, values in (_DEFAULTS | dict(columns)).items():
-        particles[name] = values
-    particles["n_velo_ids"] = velo[1]
-    # A particle's data end with the number of its VELO ids; the other lists have a word with their number before them.
-    n_ids = np.sum([counts for _, counts in lists], axis=0, dtype=np.int64)
-    sizes = _PARTICLE.itemsize + _WORD * (n_ids + len(lists) - 1)
-    at = _WORD + np.cumsum(sizes) - sizes
-    data = np.zeros(_WORD + int(sizes.sum()), dtype=np.uint8)
-    data[:_WORD] = np.frombuffer(n.to_bytes(_WORD, "little"), dtype=np.uint8)
-    data[at[:, None] + np.arange(_PARTICLE.itemsize)] = particles.view(np.uint8).reshape(n, _PARTICLE.itemsize)
-    at += _PARTICLE.itemsize
-    for number, (ids, counts) in enumerate(lists):
-        if number:
-            _put_words(data, at, counts)
-            at += _WORD
-        before = np.cumsum(counts) - counts
-        _put_words(data, np.repeat(at - _WORD * before, counts) + _WORD * np.arange(len(ids)), ids)
-        at += _WORD * counts
+    layout = _layout(version)
+    stored = _stored(columns, n, layout)
+    n_ids = np.stack([counts for _, counts in lists], axis=1)
+    size = layout.itemsize + _WORD * (_N_LISTS + n_ids.sum(axis=1))
+    start = _U32.size + np.cumsum(size) - size
+    data = np.zeros(_U32.size + int(size.sum()), dtype=np.uint8)
+    data[: _U32.size] = np.frombuffer(_U32.pack(n), dtype=np.uint8)
+    data[start[:, None] + np.arange(layout.itemsize)] = stored.view(np.uint8).reshape(n, layout.itemsize)
+    list_start = start + layout.itemsize
+    for ids, counts in lists:
+        data[list_start[:, None] + np.arange(_WORD)] = counts.astype("<u4").view(np.uint8).reshape(n, _WORD)
+        data[_bytes_of_lists(list_start + _WORD, counts)] = ids.astype("<u4").view(np.uint8).reshape(-1, _WORD)
+        list_start = list_start + _WORD * (counts + 1)
     payload = memoryview(data.tobytes())
     return [
-        RawBank(BankType.MC_TRACKS, PARTICLES_VERSION, number, payload[at : at + CHUNK_SIZE])
+        RawBank(BankType.MC_TRACKS, version, number, payload[at : at + CHUNK_SIZE])
         for number, at in enumerate(range(0, len(payload), CHUNK_SIZE))
     ]
 
 
-def _put_words(data: NDArray[np.uint8], at: NDArray[np.int64], values: NDArray[np.integer]) -> None:
-    data[at[:, None] + np.arange(_WORD)] = values.astype("<u4").view(np.uint8).reshape(-1, _WORD)
+def _stored(columns: Mapping[str, ArrayLike], n: int, layout: np.dtype[Any]) -> NDArray[Any]:
+    if unknown := set(columns) - set(PARTICLE.names or ()):
+        raise TruthError(RejectReason.MALFORMED, f"MC particles: there is no field {sorted(unknown)}")
+    stored = np.zeros(n, dtype=layout)
+    for name, values in (_DEFAULTS | dict(columns)).items():
+        if name not in (layout.names or ()):
+            continue
+        try:
+            with np.errstate(over="raise"):
+                stored[name] = values
+        except (OverflowError, FloatingPointError) as error:
+            raise TruthError(RejectReason.OVERSIZED, f"MC particles, {name}: {error}") from error
+    return stored
+
+
+def join_particle_columns(parts: Sequence[McParticleColumns]) -> McParticleColumns:
+    """The particles of several events, one event after the other (at least one)."""
+    return McParticleColumns(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in (
+                "values",
+                "velo_ids",
+                "n_velo_ids",
+                "ut_ids",
+                "n_ut_ids",
+                "scifi_ids",
+                "n_scifi_ids",
+            )
+        )
+    )

@@ -4,11 +4,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from hltnode.daemon.event_files import EventFileError
 from hltnode.processing.backend import BackendError
@@ -45,7 +47,7 @@ def user_errors() -> Iterator[None]:
     try:
         yield
     except (EventFileError, BackendError, ValueError, OSError) as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
+        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
 
 
@@ -53,6 +55,12 @@ def write_json(path: Path | None, result: dict[str, Any]) -> None:
     """Write a result as JSON, if a file was asked for."""
     if path is not None:
         path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def require_plots() -> None:
+    """Fail before the work begins, not after it, where there is nothing to draw the plots with. Raises ValueError."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("an HTML report needs matplotlib: pip install 'hltnode[plot]'")
 
 
 def load_geometry(directory: Path | None) -> VeloGeometry:

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,10 +52,19 @@ class DemoError(RuntimeError):
     """The demo did not work; the message says where."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """Events and decision messages that arrived, and events per second between the first and the last of them."""
+
+    events: int
+    decisions: int
+    rate: float
+
+
 def demo(
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Feed the events so many times.")] = 5,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Feed the events so many times.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     backend: BackendOption = "auto",
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
@@ -142,21 +152,21 @@ format = "console"
                 raise DemoError(f"the node ended with exit code {exit_code}")
     accounts = status["accounting"]
     return {
-        "events": received["events"],
+        "events": received.events,
         "seconds": seconds,
-        "events_per_second": received["events"] / seconds,
+        "events_per_second": received.rate,
         "feeders": feeders,
         "sources": status["sources"],
         "backend": status["backend"],
         "tck": status["tck"],
-        "decisions": received["decisions"],
+        "decisions": received.decisions,
         "accepted": status["events"]["accepted"],
         "accepted_by_line": status["events"]["accepted_by_line"],
         "files": {str(path): path.stat().st_size for path in sorted(output.glob(f"demo_{status['session']}_*.mdf"))},
         "metrics": pick_metrics(metrics),
         "accounting": accounts,
         "accounting_closes": closes(accounts)
-        and status["events"]["processed"] == received["events"] == n * repeat
+        and status["events"]["processed"] == received.events == n * repeat
         and accounts["fragments"]["received"] == accounts["fragments"]["built"],
     }
 
@@ -195,11 +205,11 @@ def follow(
     senders: list[subprocess.Popen[bytes]],
     subscriber: zmq.Socket[bytes],
     expected: int,
-) -> dict[str, int]:
+) -> Decided:
     """Count decisions until all events are decided and all feeders are done."""
     bar = progress.add_task("events decided", total=expected)
-    events = decisions = 0
-    last_news = time.monotonic()
+    events = decisions = first_events = 0
+    first = last_news = time.monotonic()
     while events < expected or any(sender.poll() is None for sender in senders):
         if node.poll() is not None:
             raise DemoError(f"the node ended early with exit code {node.returncode}")
@@ -212,8 +222,10 @@ def follow(
             events += decode_decision(subscriber.recv()).n_events
             decisions += 1
             last_news = time.monotonic()
+            if decisions == 1:
+                first, first_events = last_news, events
             progress.update(bar, completed=events)
-    return {"events": events, "decisions": decisions}
+    return Decided(events=events, decisions=decisions, rate=(events - first_events) / max(last_news - first, 1e-9))
 
 
 def wait_until_alive(node: subprocess.Popen[bytes], url: str) -> None:
@@ -260,8 +272,9 @@ def show(result: dict[str, Any]) -> None:
     table = Table(title="hltnode demo", show_header=False, title_justify="left")
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
-    table.add_row("events decided", f"{result['events']} in {result['seconds']:.1f} s, backend {result['backend']}")
-    table.add_row("rate", f"{result['events_per_second']:.0f} events/s, starting of the feeders included")
+    table.add_row("events decided", f"{result['events']} in {result['seconds']:.1f} s, start of the feeders included")
+    table.add_row("back end", result["backend"])
+    table.add_row("rate", f"{result['events_per_second']:.0f} events/s from the first decision to the last")
     table.add_row("feeders", f"{result['feeders']} processes, {result['sources']} readout sources over TCP")
     table.add_row("fragments", f"{fragments['received']} received, {fragments['built']} built")
     table.add_row("MEPs", f"{meps['opened']} opened, {meps['complete']} complete")

@@ -15,7 +15,6 @@ from hltnode.daemon.event_files import read_events
 from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType, RawBank
 
-
 BANK_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
 
 

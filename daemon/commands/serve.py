@@ -21,6 +21,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.config import NodeConfig, load_config
+from hltnode.daemon.memory import keep_heap
 from hltnode.daemon.service import Node, batch_limits
 from hltnode.processing.backend import create_backend
 from hltnode.processing.hlt1.sequence import create_engine
@@ -37,6 +38,7 @@ def serve(
     with user_errors():
         settings = load_config(config)
         log.configure(settings.log.level, settings.log.format)
+        keep_heap()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
                 exit_code, status = runner.run(serve_node(settings))

@@ -1,9 +1,10 @@
 """hltnode validate: efficiencies of the reconstruction against Monte Carlo truth."""
 
-from collections.abc import Iterator, Sequence
+import json as json_format
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -18,6 +19,7 @@ from hltnode.daemon.commands.common import (
     console,
     load_geometry,
     load_trigger,
+    require_plots,
     thread_count,
     user_errors,
     write_json,
@@ -28,12 +30,11 @@ from hltnode.processing.batch import BatchLimits
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.hlt1.sequence import create_engine
 from hltnode.processing.offline import OfflineRunner, encode_meps
+from hltnode.processing.validation.batch_check import check_batch
 from hltnode.processing.validation.checker import Checker
-from hltnode.processing.validation.reconstruction import reconstructed_events
 from hltnode.processing.validation.report import format_report
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
-from hltnode.protocol.raw_bank import BankType, RawBank
-from hltnode.protocol.truth import McVertex, decode_particles, decode_vertices
+from hltnode.protocol.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
 
@@ -57,12 +58,24 @@ def validate(
     velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
     json: JsonOption = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="OTHER.json", help="Overlay this result of --json in the report."),
+    ] = None,
 ) -> None:
     """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
 
     Example: hltnode validate bsphiphi.jsonl.gz --format velopix --geometry ../shared/data/lhcb-geometry --json out.json
     """
     with user_errors():
+        if report is not None:
+            require_plots()
+        elif against is not None:
+            raise ValueError("--against draws into the report: give --report FILE.html")
+        other = None if against is None else _load_result(against)
         detector = load_geometry(geometry)
         engine = create_engine(
             create_backend(backend, threads=thread_count(threads)), detector, load_trigger(trigger), LIMITS
@@ -74,28 +87,38 @@ def validate(
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("", total=None)
             for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
-                banks_of_events = (banks for mep in batch.meps for banks in mep.events)
-                for banks, found in zip(banks_of_events, reconstructed_events(batch.workspace), strict=True):
-                    particles = decode_particles(bank for bank in banks if bank.type == BankType.MC_TRACKS)
-                    checker.add_event(found.velo_tracks, found.pvs, particles, _vertices(banks))
-                progress.update(task, completed=checker.events)
+                check_batch(checker, batch)
+                progress.update(task, completed=checker.events + checker.faults.events)
         engine.close()
-        if not any(counts.reconstructible for counts in checker.categories.values()):
-            raise ValueError(
-                f"{input_file}: no particle with truth in {checker.events} events: nothing to compare with"
-            )
-        write_json(json, checker.result())
-    typer.echo(format_report(checker))
+        if not checker.has_truth:
+            console.print(f"[yellow]{input_file} tells nothing of its particles:[/yellow] there are no efficiencies")
+        text = format_report(checker)
+        if json is not None or report is not None:
+            result = checker.result() | {"histograms": checker.histograms()}
+            write_json(json, result)
+        if report is not None:
+            _write_report(report, [(input_file.name, result)] + ([] if other is None else [other]), text)
+    typer.echo(text)
+
+
+def _load_result(path: Path) -> tuple[str, dict[str, Any]]:
+    """Name and object of a result that an earlier run wrote with --json. Raises ValueError."""
+    try:
+        result = json_format.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
+    if not isinstance(result, dict) or "histograms" not in result:
+        raise ValueError(f"{path}: no result of hltnode validate --json, it has no histograms")
+    return path.name, result
+
+
+def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: str) -> None:
+    # Only reports need matplotlib, an extra.
+    from hltnode.processing.validation.html_report import checker_page
+
+    path.write_text(checker_page(results, text))
 
 
 def _velopix(path: Path, geometry: VeloGeometry) -> Iterator[list[RawBank]]:
     for event in read_velopix(path):
         yield encode_velopix(event, geometry)
-
-
-def _vertices(banks: Sequence[RawBank]) -> list[McVertex] | None:
-    """The collisions of an event; None where the sample has no such bank."""
-    for bank in banks:
-        if bank.type == BankType.MC_VERTICES:
-            return decode_vertices(bank)
-    return None

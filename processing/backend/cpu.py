@@ -4,6 +4,8 @@ Host and device memory are the same, so nothing is copied. A batch runs on a thr
 is shared event by event among the threads of the executor.
 """
 
+import contextlib
+import mmap
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,15 +15,22 @@ from numpy.typing import NDArray
 
 from hltnode.processing import _kernels
 from hltnode.processing.backend.base import BackendError, DeviceMemory, Launch, Mirror, Timings
+from hltnode.processing.kernels.sources import sources_digest
 
 ALIGNMENT = 64
 """Bytes; a cache line and the widest vector."""
 
+_HUGE_PAGE = 2 << 20
+
 
 def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
-    raw = np.zeros(nbytes + ALIGNMENT, dtype=np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + nbytes]
+    """Zeroed memory of whole pages, huge ones where the system gives them: the first touch of a page costs time."""
+    pages = mmap.mmap(-1, max(nbytes, 1))
+    if nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        # A kernel without huge pages refuses, and small pages serve as well.
+        with contextlib.suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype=np.uint8, count=nbytes)
 
 
 class CpuQueue:
@@ -84,6 +93,10 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, *, threads: int = 1, target: str | None = None) -> None:
+        if _kernels.sources_digest != sources_digest():
+            raise BackendError(
+                "the compiled kernels were built from other sources: install hltnode again (pip install -e .)"
+            )
         supported = _kernels.supported_targets()
         self.target = target or supported[0]
         if self.target not in supported:

@@ -261,6 +261,7 @@ class Executor {
 NB_MODULE(_kernels, module)
 {
     module.doc() = "The kernels of processing/kernels, compiled for the CPU";
+    module.attr("sources_digest") = HLT_KERNEL_DIGEST;
     module.def("supported_targets", &supported_targets, "Instruction sets that this CPU runs, best first");
 
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")

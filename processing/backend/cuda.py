@@ -4,18 +4,15 @@ One stream and one captured graph per slot. Copies go straight between pinned me
 with memcpyAsync: cupy.asarray would copy a pinned array to a temporary first (daq-practice.md C.1).
 """
 
-import hashlib
 import importlib.util
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.backend.base import BackendError, DeviceMemory, Launch, Mirror, Timings
-
-KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+from hltnode.processing.kernels.sources import KERNELS, sources_digest
 
 COMPILE_OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 """Without contraction to FMA the GPU rounds as the CPU back end does, so both decide alike."""
@@ -23,10 +20,7 @@ COMPILE_OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 
 def translation_unit() -> str:
     """What NVRTC compiles. The digest of all kernel sources makes CuPy's disk cache notice a change in an include."""
-    digest = hashlib.sha256()
-    for source in sorted(KERNELS.rglob("*.cuh")):
-        digest.update(source.read_bytes())
-    return f'// {digest.hexdigest()}\n#include "hlt1.cuh"\n'
+    return f'// {sources_digest()}\n#include "hlt1.cuh"\n'
 
 
 def is_available() -> bool:

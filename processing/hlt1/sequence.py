@@ -23,6 +23,7 @@ from hltnode.processing.hlt1.velo_filter_three_hit_tracks import velo_filter_thr
 from hltnode.processing.hlt1.velo_impact_parameter import velo_impact_parameter
 from hltnode.processing.hlt1.velo_kalman_filter import velo_kalman_filter
 from hltnode.processing.hlt1.velo_kill_clones import velo_kill_clones
+from hltnode.processing.hlt1.velo_masked_clustering import velo_masked_clustering
 from hltnode.processing.hlt1.velo_search_by_triplet import velo_search_by_triplet
 from hltnode.processing.hlt1.velo_sort_by_phi import velo_sort_by_phi
 from hltnode.processing.trigger import TriggerConfig
@@ -34,6 +35,7 @@ HLT1_SEQUENCE = AlgorithmSequence(
         velo_cluster_offsets,
         odin_decode,
         velo_decode_retina_clusters,
+        velo_masked_clustering,
         velo_sort_by_phi,
         velo_search_by_triplet,
         velo_kill_clones,

@@ -11,6 +11,7 @@ from hltnode.processing.hlt1.declaration import Buffer, Role
 
 F32 = np.dtype("<f4")
 I16 = np.dtype("<i2")
+I32 = np.dtype("<i4")
 U8 = np.dtype("u1")
 U16 = np.dtype("<u2")
 U32 = np.dtype("<u4")
@@ -39,7 +40,7 @@ velo_geometry = Buffer(name="velo_geometry", dtype=F32, count=lambda _: 52 + 2 *
 velo_cluster_bound = Buffer(name="velo_cluster_bound", dtype=U32, count=_events)
 """Upper bound of the clusters of each event, from the sizes of its banks."""
 velo_cluster_offset = Buffer(name="velo_cluster_offset", dtype=U32, count=lambda limits: limits.events + 1)
-"""Prefix sum of velo_cluster_bound."""
+"""Prefix sum of velo_cluster_bound, with 8 places left free behind each event that has any: kernels may read there."""
 velo_super_pixel_bound = Buffer(name="velo_super_pixel_bound", dtype=U32, count=_events)
 """The part of velo_cluster_bound that comes from super-pixels; the rest comes from retina clusters."""
 velo_module_pair_offset = Buffer(
@@ -57,6 +58,8 @@ velo_unsorted_module_pair = Buffer(name="velo_unsorted_module_pair", dtype=U8, c
 """0 to 25; 255 marks a place without a hit."""
 velo_unsorted_count = Buffer(name="velo_unsorted_count", dtype=U32, count=_events)
 """Places used in velo_unsorted_*."""
+velo_super_pixel_table = Buffer(name="velo_super_pixel_table", dtype=U32, count=lambda limits: 4 * limits.velo_clusters)
+"""Scratch of masked clustering: a hash table for each event."""
 velo_sort_key = Buffer(name="velo_sort_key", dtype=U64, count=_clusters)
 velo_sort_index = Buffer(name="velo_sort_index", dtype=U16, count=_clusters)
 """Scratch of the sort: phi and id of a hit, and its place in velo_unsorted_*."""
@@ -74,10 +77,15 @@ velo_hit_phi = Buffer(name="velo_hit_phi", dtype=I16, count=_clusters)
 velo_hit_id = Buffer(name="velo_hit_id", dtype=U32, count=_clusters)
 """LHCbID: 2 << 28 | orfx << 27 | orfy << 26 | sensor << 18 | chip << 16 | column << 8 | row (formats.md B8)."""
 
-velo_hit_used = Buffer(name="velo_hit_used", dtype=U8, count=_clusters)
+velo_hit_used = Buffer(name="velo_hit_used", dtype=U32, count=_clusters)
 """1 for a hit on a track of four hits or more."""
 velo_hit_owner = Buffer(name="velo_hit_owner", dtype=U32, count=_clusters)
 velo_unused_hits = Buffer(name="velo_unused_hits", dtype=U16, count=_clusters)
+velo_downstream_x = Buffer(name="velo_downstream_x", dtype=F32, count=_clusters)
+velo_downstream_y = Buffer(name="velo_downstream_y", dtype=F32, count=_clusters)
+velo_downstream_z = Buffer(name="velo_downstream_z", dtype=F32, count=_clusters)
+velo_downstream_phi = Buffer(name="velo_downstream_phi", dtype=I32, count=_clusters)
+velo_downstream_hit = Buffer(name="velo_downstream_hit", dtype=U16, count=_clusters)
 velo_open_hits = Buffer(name="velo_open_hits", dtype=U32, count=_clusters)
 velo_open_state = Buffer(name="velo_open_state", dtype=U32, count=_clusters)
 velo_open_found = Buffer(name="velo_open_found", dtype=U32, count=_clusters)

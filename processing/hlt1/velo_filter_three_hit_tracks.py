@@ -18,8 +18,5 @@ velo_filter_three_hit_tracks = Algorithm(
         velo.velo_hit_used,
     ),
     updates=(velo.velo_seed_hits, velo.velo_hit_owner),
-    constants=(
-        Constant("min_owned_hits", 2),
-        Constant("max_chi2", 18.0),
-    ),
+    constants=(Constant("max_chi2", 18.0),),
 )

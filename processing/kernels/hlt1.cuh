@@ -16,6 +16,7 @@
 #include "velo/impact_parameter.cuh"
 #include "velo/kalman.cuh"
 #include "velo/kill_clones.cuh"
+#include "velo/masked_clustering.cuh"
 #include "velo/search_by_triplet.cuh"
 #include "velo/sort_by_phi.cuh"
 
@@ -26,6 +27,7 @@
     X(velo_estimate_input_size)     \
     X(velo_cluster_offsets)         \
     X(velo_decode_retina_clusters)  \
+    X(velo_masked_clustering)       \
     X(velo_sort_by_phi)             \
     X(velo_search_by_triplet)       \
     X(velo_kill_clones)             \

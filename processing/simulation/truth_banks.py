@@ -14,7 +14,7 @@ from hltnode.processing.simulation.velo_particles import Int64Array, Mask, Parti
 from hltnode.protocol.lhcb_id import scifi_channel, ut_channel, velo_channel
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.truth import encode_vertices
-from hltnode.protocol.truth_columns import IdLists, encode_particle_columns
+from hltnode.protocol.truth_columns import encode_particle_columns
 
 _UT_STEREO_LAYERS = (1, 2)
 _SCIFI_STEREO_LAYERS = (1, 2)
@@ -28,7 +28,7 @@ class HitLists:
     particle: Int64Array
     lhcb_id: NDArray[np.uint32]
 
-    def by_particle(self, n_particles: int) -> IdLists:
+    def by_particle(self, n_particles: int) -> tuple[NDArray[np.uint32], Int64Array]:
         """All ids by rising particle, and how many each has."""
         order = np.argsort(self.particle, kind="stable")
         return self.lhcb_id[order], np.bincount(self.particle, minlength=n_particles)
@@ -92,7 +92,7 @@ def truth_of_chunk(
         own["n_pvs"] = n_visible(vertices)
         banks.append(
             [
-                *encode_particle_columns(own, *((ids, counts[seen]) for ids, counts in of_event)),
+                *encode_particle_columns(own, *(part for ids, counts in of_event for part in (ids, counts[seen]))),
                 encode_vertices(vertices),
             ]
         )

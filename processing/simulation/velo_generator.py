@@ -28,7 +28,8 @@ DEFAULT_RUN = 1
 # A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
 MIN_MODULES = 3
 
-_VISIBLE_TRACKS = 4
+# Collisions with this many tracks count as primary vertices (formats.md F).
+_MIN_TRACKS_OF_PV = 4
 
 # Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
 # the shape follows the velo-truth minbias set.
@@ -154,7 +155,7 @@ def _truth_banks(
     vertices = collision_vertices(event, has_velo)
     columns["n_pvs"] = n_visible(vertices)
     return [
-        *encode_particle_columns(columns, (ids, n_ids[seen])),
+        *encode_particle_columns(columns, ids, n_ids[seen]),
         encode_vertices(vertices),
     ]
 
@@ -170,7 +171,7 @@ def collision_vertices(event: SimulatedCollisions, has_velo: Mask) -> list[McVer
 
 def n_visible(vertices: list[McVertex]) -> int:
     """How many vertices have the four tracks that a primary vertex needs."""
-    return sum(vertex.n_tracks >= _VISIBLE_TRACKS for vertex in vertices)
+    return sum(vertex.n_tracks >= _MIN_TRACKS_OF_PV for vertex in vertices)
 
 
 def n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:

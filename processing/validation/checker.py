@@ -1,139 +1,113 @@
-"""The checker: efficiencies, ghosts, clones, purity and hit efficiency against Monte Carlo truth, as Allen counts.
+"""The checker: reconstructed tracks and vertices against Monte Carlo truth, as Allen counts.
 
-Rules: reconstruction-facts.md 9 and hlt1-allen.md 6.1. All rates are fractions between 0 and 1; a rate over nothing
-(an empty category, no tracks) is None.
+Rules: reconstruction-facts.md 9 and hlt1-allen.md 6.1. A stage is counted from the first batch on that brings its
+tracks; so the checker grows with the chain.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.validation.matching import TrackMatches, match_velo_tracks
-from hltnode.processing.validation.particles import VELO_CATEGORIES, Mask, ParticleTable
+from hltnode.processing.validation.categories import Stage
+from hltnode.processing.validation.matching import match_tracks
+from hltnode.processing.validation.muon_id import MuonIdCounts
+from hltnode.processing.validation.particles import ParticleTable
+from hltnode.processing.validation.stage_counts import StageCounts
+from hltnode.processing.validation.track_resolution import TrackResolution
+from hltnode.processing.validation.tracks import TrackTable
+from hltnode.processing.validation.truth_check import TruthFaults
 from hltnode.processing.validation.vertices import VertexCounts
-from hltnode.protocol.truth import McParticle, McVertex
-
-
-def ratio(part: float, whole: float) -> float | None:
-    """part / whole, None if there is nothing to divide by."""
-    return part / whole if whole else None
-
-
-@dataclass(slots=True)
-class CategoryCounts:
-    """Counts of one category of particles, summed over events.
-
-    `clones` are further tracks of a particle after its first; `purities` and `hit_efficiencies` are sums over all
-    matched tracks, clones included; `event_efficiencies` over the `events` that have a particle of the category.
-    """
-
-    reconstructible: int = 0
-    reconstructed: int = 0
-    clones: int = 0
-    purities: float = 0.0
-    hit_efficiencies: float = 0.0
-    events: int = 0
-    event_efficiencies: float = 0.0
-
-    def add_event(self, members: Mask, matches: TrackMatches) -> None:
-        """Count the particles `members` (bool[particles]) of an event and the tracks that belong to them."""
-        n_members = int(members.sum())
-        if n_members == 0:
-            return
-        chosen = members[matches.particle]
-        n_found = len(np.unique(matches.particle[chosen]))
-        self.reconstructible += n_members
-        self.reconstructed += n_found
-        self.clones += int(chosen.sum()) - n_found
-        self.purities += float(matches.purity[chosen].sum())
-        self.hit_efficiencies += float(matches.hit_efficiency[chosen].sum())
-        self.events += 1
-        self.event_efficiencies += n_found / n_members
-
-    @property
-    def efficiency(self) -> float | None:
-        return ratio(self.reconstructed, self.reconstructible)
-
-    @property
-    def efficiency_per_event(self) -> float | None:
-        return ratio(self.event_efficiencies, self.events)
-
-    @property
-    def clone_rate(self) -> float | None:
-        return ratio(self.clones, self.reconstructed + self.clones)
-
-    @property
-    def hit_purity(self) -> float | None:
-        return ratio(self.purities, self.reconstructed + self.clones)
-
-    @property
-    def hit_efficiency(self) -> float | None:
-        return ratio(self.hit_efficiencies, self.reconstructed + self.clones)
+from hltnode.protocol.truth import McVertex
 
 
 class Checker:
     """Accumulates the comparison of reconstructed events with their truth.
 
-    Events go in one at a time (`add_event`), in any order; `result` gives the numbers of all events so far.
+    Batches of events go in one at a time (`add`), in any order; `result` gives the numbers of all so far. `faults`
+    counts the events whose truth does not fit, which their reader leaves out.
     """
 
     def __init__(self) -> None:
         self.events = 0
-        self.tracks = 0
-        self.ghosts = 0
-        self.categories = {name: CategoryCounts() for name in VELO_CATEGORIES}
+        self.stages: dict[Stage, StageCounts] = {Stage.VELO: StageCounts(Stage.VELO)}
+        self.resolutions: dict[Stage, TrackResolution] = {}
         self.vertices: VertexCounts | None = None
+        self.muon_id: MuonIdCounts | None = None
+        self.faults = TruthFaults()
 
-    def add_event(
+    def add(
         self,
-        tracks: Sequence[NDArray[np.uint32]],
-        pvs: NDArray[np.float32],
-        particles: Sequence[McParticle],
-        vertices: Sequence[McVertex] | None,
+        particles: ParticleTable,
+        tracks: Mapping[Stage, TrackTable],
+        pvs: Sequence[NDArray[np.float32]] = (),
+        vertices: Sequence[Sequence[McVertex] | None] = (),
     ) -> None:
-        """Compare one event.
+        """Compare a batch of events.
 
-        tracks: the LHCbIDs (u32) of each VELO track; pvs: f32[n, 4] = x, y, z (mm) and variance of z (mm^2);
-        particles, vertices: its truth banks; vertices is None for a sample whose truth has no collisions.
+        tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
+        vertices: the true collisions of each event, None where its truth has none.
         """
-        table = ParticleTable.of_event(particles)
-        matches = match_velo_tracks(tracks, table)
-        self.events += 1
-        self.tracks += len(tracks)
-        self.ghosts += len(tracks) - len(np.unique(matches.track))
-        for name, belongs in VELO_CATEGORIES.items():
-            self.categories[name].add_event(belongs(table), matches)
-        if vertices is not None:
-            if self.vertices is None:
-                self.vertices = VertexCounts()
-            self.vertices.add_event(pvs, vertices)
+        self.events += particles.n_events
+        # Samples without collisions do not say where their particles start.
+        has_origins = any(collisions is not None for collisions in vertices)
+        for found, collisions in zip(pvs, vertices, strict=True):
+            if collisions is not None:
+                if self.vertices is None:
+                    self.vertices = VertexCounts()
+                self.vertices.add_event(found, collisions)
+        for stage, of_stage in tracks.items():
+            matches = match_tracks(of_stage, particles)
+            self.stages.setdefault(stage, StageCounts(stage)).add(of_stage, particles, matches)
+            self.resolutions.setdefault(stage, TrackResolution()).add(of_stage, particles, matches, has_origins)
+            if stage is Stage.LONG and of_stage.is_muon is not None:
+                if self.muon_id is None:
+                    self.muon_id = MuonIdCounts()
+                self.muon_id.add(of_stage.is_muon, particles, matches)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether there was any particle to find."""
+        return any(counts.reconstructible for _, counts in self.stages[Stage.VELO].categories)
 
     def result(self) -> dict[str, Any]:
-        """The JSON object of `hltnode validate`; rates are fractions 0..1, None where there is nothing to divide by."""
+        """The JSON object of `hltnode validate`; rates are fractions 0..1, None where there is nothing to divide by.
+
+        "velo" and "pv" are always there; other keys when there is something to say.
+        """
+        result: dict[str, Any] = {
+            Stage.VELO.value: self.stages[Stage.VELO].result(),
+            "pv": None if self.vertices is None else self.vertices.result(),
+        }
+        result |= {stage.value: counts.result() for stage, counts in self.stages.items() if stage is not Stage.VELO}
+        if self.vertices is not None:
+            result["pv_details"] = self.vertices.details()
+        resolutions = {stage.value: found.result() for stage, found in self.resolutions.items() if found.histograms}
+        if self.vertices is not None:
+            resolutions["pv"] = {
+                name: {"unit": residual.unit, **residual.result()["summary"]}
+                for name, residual in self.vertices.residuals.items()
+            }
+        if resolutions:
+            result["resolution"] = resolutions
+        if self.muon_id is not None:
+            result["muon_id"] = self.muon_id.result()
+        if self.faults.events:
+            result["truth"] = self.faults.result()
+        return result
+
+    def histograms(self) -> dict[str, Any]:
+        """The JSON object "histograms": binned sums of all stages and of residuals, enough to draw every plot."""
+        residuals = {
+            stage.value: {name: histogram.result() for name, histogram in found.histograms.items()}
+            for stage, found in self.resolutions.items()
+            if found.histograms
+        }
+        if self.vertices is not None:
+            residuals["pv"] = {name: histogram.result() for name, histogram in self.vertices.residuals.items()}
         return {
-            "velo": {
-                "ghost_rate": ratio(self.ghosts, self.tracks),
-                "categories": {
-                    name: {
-                        "reconstructible": counts.reconstructible,
-                        "reconstructed": counts.reconstructed,
-                        "efficiency": counts.efficiency,
-                        "clone_rate": counts.clone_rate,
-                        "hit_purity": counts.hit_purity,
-                        "hit_efficiency": counts.hit_efficiency,
-                    }
-                    for name, counts in self.categories.items()
-                },
-            },
-            "pv": None
-            if self.vertices is None
-            else {
-                "reconstructible": self.vertices.reconstructible,
-                "reconstructed": self.vertices.reconstructed,
-                "efficiency": ratio(self.vertices.reconstructed, self.vertices.reconstructible),
-                "false_rate": ratio(self.vertices.false, self.vertices.vertices),
-            },
+            "events": self.events,
+            "stages": {stage.value: counts.histograms() for stage, counts in self.stages.items()},
+            "residuals": residuals,
         }

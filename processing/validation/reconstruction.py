@@ -1,6 +1,5 @@
 """What the checker compares with truth: tracks and vertices of a batch, copied back from the device."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,33 +7,68 @@ from numpy.typing import NDArray
 
 from hltnode.processing.engine import Workspace
 from hltnode.processing.hlt1.velo_buffers import MAX_HITS_PER_TRACK, MAX_PVS
+from hltnode.processing.validation.categories import Stage
+from hltnode.processing.validation.particles import Float64Array
+from hltnode.processing.validation.tracks import TrackStates, TrackTable
+
+_PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
 
 
 @dataclass(frozen=True, slots=True)
-class ReconstructedEvent:
-    """velo_tracks: LHCbIDs (u32) of each track; pvs: f32[n, 4] = x, y, z in mm and variance of z in mm^2."""
+class ReconstructedBatch:
+    """The events of a batch: tracks by stage; for each event its VELO hits (LHCbIDs, u32[n]) and its vertices
+    (f32[n, 6] = x, y, z in mm and their variances in mm²)."""
 
-    velo_tracks: list[NDArray[np.uint32]]
-    pvs: NDArray[np.float32]
+    n_events: int
+    tracks: dict[Stage, TrackTable]
+    velo_hits: list[NDArray[np.uint32]]
+    pvs: list[NDArray[np.float32]]
 
 
-def reconstructed_events(workspace: Workspace) -> Iterator[ReconstructedEvent]:
-    """Tracks and vertices of each event of the batch that a workspace has just run. Waits for the device."""
+def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
+    """Tracks and vertices of the batch that a workspace has just run. Waits for the device."""
     n_events = workspace.n_events
-    first_cluster = workspace.fetch("velo_cluster_offset")
-    n_tracks = workspace.fetch("velo_track_count")
-    n_hits = workspace.fetch("velo_track_hit_count")
-    hits = workspace.fetch("velo_track_hits").reshape(-1, MAX_HITS_PER_TRACK)
-    ids = workspace.fetch("velo_hit_id")
-    n_pvs = workspace.fetch("pv_count")
-    pvs = workspace.fetch("pvs").reshape(-1, MAX_PVS)
-    for event in range(n_events):
-        base = int(first_cluster[event])
-        first_track = base // 2
-        tracks = [
-            ids[base + hits[track, : n_hits[track]].astype(np.intp)]
-            for track in range(first_track, first_track + int(n_tracks[event]))
-        ]
-        vertices = pvs[event, : n_pvs[event]]
-        columns = [vertices[name] for name in ("x", "y", "z", "c22")]
-        yield ReconstructedEvent(tracks, np.stack(columns, axis=1).astype(np.float32))
+    first_cluster = workspace.fetch("velo_cluster_offset")[:n_events].astype(np.int64)
+    n_clusters = workspace.fetch("velo_cluster_count")[:n_events].astype(np.int64)
+    hit_ids = workspace.fetch("velo_hit_id")
+    n_pvs = workspace.fetch("pv_count")[:n_events]
+    pvs = workspace.fetch("pvs").reshape(-1, MAX_PVS)[:n_events]
+    columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
+    return ReconstructedBatch(
+        n_events=n_events,
+        tracks={Stage.VELO: _velo_tracks(workspace, first_cluster, hit_ids)},
+        velo_hits=[hit_ids[first : first + n] for first, n in zip(first_cluster, n_clusters, strict=True)],
+        pvs=[columns[event, :n] for event, n in enumerate(n_pvs)],
+    )
+
+
+def _velo_tracks(workspace: Workspace, first_cluster: NDArray[np.int64], hit_ids: NDArray[np.uint32]) -> TrackTable:
+    n_tracks = workspace.fetch("velo_track_count")[: len(first_cluster)].astype(np.int64)
+    event = np.repeat(np.arange(len(first_cluster)), n_tracks)
+    # The tracks of an event start at half the place of its first cluster (velo_buffers).
+    row = np.arange(len(event)) + np.repeat(first_cluster // 2 - (np.cumsum(n_tracks) - n_tracks), n_tracks)
+    n_hits = workspace.fetch("velo_track_hit_count")[row].astype(np.int64)
+    hits = workspace.fetch("velo_track_hits").reshape(-1, MAX_HITS_PER_TRACK)[row].astype(np.int64)
+    used = np.arange(MAX_HITS_PER_TRACK) < n_hits[:, None]
+    states = TrackStates(
+        *(
+            workspace.fetch(f"velo_beamline_{name}")[row].astype(np.float64)
+            for name in ("x", "y", "z", "tx", "ty", "c00", "c20", "c22")
+        )
+    )
+    flies = np.where(workspace.fetch("velo_track_backward")[row] != 0, -1.0, 1.0)
+    return TrackTable(
+        event=event,
+        ids=hit_ids[(hits + first_cluster[event][:, None])[used]],
+        n_ids=n_hits,
+        eta=_eta(states.tx, states.ty, flies),
+        phi=np.arctan2(flies * states.ty, flies * states.tx),
+        states=states,
+    )
+
+
+def _eta(tx: Float64Array, ty: Float64Array, flies: Float64Array) -> Float64Array:
+    # A track exactly along the beam would have infinite pseudorapidity.
+    slope = np.maximum(np.hypot(tx, ty), 1e-9)
+    eta: Float64Array = flies * np.arcsinh(1 / slope)
+    return eta

@@ -95,7 +95,7 @@ def test_bytes_that_are_not_text_are_no_toml_file(tmp_path: Path) -> None:
     [
         ("[pipelines]\nslots = 3", "pipelines", "unknown section; expected one of node, network"),
         ("[pipeline]\nslot = 3", "pipeline.slot", "unknown key; expected one of slots, slot_bytes"),
-        ("[pipeline]\nslots = 0", "pipeline.slots", "expected greater than or equal to 1, not 0"),
+        ("[pipeline]\nslots = 0", "pipeline.slots", "expected greater than or equal to 2, not 0"),
         ('[pipeline]\nslots = "many"', "pipeline.slots", "expected a valid integer"),
         ('[pipeline]\nbackend = "gpu"', "pipeline.backend", "expected 'auto', 'cpu' or 'cuda', not 'gpu'"),
         ("pipeline = 3", "pipeline", "expected a section [pipeline], not 3"),

@@ -171,7 +171,8 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(10), [feeder])).complete
             await eventually(lambda: not node.coordinator.registry.feeders())
-            assert len(list((tmp_path / "out").glob(f"*{run:010d}_accepted*.mdf"))) == 1
+            finished = f"*{run:010d}_accepted*.mdf"
+            await eventually(lambda name=finished: len(list((tmp_path / "out").glob(name))) == 1)  # type: ignore[misc]
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20
     check_accounts(node)
 
@@ -182,12 +183,13 @@ async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
     async with (
         running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _),
         make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
-        make_feeder(context, node, name="b", sources=SOURCES[2:], run=43) as b,
     ):
-        await eventually(lambda: node.counters.control_messages_rejected >= 1 and a.node_session is not None)
-        assert a.node_session == node.session
-        assert b.node_session is None
-        assert node.builder.run is None
+        await eventually(lambda: a.node_session is not None)
+        async with make_feeder(context, node, name="b", sources=SOURCES[2:], run=43) as b:
+            await eventually(lambda: node.counters.control_messages_rejected >= 1)
+            assert a.node_session == node.session
+            assert b.node_session is None
+            assert node.builder.run is None
 
 
 async def test_a_fragment_that_the_node_cannot_take_ends_the_feed_with_a_reason(

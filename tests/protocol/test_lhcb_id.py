@@ -14,6 +14,7 @@ from hltnode.protocol.lhcb_id import (
     SciFiChannel,
     UtChannel,
     detector_type,
+    in_2022_scheme,
     scifi_channel,
     scifi_channel_id,
     scifi_lhcb_id,
@@ -58,6 +59,13 @@ def test_the_truth_of_real_events_names_lit_pixels(retina_events: list[list[RawB
         truth = np.array(sorted({i for p in decode_particles(banks) for i in p.velo_ids}), np.uint32)
         # Ids are those of clusters; the pixel nearest to the centre of a cluster with a hole is not lit.
         assert np.isin(without_orientation(truth), lit).mean() > 0.96
+
+
+def test_ids_of_the_old_scheme_get_the_types_of_2022_and_keep_their_channels() -> None:
+    old = np.array([0x8123_4567, 0xA00F_0001, 0xB000_0002, 0x2123_4567, 0x5000_0003, 0x3000_0004], dtype=np.uint32)
+    assert [hex(one) for one in in_2022_scheme(old).tolist()] == [
+        "0x21234567", "0x500f0001", "0x30000002", "0x21234567", "0x50000003", "0x30000004",
+    ]  # fmt: skip
 
 
 @given(st.data())

@@ -19,7 +19,6 @@ from hltnode.protocol import (
 )
 from hltnode.protocol.errors import TruthError
 from hltnode.protocol.truth import (
-    CHUNK_SIZE,
     McParticle,
     McVertex,
     decode_particles,
@@ -27,6 +26,7 @@ from hltnode.protocol.truth import (
     encode_particles,
     encode_vertices,
 )
+from hltnode.protocol.truth_columns import CHUNK_SIZE
 
 from . import strategies
 

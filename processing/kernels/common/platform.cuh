@@ -71,6 +71,13 @@ inline uint32_t atomicOr(uint32_t* address, uint32_t value)
     return old;
 }
 
+inline uint32_t atomicCAS(uint32_t* address, uint32_t expected, uint32_t value)
+{
+    const uint32_t old = *address;
+    if (old == expected) *address = value;
+    return old;
+}
+
 inline uint32_t atomicMin(uint32_t* address, uint32_t value)
 {
     const uint32_t old = *address;
@@ -86,6 +93,7 @@ inline uint32_t atomicMax(uint32_t* address, uint32_t value)
 }
 
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
+inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
 inline int __clz(int word) { return word == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(word)); }
 

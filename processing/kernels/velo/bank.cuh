@@ -1,8 +1,8 @@
 // A VELO raw bank as the decoders see it (formats.md B8): which kind, which sensor, where its words are.
 //
 // Type 73 holds retina clusters, type 63 super-pixels. Versions 2 and 3 hold one sensor behind a count word; version 4
-// holds a pair of sensors without a count, and a bit of each word picks the sensor. Whatever the bytes say, a view never
-// reaches beyond its fragment.
+// holds a pair of sensors without a count, and a bit of each word picks the sensor. Whatever the bytes say, a view
+// never reaches beyond its fragment.
 #pragma once
 
 #include "../batch/batch.cuh"

@@ -1,4 +1,4 @@
-// Where the clusters of each event lie: prefix sum of the bounds.
+// Where the clusters of each event lie: prefix sum of the bounds, with some places left free behind each event.
 //
 // An event with more clusters than a 16-bit index reaches, or that no longer fits in the buffers, gets bound 0 and is
 // flagged: it is kept, without clusters.
@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../batch/batch.cuh"
+#include "hit.cuh"
 
 struct velo_cluster_offsets_parameters {
     const hlt::batch_header* batch_header;
@@ -33,8 +34,9 @@ HLT_KERNEL(velo_cluster_offsets)
         const uint32_t wanted = event < n ? p.velo_cluster_bound[event] : 0;
         const uint32_t bound = wanted <= hlt::max_velo_clusters_of_event ? wanted : 0;
         uint32_t total;
-        const uint32_t offset = running + hlt::block_exclusive_sum(bound, scratch, total);
-        const bool fits = offset <= p.max_velo_clusters && bound <= p.max_velo_clusters - offset;
+        const uint32_t places = bound > 0u ? bound + hlt::velo_hit_padding : 0u;
+        const uint32_t offset = running + hlt::block_exclusive_sum(places, scratch, total);
+        const bool fits = offset <= p.max_velo_clusters && places <= p.max_velo_clusters - offset;
         if (event < n) {
             p.velo_cluster_offset[event] = hlt::min_of(offset, p.max_velo_clusters);
             p.velo_cluster_bound[event] = fits ? bound : 0;

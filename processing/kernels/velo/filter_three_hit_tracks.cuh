@@ -1,11 +1,10 @@
 // Three-hit tracks: triplets that could not be extended, if they are straight and their hits are free.
 //
 // Three hits are easily aligned by chance, so these must have no hit on a longer track, a good straight-line fit, and,
-// where several want the same hit, the best fit of them.
-// In:  velo_seed_hits, velo_seed_count, velo_hit_used, velo_hit_{x, y, z}.
-// Out: velo_seed_hits [seed][3] = seed_accepted for those that pass; scratch velo_hit_owner.
-// One block per event; threads stride over hits and over seeds.
-// Bounds: velo_seed_count <= velo_cluster_count of the event.
+// of those that want the same hits, the best fit on two of the three. In:  velo_seed_hits, velo_seed_count,
+// velo_hit_used, velo_hit_{x, y, z}. Out: velo_seed_hits [seed][3] = seed_accepted for those that pass; scratch
+// velo_hit_owner. One block per event; threads stride over hits and over seeds. Bounds: velo_seed_count <=
+// velo_cluster_count of the event.
 #pragma once
 
 #include "../batch/batch.cuh"
@@ -19,19 +18,20 @@ struct velo_filter_three_hit_tracks_parameters {
     const float* velo_hit_z;
     const uint32_t* velo_cluster_count;
     const uint32_t* velo_seed_count;
-    const uint8_t* velo_hit_used;
+    const uint32_t* velo_hit_used;
     uint16_t* velo_seed_hits;
     uint32_t* velo_hit_owner;
-    uint32_t min_owned_hits;
     float max_chi2;  // of the straight-line fit per degree of freedom
 };
 
 namespace hlt {
 
 constexpr float velo_hit_weight = 6400.f;  // 1 / (12.5 um)^2
+constexpr uint32_t min_owned_hits = 2;     // of the three: collimated particles share one
 constexpr uint32_t owned_by_nobody = 0xffffffffu;
 
-/// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the middle.
+/// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the
+/// middle.
 __device__ float squared_residuals(float v0, float v1, float v2, float a)
 {
     const float deviation = v1 - (v0 + (v2 - v0) * a);
@@ -51,7 +51,7 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
     const float* x = p.velo_hit_x + first_hit;
     const float* y = p.velo_hit_y + first_hit;
     const float* z = p.velo_hit_z + first_hit;
-    const uint8_t* used = p.velo_hit_used + first_hit;
+    const uint32_t* used = p.velo_hit_used + first_hit;
     uint16_t* seeds = p.velo_seed_hits + 4u * first_hit;
     uint32_t* owner = p.velo_hit_owner + first_hit;
 
@@ -79,6 +79,6 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
         uint32_t owned = 0;
         for (uint32_t k = 0; k < 3u; ++k)
             if ((owner[seed[k]] & 0xffffu) == i) ++owned;
-        if (owned < p.min_owned_hits) seed[3] = hlt::seed_left;
+        if (owned < hlt::min_owned_hits) seed[3] = hlt::seed_left;
     }
 }

@@ -1,10 +1,10 @@
 // Sort of the hits by phi inside each module pair.
 //
 // The order is total (phi, LHCbID, x, y), so that the result depends neither on the order of the words in a bank nor on
-// the threads. A counting sort puts the hits into bins of module pair and phi (about one hit each), then every hit counts
-// those of its bin that stand before it.
-// In:  velo_unsorted_{x, y, z, phi, id, module_pair}, velo_unsorted_count.
-// Out: velo_hit_{x, y, z, phi, id}, velo_cluster_count [event], velo_module_pair_offset [event][27],
+// the threads. A counting sort puts the hits into bins of module pair and phi (about one hit each), then every hit
+// counts those of its bin that stand before it. In:  velo_unsorted_{x, y, z, phi, id, module_pair},
+// velo_unsorted_count. Out: velo_hit_{x, y, z, phi, id}, velo_cluster_count [event], velo_module_pair_offset
+// [event][27],
 //      velo_phi_bin_offset [event][26 * 128 + 1]; scratch velo_sort_key, velo_sort_index.
 // One block per event; threads stride over hits, then over bins.
 // Bounds: velo_unsorted_count <= velo_cluster_bound of the event. A bin with more than max_hits_per_bin hits is no
@@ -101,7 +101,8 @@ HLT_KERNEL(velo_sort_by_phi)
         if (!sortable) p.event_flags[event] |= hlt::overflow;
     }
     for (uint32_t pair = threadIdx.x; pair <= hlt::n_velo_module_pairs; pair += blockDim.x)
-        pair_offset[pair] = pair < hlt::n_velo_module_pairs && sortable ? cursor[pair * hlt::phi_bins_per_pair] : n_hits;
+        pair_offset[pair] =
+            pair < hlt::n_velo_module_pairs && sortable ? cursor[pair * hlt::phi_bins_per_pair] : n_hits;
     __syncthreads();
     if (!sortable) return;
 

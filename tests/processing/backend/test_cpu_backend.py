@@ -130,3 +130,9 @@ def test_a_back_end_that_cannot_be_made_says_why(name: str, message: str) -> Non
 def test_an_unknown_kernel_is_refused() -> None:
     with pytest.raises(ValueError, match="no kernel named velo_magic"):
         _kernels.Program("baseline", [("velo_magic", 0, 2)], 0)
+
+
+def test_kernels_built_from_other_sources_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_kernels, "sources_digest", "0" * 64)
+    with pytest.raises(BackendError, match="built from other sources"):
+        CpuBackend()

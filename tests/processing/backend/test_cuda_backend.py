@@ -13,13 +13,14 @@ from hltnode.processing.hlt1.sequence import create_engine
 from hltnode.processing.offline import OfflineRunner, encode_meps
 from hltnode.processing.simulation.velo_generator import simulate_events
 from hltnode.processing.trigger import TriggerConfig
-from hltnode.processing.validation.reconstruction import reconstructed_events
+from hltnode.processing.validation.categories import Stage
+from hltnode.processing.validation.reconstruction import reconstructed_batch
 
 LIMITS = BatchLimits(events=32, meps=8, input_bytes=4 << 20, rows=4096)
 
 
 def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[bytes]], list[bytes]]:
-    """Decisions, flags and counts of each batch; tracks and vertices of each event, bit by bit."""
+    """Decisions, flags, counts and tracks of each batch, vertices of each event, bit by bit."""
     geometry = VeloGeometry.builtin()
     runner = OfflineRunner(create_engine(backend, geometry, TriggerConfig.default(), LIMITS))
     events = [
@@ -33,9 +34,10 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
         for batch in runner.run(encode_meps(velo_events, 8)):
             output = batch.workspace.output
             outputs += [output.accepted.copy(), output.lines.copy(), output.flags.copy(), output.velo_clusters.copy()]
-            for event in reconstructed_events(batch.workspace):
-                tracks.append([track.tobytes() for track in event.velo_tracks])
-                vertices.append(event.pvs.tobytes())
+            found = reconstructed_batch(batch.workspace)
+            velo = found.tracks[Stage.VELO]
+            tracks += [[column.tobytes() for column in (velo.event, velo.n_ids, velo.ids)]]
+            vertices += [pvs.tobytes() for pvs in found.pvs]
     backend.close()
     return outputs, tracks, vertices
 

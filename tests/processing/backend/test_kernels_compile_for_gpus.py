@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.backend.cuda import COMPILE_OPTIONS, KERNELS
+from hltnode.processing.backend.cuda import COMPILE_OPTIONS
+from hltnode.processing.kernels.sources import KERNELS
 
 ARCHITECTURES = {13: ("75", "80", "86", "89", "90", "100", "120"), 12: ("70", "75", "90")}
 """CUDA 13 has dropped 70; CUDA 12 keeps it."""

@@ -47,10 +47,26 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
 def compared() -> list[str]:
     """Everything that a physicist or the daemon may look at."""
     outputs = [buffer.name for buffer in HLT1_SEQUENCE.buffers if buffer.role & Role.OUTPUT]
-    return [*outputs, "pvs", "odin", "velo_beamline_x", "velo_beamline_c00", "velo_end_tx", "velo_track_ip_chi2"]
+    hits_and_tracks = [
+        "velo_hit_x",
+        "velo_hit_id",
+        "velo_module_pair_offset",
+        "velo_track_hits",
+        "velo_track_hit_count",
+    ]
+    return [
+        *outputs,
+        *hits_and_tracks,
+        "pvs",
+        "odin",
+        "velo_beamline_x",
+        "velo_beamline_c00",
+        "velo_end_tx",
+        "velo_track_ip_chi2",
+    ]
 
 
-@pytest.mark.parametrize("velo_banks", ["retina"])
+@pytest.mark.parametrize("velo_banks", ["retina", "superpixel"])
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("block_size", [1, 32, 100, 256])
 def test_results_do_not_depend_on_the_threads(velo_banks: VeloBanks, block_size: int, backward: bool) -> None:

@@ -1,0 +1,63 @@
+"""hltnode compare: are simulated events like the real ones?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hltnode.daemon.commands.common import (
+    GeometryOption,
+    JsonOption,
+    console,
+    require_plots,
+    user_errors,
+    write_json,
+)
+from hltnode.daemon.event_files import EventFileError, read_events
+from hltnode.processing.validation.likeness import DetectorGeometry, SampleSummary, comparison
+from hltnode.processing.validation.truth_check import event_name
+from hltnode.protocol.errors import ProtocolError
+
+
+def compare(
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="Events to be like (MDF or MEP).")],
+    simulated: Annotated[Path, typer.Argument(metavar="SIM", help="Events that should be like them.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="REPORT.html", help="Report to write.")],
+    geometry: GeometryOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Compare banks, hits and truth of two samples: distributions, means, Kolmogorov distances.
+
+    Example: hltnode compare lhcb.mdf minbias.mdf --geometry ../shared/data/lhcb-geometry -o report.html
+    """
+    with user_errors():
+        require_plots()
+        # Only reports need matplotlib, an extra.
+        from hltnode.processing.validation.likeness.html_report import likeness_page
+
+        detector = DetectorGeometry.builtin() if geometry is None else DetectorGeometry.load(geometry)
+        samples = (_summary(real, detector), _summary(simulated, detector))
+        compared = comparison.compare(*samples)
+        output.write_text(likeness_page((real.name, simulated.name), *samples, compared))
+        write_json(json, {"real": str(real), "simulated": str(simulated), **comparison.comparison_result(*samples)})
+    for pair in compared:
+        if pair.ratio is not None:
+            mark = f"   differs by more than {100 * comparison.MAX_DIFFERENCE:.0f} %" if pair.differs else ""
+            typer.echo(f"{pair.quantity.name:<28} simulated / real {pair.ratio:6.3f}   D {pair.distance:.3f}{mark}")
+    typer.echo(f"{samples[0].events} real and {samples[1].events} simulated events: {output}")
+
+
+def _summary(path: Path, geometry: DetectorGeometry) -> SampleSummary:
+    """The distributions of a file. Raises EventFileError, which names file and event."""
+    summary = SampleSummary(geometry)
+    columns = (SpinnerColumn(), TextColumn(f"{path.name}: {{task.completed}} events"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        for banks in read_events(path):
+            try:
+                summary.add_event(banks)
+            except ProtocolError as error:
+                raise EventFileError(f"{path}, {event_name(banks)}: {error}") from error
+            progress.advance(task)
+    return summary

@@ -1,0 +1,31 @@
+"""The C library's heap, tuned for a process that takes megabytes from the network all the time."""
+
+import ctypes
+import sys
+
+# Constants of malloc.h.
+_M_TRIM_THRESHOLD = -1
+_M_TOP_PAD = -2
+_M_MMAP_THRESHOLD = -3
+
+# Frames below this size (the largest that glibc allows) come from the heap.
+_MMAP_THRESHOLD = 32 << 20
+# What the heap may keep free before it is given back, and what it grows by.
+_TRIM_THRESHOLD = 512 << 20
+_TOP_PAD = 64 << 20
+
+
+def keep_heap() -> bool:
+    """Let freed memory stay in the heap; False where the C library has no mallopt.
+
+    ZeroMQ allocates each frame that it receives. By default glibc maps large blocks anew and gives them back when they
+    are freed, so that every frame is paid with page faults: with frames of 256 KiB the receiving thread of ZeroMQ took
+    twice as long (benchmarks/README.md).
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallopt"):
+        return False
+    settings = {_M_MMAP_THRESHOLD: _MMAP_THRESHOLD, _M_TRIM_THRESHOLD: _TRIM_THRESHOLD, _M_TOP_PAD: _TOP_PAD}
+    return all(library.mallopt(parameter, value) == 1 for parameter, value in settings.items())

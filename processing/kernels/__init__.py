@@ -1,0 +1,1 @@
+"""The kernels: CUDA C++ that is also plain C++."""

@@ -1,3 +1,0 @@
-"""Types of the extension module built from protocol/checksum.cpp."""
-
-def jenkins(bytes: memoryview) -> int: ...

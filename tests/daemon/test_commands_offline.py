@@ -1,0 +1,110 @@
+"""hltnode process, simulate and inspect: results for machines, and errors that a user can act on."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve simulated events."""
+    path = tmp_path_factory.mktemp("simulated") / "minbias.mdf"
+    result = runner.invoke(app, ["simulate", "-n", "12", "--seed", "3", "--run", "77", "-o", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_process_tells_each_event_once_however_often_it_repeats(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    arguments = ["process", str(sample), "--backend", "cpu", "--threads", "2", "--repeat", "20", "--json", str(out)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert found["events"] == 240
+    assert found["events_per_second"] == pytest.approx(found["events"] / found["seconds"])
+    assert (found["backend"], found["threads"]) == ("cpu", 2)
+    assert [event["event"] for event in found["per_event"]] == list(range(12))
+    first = found["per_event"][0]
+    assert first["run"] == 77
+    assert first["velo_clusters"] > first["velo_tracks"] > first["pvs"] >= 0
+    assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
+
+
+def test_the_same_seed_gives_the_same_file(sample: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.mdf"
+    runner.invoke(app, ["simulate", "-n", "12", "--seed", "3", "--run", "77", "-o", str(again)])
+    assert again.read_bytes() == sample.read_bytes()
+
+
+def test_inspect_counts_banks_and_names_the_run(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    result = runner.invoke(app, ["inspect", str(sample), "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert (found["events"], found["runs"], found["first_event"], found["last_event"]) == (12, [77], 0, 11)
+    velo = next(bank for bank in found["banks"] if bank["name"] == "VP_RETINA_CLUSTER")
+    assert (velo["version"], velo["banks_per_event"]) == (3, 208)
+
+
+def test_inspect_reads_the_old_multi_event_packet(shared: Path, tmp_path: Path) -> None:
+    (packet,) = (shared / "data" / "lhcb-mep-2019").glob("*.mep")
+    out = tmp_path / "out.json"
+    result = runner.invoke(app, ["inspect", str(packet), "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text())["events"] == 10
+
+
+@pytest.mark.parametrize("command", ["process", "inspect", "validate"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        (b"", "the file is empty"),
+        (b"\0" * 100, "MDF record"),
+        (b"garbage", "less than any header"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(command: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.mdf"
+    if content is not None:
+        path.write_bytes(content)
+    result = runner.invoke(app, [command, str(path)])
+    assert result.exit_code == 1
+    text = " ".join(result.output.split())
+    assert "bad.mdf" in text.replace(" ", "")
+    assert message in text
+
+
+def test_a_cut_file_is_named_with_the_place(sample: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.mdf"
+    cut.write_bytes(sample.read_bytes()[:-10])
+    result = runner.invoke(app, ["inspect", str(cut)])
+    assert result.exit_code == 1
+    assert "MDF record at byte" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--geometry", "/nowhere"], "velo_geometry.bin"),
+        (["--trigger", "/nowhere.toml"], "/nowhere.toml"),
+        (["--backend", "fpga"], "no back end named 'fpga'"),
+    ],
+)
+def test_a_broken_option_is_named(sample: Path, option: list[str], message: str) -> None:
+    result = runner.invoke(app, ["process", str(sample), *option])
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+
+
+def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["simulate", "-n", "1", "--nu", "-3", "-o", str(tmp_path / "x.mdf")])
+    assert result.exit_code == 1
+    assert "nu = -3" in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())
