@@ -82,17 +82,18 @@ def truth_of_chunk(
     edges = np.searchsorted(event, np.arange(len(collisions) + 1))
     banks = []
     for first, last, collision in zip(edges.tolist(), edges[1:].tolist(), collisions, strict=False):
-        of_event = [
-            (ids[start[first] : start[last]], counts[first:last])
-            for (ids, counts), start in zip(lists, starts, strict=True)
-        ]
-        seen = sum(counts for _, counts in of_event) > 0
+        velo_ids, ut_ids, scifi_ids = (
+            ids[start[first] : start[last]] for (ids, _), start in zip(lists, starts, strict=True)
+        )
+        n_ids = np.stack([counts[first:last] for _, counts in lists])
+        seen = n_ids.any(axis=0)
+        n_velo, n_ut, n_scifi = n_ids[:, seen]
         vertices = collision_vertices(collision, has_velo[first:last])
         own: dict[str, ArrayLike] = {name: values[first:last][seen] for name, values in columns.items()}
         own["n_pvs"] = n_visible(vertices)
         banks.append(
             [
-                *encode_particle_columns(own, *(part for ids, counts in of_event for part in (ids, counts[seen]))),
+                *encode_particle_columns(own, velo_ids, n_velo, ut_ids, n_ut, scifi_ids, n_scifi),
                 encode_vertices(vertices),
             ]
         )
