@@ -21,7 +21,7 @@ FIRST_Z, LAST_Z = 770.0, 9450.0
 
 # Longest steps, in the magnet and in its fringe fields. With them, particles of 2 GeV and more end within 0.2 mm
 # (median) of a fine Runge-Kutta integration of the same field (tests/processing/simulation/test_propagation.py).
-_LONGEST_STEP, _LONGEST_STEP_OUTSIDE = 220.0, 450.0
+_LONGEST_STEP, _LONGEST_STEP_OUTSIDE = 220.0, 330.0
 _MAGNET_Z = (2700.0, 7700.0)
 # Slabs so close to a layer stand for its own material.
 _SAME_PLACE = 25.0
