@@ -128,6 +128,9 @@ class OutputStage:
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
+            if mep.error_stream:
+                results.accepted[of_mep] = 0
+                results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
             self._keep_events(batch.slot, batch.run, mep, mine)
@@ -137,7 +140,7 @@ class OutputStage:
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
             output = self._workspaces[computed.batch.slot].output
-            return Results(output.accepted, output.lines, output.flags)
+            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy())
         # Without results every event is kept, so that none is lost to a broken back end.
         n = computed.batch.n_events
         flags = np.concatenate(
@@ -165,8 +168,12 @@ class OutputStage:
         )
 
     def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> None:
-        """Append accepted events, and those with a flag to the error stream."""
-        kept = np.flatnonzero((results.accepted != 0) | (results.flags != 0)).tolist()
+        """Append accepted events, and those with a flag to the error stream.
+
+        That sources are missing keeps no event by itself, unless the policy says so.
+        """
+        to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
+        kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
         if not kept:
             return
         buffer = self._buffers[slot]
@@ -184,7 +191,7 @@ class OutputStage:
                 lines=int(results.lines[event]),
                 flags=flags,
             )
-            self._writer.append(EventStream.ERROR if flags else EventStream.ACCEPTED, run, record)
+            self._writer.append(EventStream.ERROR if to_error[event] else EventStream.ACCEPTED, run, record)
 
     def _insist(self, write: Callable[[], None]) -> bool:
         """Try until the disk takes it; False when the node gives up."""

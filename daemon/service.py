@@ -118,8 +118,11 @@ class Node:
             self._pool,
             BuilderLimits(
                 mep_timeout_ns=config.builder.mep_timeout_ms * 1_000_000,
+                overtaken_ns=config.builder.overtaken_after_ms * 1_000_000,
+                evict_ns=config.builder.evict_after_ms * 1_000_000,
                 flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
                 closed_ring=config.builder.closed_ring,
+                error_on=config.builder.error_on(),
             ),
             self.counters,
         )
@@ -400,7 +403,7 @@ class Node:
             "lines": list(self.counters.lines),
             "feeders": self.coordinator.feeders(now_ns),
             "sources": len(self.builder.sources),
-            "mep_limit": self.builder.window.limit,
+            "credits": self.builder.window.outstanding,
             "slots": {str(state): count for state, count in self._pool.by_state().items()},
             "events": {
                 "processed": self.counters.events_processed,
