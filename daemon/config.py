@@ -93,8 +93,8 @@ class BuilderSection(_Section):
     max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
     """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
     overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
-    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one; longer
-    than it takes to send a damaged fragment again."""
+    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one.
+    Longer than it takes to send a damaged fragment again."""
     evict_after_ms: int = Field(default=100, ge=1, le=600_000)
     """Age in milliseconds from which an incomplete MEP gives way when no slot has room and complete ones wait."""
     on_timeout: IncompletePolicy = IncompletePolicy.BUILD

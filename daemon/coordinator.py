@@ -62,7 +62,7 @@ class RunCoordinator:
         registry: FeederRegistry,
         counters: Counters,
         submit: Callable[[Batch], None],
-        finish_run: Callable[[], None],
+        finish_run: Callable[[int], None],
         *,
         node: str,
         session: str,
@@ -80,6 +80,7 @@ class RunCoordinator:
         self._clock_ns = clock_ns
         self._control: ControlSocket | None = None
         self._acked = AckLedger()
+        self._done: dict[int, tuple[tuple[int, int], ...]] = {}
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._draining = False
         self._run_over = False
@@ -89,6 +90,10 @@ class RunCoordinator:
     def attach(self, control: ControlSocket) -> None:
         """Answer through this socket."""
         self._control = control
+
+    def remember(self, done: dict[int, tuple[tuple[int, int], ...]]) -> None:
+        """MEPs that earlier sessions of the node have finished, as (first, last) ranges of each run."""
+        self._done = done
 
     # Control messages
 
@@ -132,22 +137,26 @@ class RunCoordinator:
         run = hello.run
         self._send((identity,), Welcome(self._node, self._session, run, self._max_fragment_bytes))
         if self.builder.run == run and self.registry.started:
-            self.builder.handle(now_ns, Settled(self.registry.floor()))
+            floor = self.registry.floor()
+            self.builder.handle(now_ns, Settled(floor))
+            if floor > 0:
+                self._acked.add(0, floor - 1)
             acked = self._acked.ranges(hello.first_mep)
             if acked:
                 self._send((identity,), Ack(run, tuple(acked)))
             self._send((identity,), Credit(run, self.builder.window.limit))
 
     def _start_run(self, now_ns: int, start: RunStart) -> None:
+        done = self._done.pop(start.run, ())
         try:
             effects = self.builder.handle(
-                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep)
+                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
             )
         except ValueError as error:
             self.registry.finish_run()
             raise HelloRefusedError("run_cannot_start", str(error)) from error
         self._run_over = False
-        self._acked = AckLedger()
+        self._acked = AckLedger(done)
         log.info(
             "run_started",
             run=start.run,
@@ -170,7 +179,7 @@ class RunCoordinator:
             elif isinstance(effect, SealSlot):
                 slot = self.builder.pool.slots[effect.slot]
                 assert self.builder.run is not None
-                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps)))
+                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps), self.builder.floor))
             elif isinstance(effect, GrantCredit):
                 assert self.builder.run is not None
                 self._send(self.registry.identities(), Credit(self.builder.run, effect.meps))
@@ -238,7 +247,8 @@ class RunCoordinator:
 
     def _end_run(self) -> None:
         self._run_over = True
-        self._finish_run()
+        if self.builder.run is not None:
+            self._finish_run(self.builder.run)
         self.check_accounts()
 
     def _forget_run(self) -> None:

@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from hltnode.daemon.building import MepRecord
 from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, OutputError
+from hltnode.daemon.journal import Journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.pipeline import ComputedBatch, flags_of
 from hltnode.daemon.ports import Workspace
@@ -49,8 +51,11 @@ class WrittenBatch:
     decisions: list[MepDecision]
 
 
+@dataclass(frozen=True, slots=True)
 class FinishFiles:
-    """Asks the thread to give the files of the run their final names."""
+    """Asks the thread to give the files of a run their final names and to forget its MEPs."""
+
+    run: int
 
 
 class OutputStage:
@@ -67,6 +72,7 @@ class OutputStage:
         workspaces: Sequence[Workspace],
         buffers: Sequence[memoryview],
         writer: EventWriter,
+        journal: Journal,
         encoder: EventEncoder,
         done: Callable[[WrittenBatch], None],
         crashed: Callable[[BaseException], None],
@@ -77,6 +83,7 @@ class OutputStage:
         self._workspaces = workspaces
         self._buffers = buffers
         self._writer = writer
+        self._journal = journal
         self._encoder = encoder
         self._done = done
         self._crashed = crashed
@@ -110,12 +117,15 @@ class OutputStage:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, FinishFiles):
                     self._insist(self._writer.finish_files)
+                    self._insist(partial(self._journal.run_over, item.run))
                 else:
                     self._write(item)
             self._insist(self._writer.finish_files)
             left = self._writer.abandon()
             if left:
                 log.critical("events_not_written", bytes=left)
+            else:
+                self._insist(self._journal.close)
         except BaseException as error:
             self._crashed(error)
             raise
@@ -124,6 +134,7 @@ class OutputStage:
         batch = computed.batch
         results = self._results(computed)
         decisions = []
+        kept: list[tuple[int, dict[EventStream, int]]] = []
         first = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
@@ -133,9 +144,14 @@ class OutputStage:
                 results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            self._keep_events(batch.slot, batch.run, mep, mine)
-        if self._insist(self._writer.flush):
+            kept.append((mep.mep, self._keep_events(batch.slot, batch.run, mep, mine)))
+        self._journal.settled(batch.run, batch.floor)
+        note = partial(self._note, batch.run, kept)
+        if self._insist(self._writer.flush) and self._insist(note):
             self._done(WrittenBatch(computed, results, decisions))
+
+    def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        self._journal.append(run, kept, self._writer.positions())
 
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
@@ -167,15 +183,16 @@ class OutputStage:
             flags=results.flags.astype("<u4").tobytes(),
         )
 
-    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> None:
-        """Append accepted events, and those with a flag to the error stream.
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> dict[EventStream, int]:
+        """Append accepted events, and those with a flag to the error stream; the number of records of each stream.
 
         That sources are missing keeps no event by itself, unless the policy says so.
         """
         to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
         kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
+        records = dict.fromkeys(EventStream, 0)
         if not kept:
-            return
+            return records
         buffer = self._buffers[slot]
         columns = [_Column(Mfp.parse(buffer[offset : offset + size])) for _, offset, size in sorted(mep.fragments)]
         for event in kept:
@@ -191,7 +208,10 @@ class OutputStage:
                 lines=int(results.lines[event]),
                 flags=flags,
             )
-            self._writer.append(EventStream.ERROR if to_error[event] else EventStream.ACCEPTED, run, record)
+            stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
+            records[stream] += 1
+            self._writer.append(stream, run, record)
+        return records
 
     def _insist(self, write: Callable[[], None]) -> bool:
         """Try until the disk takes it; False when the node gives up."""

@@ -23,6 +23,7 @@ from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, recover_parts
 from hltnode.daemon.health import Health
 from hltnode.daemon.http_server import HttpServer
+from hltnode.daemon.journal import Journal, read_journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
 from hltnode.daemon.output import FinishFiles, OutputStage, WrittenBatch
@@ -30,6 +31,7 @@ from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
 from hltnode.daemon.receiver import Receiver
+from hltnode.daemon.recovery import recover_files
 from hltnode.daemon.registry import FeederRegistry
 from hltnode.daemon.sd_notify import Notifier
 from hltnode.daemon.slots import SlotLimits, SlotPool
@@ -204,7 +206,13 @@ class Node:
             max_pending_bytes=output.max_pending_bytes,
             fsync=output.fsync,
         )
+        journal_path = output.directory / f"{config.node.name}.journal"
+        history = read_journal(journal_path)
+        if history is not None:
+            recover_files(output.directory, history)
         recover_parts(output.directory, f"{config.node.name}_")
+        journal = Journal(journal_path, f"{config.node.name}_{self.session}", output.fsync, history)
+        self.coordinator.remember({run: tuple(ledger.ranges()) for run, ledger in journal.content.done.items()})
         self.receiver = Receiver(
             self._context,
             config.network.data,
@@ -232,6 +240,7 @@ class Node:
             self._workspaces,
             self._buffers,
             self._writer,
+            journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
             lambda written: self._call_loop(self._written.put_nowait, written),
             self._crashed,
@@ -287,8 +296,8 @@ class Node:
     def _submit(self, batch: Batch) -> None:
         self._pipeline.submit(batch)
 
-    def _finish_files(self) -> None:
-        self._output.submit(FinishFiles())
+    def _finish_files(self, run: int) -> None:
+        self._output.submit(FinishFiles(run))
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
