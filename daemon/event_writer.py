@@ -81,7 +81,7 @@ class EventWriter:
         max_pending_bytes: int,
         fsync: FsyncPolicy,
     ) -> None:
-        self._directory = directory
+        self.directory = directory
         self._prefix = prefix
         self._counters = counters
         self._max_file_bytes = max_file_bytes
@@ -219,7 +219,7 @@ class EventWriter:
             self._counters.streams[name].bytes += written
 
     def _open(self, name: EventStream, stream: _Stream, run: int) -> _OpenFile:
-        path = self._directory / f"{self._prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
+        path = self.directory / f"{self._prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:
@@ -234,7 +234,7 @@ class EventWriter:
             return
         try:
             os.fdatasync(file.descriptor)
-            sync_directory(self._directory)
+            sync_directory(self.directory)
         except OSError as error:
             # The kernel reports a failed write-back once and forgets the pages: a second fsync would succeed although
             # the data are gone. So nothing of this stream is called safe again until a restart.
@@ -259,7 +259,7 @@ class EventWriter:
         log.info("file_finished", path=str(final), events=file.events, bytes=file.bytes, run=file.run)
         if self._fsync is not FsyncPolicy.NEVER:
             try:
-                sync_directory(self._directory)
+                sync_directory(self.directory)
             except OSError as error:
                 raise OutputError(final, error) from error
 

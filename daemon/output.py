@@ -19,8 +19,10 @@ from hltnode.daemon.journal import Journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.pipeline import ComputedBatch, flags_of
 from hltnode.daemon.ports import Workspace
+from hltnode.daemon.recovery import take_back
 from hltnode.daemon.vocabulary import EventStream
 from hltnode.processing.flags import EventFlag
+from hltnode.protocol.control import Revoked
 from hltnode.protocol.decisions import MepDecision
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.mfp import NO_BANK, Mfp
@@ -58,12 +60,23 @@ class FinishFiles:
     run: int
 
 
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Asks the thread to remove the events of MEPs that another node builds now; those `in_slots` are still to come."""
+
+    run: int
+    meps: frozenset[int]
+    in_slots: frozenset[int]
+    receipt: tuple[bytes, Revoked]
+
+
 class OutputStage:
     """Writes what a batch leaves behind.
 
     Args:
         buffers: the pinned input of each slot, to read the kept events from.
         done: called in the output thread with each batch that is safe.
+        taken_back: called in the output thread with the receipt of a request that was carried out.
         crashed: called in the output thread with an exception that is a defect.
     """
 
@@ -75,6 +88,7 @@ class OutputStage:
         journal: Journal,
         encoder: EventEncoder,
         done: Callable[[WrittenBatch], None],
+        taken_back: Callable[[tuple[bytes, Revoked]], None],
         crashed: Callable[[BaseException], None],
         *,
         node: str,
@@ -86,10 +100,12 @@ class OutputStage:
         self._journal = journal
         self._encoder = encoder
         self._done = done
+        self._taken_back = taken_back
+        self._given_up: set[int] = set()
         self._crashed = crashed
         self._node = node
         self._tck = tck
-        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
         self._giving_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
 
@@ -97,8 +113,8 @@ class OutputStage:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, item: ComputedBatch | FinishFiles) -> None:
-        """Queue a batch or the end of a run; any thread."""
+    def submit(self, item: ComputedBatch | FinishFiles | TakeBack) -> None:
+        """Queue a batch, the end of a run or a request to take events back; any thread."""
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
@@ -118,6 +134,8 @@ class OutputStage:
                 if isinstance(item, FinishFiles):
                     self._insist(self._writer.finish_files)
                     self._insist(partial(self._journal.run_over, item.run))
+                elif isinstance(item, TakeBack):
+                    self._take_back(item)
                 else:
                     self._write(item)
             self._insist(self._writer.finish_files)
@@ -144,11 +162,29 @@ class OutputStage:
                 results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
+            if mep.mep in self._given_up:
+                self._given_up.discard(mep.mep)
+                continue
             kept.append((mep.mep, self._keep_events(batch.slot, batch.run, mep, mine)))
         self._journal.settled(batch.run, batch.floor)
         note = partial(self._note, batch.run, kept)
         if self._insist(self._writer.flush) and self._insist(note):
             self._done(WrittenBatch(computed, results, decisions))
+
+    def _take_back(self, request: TakeBack) -> None:
+        """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""
+        self._given_up |= request.in_slots
+
+        def remove() -> None:
+            self._writer.finish_files()
+            content = self._journal.content
+            out_of_reach = take_back(self._writer.directory, content, request.run, set(request.meps))
+            if out_of_reach:
+                log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
+            self._journal.compact()
+
+        if self._insist(remove):
+            self._taken_back(request.receipt)
 
     def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
         self._journal.append(run, kept, self._writer.positions())

@@ -26,7 +26,7 @@ from hltnode.daemon.http_server import HttpServer
 from hltnode.daemon.journal import Journal, read_journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
-from hltnode.daemon.output import FinishFiles, OutputStage, WrittenBatch
+from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack, WrittenBatch
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
@@ -142,6 +142,7 @@ class Node:
             self.counters,
             self._submit,
             self._finish_files,
+            self._take_back,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
@@ -243,6 +244,7 @@ class Node:
             journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
             lambda written: self._call_loop(self._written.put_nowait, written),
+            lambda receipt: self._call_loop(self.coordinator.taken_back, receipt),
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
@@ -298,6 +300,9 @@ class Node:
 
     def _finish_files(self, run: int) -> None:
         self._output.submit(FinishFiles(run))
+
+    def _take_back(self, request: TakeBack) -> None:
+        self._output.submit(request)
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
