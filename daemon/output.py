@@ -157,14 +157,14 @@ class OutputStage:
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
+            if mep.mep in self._given_up:
+                self._given_up.discard(mep.mep)
+                continue
             if mep.error_stream:
                 results.accepted[of_mep] = 0
                 results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            if mep.mep in self._given_up:
-                self._given_up.discard(mep.mep)
-                continue
             kept.append((mep.mep, self._keep_events(batch.slot, batch.run, mep, mine)))
         self._journal.settled(batch.run, batch.floor)
         note = partial(self._note, batch.run, kept)
