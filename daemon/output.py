@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from hltnode.daemon.log import get_logger
 from hltnode.daemon.pipeline import ComputedBatch, flags_of
 from hltnode.daemon.ports import Workspace
 from hltnode.daemon.recovery import take_back
+from hltnode.daemon.run_summary import write_summary
 from hltnode.daemon.vocabulary import EventStream
 from hltnode.processing.flags import EventFlag
 from hltnode.protocol.control import Revoked
@@ -55,9 +57,13 @@ class WrittenBatch:
 
 @dataclass(frozen=True, slots=True)
 class FinishFiles:
-    """Asks the thread to give the files of a run their final names and to forget its MEPs."""
+    """Asks the thread to give the files of a run their final names and to write its summary.
 
-    run: int
+    A run that is over is forgotten; one that this session leaves before its end may go on with the next session.
+    """
+
+    summary: dict[str, Any]
+    over: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +138,7 @@ class OutputStage:
         try:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, FinishFiles):
-                    self._insist(self._writer.finish_files)
-                    self._insist(partial(self._journal.run_over, item.run))
+                    self._finish_run(item)
                 elif isinstance(item, TakeBack):
                     self._take_back(item)
                 else:
@@ -170,6 +175,20 @@ class OutputStage:
         note = partial(self._note, batch.run, kept)
         if self._insist(self._writer.flush) and self._insist(note):
             self._done(WrittenBatch(computed, results, decisions))
+
+    def _finish_run(self, item: FinishFiles) -> None:
+        self._insist(self._writer.finish_files)
+        if item.over:
+            self._insist(partial(self._journal.run_over, item.summary["run"]))
+
+        def summarise() -> None:
+            directory = self._writer.directory
+            try:
+                write_summary(item.summary, directory, self._writer.prefix)
+            except OSError as error:
+                raise OutputError(directory, error) from error
+
+        self._insist(summarise)
 
     def _take_back(self, request: TakeBack) -> None:
         """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""

@@ -105,6 +105,10 @@ def feed(
         f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
         f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} given to another node"
     )
+    for node, ranges in report.unconfirmed.items():
+        typer.echo(
+            f"MEPs {ranges} were taken from {node}, which did not come back: its files may hold them a second time"
+        )
     for reason, count in report.refused.items():
         typer.echo(f"refused for good: {count} fragments, {reason}")
     raise typer.Exit(0 if report.complete else 1)
