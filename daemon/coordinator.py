@@ -234,7 +234,7 @@ class RunCoordinator:
             self._send((owner,), Ack(run, ((reject.mep, reject.mep),)))
 
     def _incomplete(self, mep: MepRecord) -> None:
-        left_out = self._limit.due("incomplete")
+        left_out = self._limit.due(("incomplete", mep.close_reason))
         if left_out is not None:
             log.warning(
                 "mep_incomplete",
