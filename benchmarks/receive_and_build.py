@@ -97,7 +97,7 @@ def receive_and_build(_frame_bytes: int, orders: Connection) -> None:
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     while True:
         n_frames = orders.recv()
-        orders.send(uvloop.run(_receive_and_build(orders, n_frames, buffers)))
+        orders.send(uvloop.run(receive_frames(orders, n_frames, buffers)))
 
 
 class Peer:
@@ -122,12 +122,22 @@ def rate(sender: Peer, receiver: Peer, n_frames: int) -> float:
     return measured
 
 
-async def _receive_and_build(orders: Connection, n_frames: int, buffers: list[memoryview]) -> float:
+async def receive_frames(
+    orders: Connection,
+    n_frames: int,
+    buffers: list[memoryview],
+    sealed: Callable[[EventBuilder, int], None] = lambda _builder, _slot: None,
+) -> float:
+    """Frames per second through receiver and builder; `sealed` is called with each slot before it is free again."""
     limits = SlotLimits(input_bytes=SLOT_BYTES, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=MAX_MEP_BYTES)
     pool = SlotPool(3, limits)
     counters = Counters()
     builder = EventBuilder(
-        pool, BuilderLimits(mep_timeout_ns=10**10, flush_deadline_ns=10**8, closed_ring=1 << 16), counters
+        pool,
+        BuilderLimits(
+            mep_timeout_ns=10**10, overtaken_ns=10**9, evict_ns=10**9, flush_deadline_ns=10**8, closed_ring=1 << 16
+        ),
+        counters,
     )
     loop = asyncio.get_running_loop()
     done = loop.create_future()
@@ -138,6 +148,7 @@ async def _receive_and_build(orders: Connection, n_frames: int, buffers: list[me
         begin = begin or time.perf_counter()
         for effect in effects:
             if isinstance(effect, SealSlot):
+                sealed(builder, effect.slot)
                 carry_out(builder.handle(time.monotonic_ns(), SlotFreed(effect.slot)))
         if counters.fragments_received == n_frames and not done.done():
             done.set_result(time.perf_counter())

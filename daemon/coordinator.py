@@ -5,6 +5,7 @@ All calls come from the event loop; this object owns the builder's conversation 
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
@@ -16,17 +17,21 @@ from hltnode.daemon.building import (
     MepRecord,
     Reject,
     SealSlot,
+    Settled,
     SlotFreed,
     StartRun,
     Tick,
+    Withdraw,
 )
 from hltnode.daemon.control import ControlSocket
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.credits import AckLedger, as_ranges
 from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.log import RateLimit, get_logger
+from hltnode.daemon.output import TakeBack
 from hltnode.daemon.pipeline import Batch
 from hltnode.daemon.registry import Feeder, FeederRegistry, HelloRefusedError, RunStart
+from hltnode.daemon.run_summary import RunSummary
 from hltnode.daemon.vocabulary import SlotState
 from hltnode.protocol.control import (
     Ack,
@@ -37,11 +42,14 @@ from hltnode.protocol.control import (
     Goodbye,
     Hello,
     Nack,
+    Revoked,
     Welcome,
 )
 
 # Last fragments may still be in the sockets when the last feeder has said that it sent everything.
 END_OF_RUN_PATIENCE_NS = 2_000_000_000
+# More MEPs in one range than a node can have in its slots are not a message of ours.
+MAX_REVOKED = 65_536
 LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("coordinator")
@@ -52,7 +60,8 @@ class RunCoordinator:
 
     Args:
         submit: hands a sealed slot to the pipeline.
-        finish_run: called once when a run is over, to finish its files.
+        take_back: hands the MEPs that went to another node to the outputs.
+        finish_run: called with the summary of a run when it is over (True), or when this session leaves it (False).
     """
 
     def __init__(
@@ -61,7 +70,8 @@ class RunCoordinator:
         registry: FeederRegistry,
         counters: Counters,
         submit: Callable[[Batch], None],
-        finish_run: Callable[[], None],
+        finish_run: Callable[[dict[str, Any], bool], None],
+        take_back: Callable[[TakeBack], None],
         *,
         node: str,
         session: str,
@@ -73,12 +83,16 @@ class RunCoordinator:
         self._counters = counters
         self._submit = submit
         self._finish_run = finish_run
+        self._take_back = take_back
+        self._given_up: set[int] = set()
+        self._summary = RunSummary(counters, builder, node=node, session=session)
         self._node = node
         self._session = session
         self._max_fragment_bytes = max_fragment_bytes
         self._clock_ns = clock_ns
         self._control: ControlSocket | None = None
         self._acked = AckLedger()
+        self._done: dict[int, tuple[tuple[int, int], ...]] = {}
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._draining = False
         self._run_over = False
@@ -88,6 +102,10 @@ class RunCoordinator:
     def attach(self, control: ControlSocket) -> None:
         """Answer through this socket."""
         self._control = control
+
+    def remember(self, done: dict[int, tuple[tuple[int, int], ...]]) -> None:
+        """MEPs that earlier sessions of the node have finished, as (first, last) ranges of each run."""
+        self._done = done
 
     # Control messages
 
@@ -102,6 +120,8 @@ class RunCoordinator:
         elif isinstance(message, EndOfRun) and message.run == self.registry.run:
             self.registry.end_of_run(feeder, message)
             log.info("feeder_ended_run", feeder=feeder.hello.feeder, run=message.run, last_mep=message.last_mep)
+        elif isinstance(message, Revoked) and message.run == self.registry.run:
+            self._revoked(identity, message)
         elif isinstance(message, Goodbye):
             self.registry.goodbye(feeder)
             log.info("feeder_left", feeder=feeder.hello.feeder, reason=message.reason)
@@ -131,21 +151,27 @@ class RunCoordinator:
         run = hello.run
         self._send((identity,), Welcome(self._node, self._session, run, self._max_fragment_bytes))
         if self.builder.run == run and self.registry.started:
+            floor = self.registry.floor()
+            self.builder.handle(now_ns, Settled(floor))
+            if floor > 0:
+                self._acked.add(0, floor - 1)
             acked = self._acked.ranges(hello.first_mep)
             if acked:
                 self._send((identity,), Ack(run, tuple(acked)))
             self._send((identity,), Credit(run, self.builder.window.limit))
 
     def _start_run(self, now_ns: int, start: RunStart) -> None:
+        done = self._done.pop(start.run, ())
         try:
             effects = self.builder.handle(
-                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep)
+                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
             )
         except ValueError as error:
             self.registry.finish_run()
             raise HelloRefusedError("run_cannot_start", str(error)) from error
         self._run_over = False
-        self._acked = AckLedger()
+        self._acked = AckLedger(done)
+        self._summary.begin()
         log.info(
             "run_started",
             run=start.run,
@@ -154,6 +180,24 @@ class RunCoordinator:
             events_per_mep=start.events_per_mep,
         )
         self.carry_out(effects)
+
+    def _revoked(self, identity: bytes, message: Revoked) -> None:
+        """Give up MEPs that went to another node while this one was lost: none of their events may stay here."""
+        meps = {m for first, last in message.meps for m in range(first, min(last, first + MAX_REVOKED) + 1)}
+        log.warning("meps_revoked", run=message.run, meps=len(meps), first=min(meps, default=None))
+        in_slots = {
+            mep.mep for slot in self.builder.pool.slots for mep in slot.meps if mep.mep not in self.builder.open
+        }
+        self.carry_out(self.builder.handle(self._clock_ns(), Withdraw(tuple(meps))))
+        for mep in meps:
+            self._acked.discard(mep)
+        self._given_up |= meps & in_slots
+        self._take_back(TakeBack(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
+
+    def taken_back(self, receipt: tuple[bytes, Revoked]) -> None:
+        """The files hold nothing of revoked MEPs any more: tell who asked for it."""
+        identity, message = receipt
+        self._send((identity,), message)
 
     # Effects of the builder
 
@@ -168,10 +212,10 @@ class RunCoordinator:
             elif isinstance(effect, SealSlot):
                 slot = self.builder.pool.slots[effect.slot]
                 assert self.builder.run is not None
-                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps)))
+                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps), self.builder.floor))
             elif isinstance(effect, GrantCredit):
                 assert self.builder.run is not None
-                self._send(self.registry.identities(), Credit(self.builder.run, effect.mep_limit))
+                self._send(self.registry.identities(), Credit(self.builder.run, effect.meps))
 
     def _rejected(self, reject: Reject) -> None:
         left_out = self._limit.due(("reject", reject.reason))
@@ -190,7 +234,7 @@ class RunCoordinator:
             self._send((owner,), Ack(run, ((reject.mep, reject.mep),)))
 
     def _incomplete(self, mep: MepRecord) -> None:
-        left_out = self._limit.due("incomplete")
+        left_out = self._limit.due(("incomplete", mep.close_reason))
         if left_out is not None:
             log.warning(
                 "mep_incomplete",
@@ -207,10 +251,14 @@ class RunCoordinator:
         """Decisions are out and events are safe: acknowledge and take the slot back."""
         meps = [mep.mep for mep in batch.meps]
         for mep in meps:
-            self._acked.add(mep)
+            if mep in self._given_up:
+                self._given_up.discard(mep)
+            else:
+                self._acked.add(mep)
         self._counters.meps_acknowledged += len(meps)
-        self._send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
+        # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
         self.carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
+        self._send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
 
     def tick(self, now_ns: int) -> None:
         """Look at deadlines, feeders and the end of the run."""
@@ -227,9 +275,7 @@ class RunCoordinator:
     def _has_ended(self, now_ns: int) -> bool:
         if not self.registry.all_ended(now_ns) or not self.is_quiet():
             return False
-        last = self.registry.last_mep()
-        all_came = last is None or (self.builder.window.highest >= last and not self.builder.window.gaps)
-        return all_came or now_ns - self._last_traffic_ns > END_OF_RUN_PATIENCE_NS
+        return self.registry.is_satisfied() or now_ns - self._last_traffic_ns > END_OF_RUN_PATIENCE_NS
 
     def is_quiet(self) -> bool:
         """True when no MEP is open and every slot is free."""
@@ -237,8 +283,20 @@ class RunCoordinator:
 
     def _end_run(self) -> None:
         self._run_over = True
-        self._finish_run()
-        self.check_accounts()
+        self._summarise(over=True)
+
+    def leave_run(self) -> None:
+        """This session ends while the run goes on: write what it has done."""
+        if self.registry.started and not self._run_over:
+            self._run_over = True
+            self._summarise(over=False)
+
+    def _summarise(self, *, over: bool) -> None:
+        summary = self._summary.end()
+        if not summary["accounting_closes"]:
+            self._counters.accounting_broken += 1
+            log.critical("accounting_broken", **summary)
+        self._finish_run(summary, over)
 
     def _forget_run(self) -> None:
         self.registry.finish_run()
@@ -250,7 +308,7 @@ class RunCoordinator:
         if closes(accounts):
             log.info("run_summary", run=self.builder.run, **accounts)
             return True
-        self._counters.count_exception("accounting")
+        self._counters.accounting_broken += 1
         log.critical("accounting_broken", run=self.builder.run, **accounts)
         return False
 

@@ -52,6 +52,7 @@ class _Stream:
         self.rest = memoryview(b"")
         self.file: _OpenFile | None = None
         self.files_opened = 0
+        self.records = 0
         self.unsynced = False
         self.lost_trust: OutputError | None = None
 
@@ -80,8 +81,8 @@ class EventWriter:
         max_pending_bytes: int,
         fsync: FsyncPolicy,
     ) -> None:
-        self._directory = directory
-        self._prefix = prefix
+        self.directory = directory
+        self.prefix = prefix
         self._counters = counters
         self._max_file_bytes = max_file_bytes
         self._max_file_events = max_file_events
@@ -128,6 +129,10 @@ class EventWriter:
                 self._counters.errors[error.kind] += 1
                 failure = error
         self._note(failure)
+
+    def positions(self) -> dict[EventStream, tuple[int, int]]:
+        """For each stream the number of its last file and the records in it."""
+        return {name: (stream.files_opened, stream.records) for name, stream in self._streams.items()}
 
     def finish_files(self) -> None:
         """Flush, then give the open files their final names: the end of a run.
@@ -189,6 +194,7 @@ class EventWriter:
             size += len(record)
             file.events += 1
             file.bytes += len(record)
+            stream.records = file.events
         self._counters.streams[name].events += len(records)
         return b"".join(records)
 
@@ -213,7 +219,7 @@ class EventWriter:
             self._counters.streams[name].bytes += written
 
     def _open(self, name: EventStream, stream: _Stream, run: int) -> _OpenFile:
-        path = self._directory / f"{self._prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
+        path = self.directory / f"{self.prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:
@@ -228,7 +234,7 @@ class EventWriter:
             return
         try:
             os.fdatasync(file.descriptor)
-            _sync_directory(self._directory)
+            sync_directory(self.directory)
         except OSError as error:
             # The kernel reports a failed write-back once and forgets the pages: a second fsync would succeed although
             # the data are gone. So nothing of this stream is called safe again until a restart.
@@ -242,7 +248,7 @@ class EventWriter:
             return
         if self._fsync is not FsyncPolicy.NEVER:
             self._force(stream, file)
-        final = _final_path(file.path)
+        final = final_path(file.path)
         try:
             os.rename(file.path, final)
         except OSError as error:
@@ -253,7 +259,7 @@ class EventWriter:
         log.info("file_finished", path=str(final), events=file.events, bytes=file.bytes, run=file.run)
         if self._fsync is not FsyncPolicy.NEVER:
             try:
-                _sync_directory(self._directory)
+                sync_directory(self.directory)
             except OSError as error:
                 raise OutputError(final, error) from error
 
@@ -282,9 +288,9 @@ def recover_parts(directory: Path, prefix: str) -> list[Path]:
             if whole == 0:
                 path.unlink()
                 continue
-            final = _final_path(path)
+            final = final_path(path)
             path.rename(final)
-            _sync_directory(directory)
+            sync_directory(directory)
         except OSError as error:
             raise OutputError(path, error) from error
         log.warning("file_recovered", path=str(final), bytes=whole, cut_bytes=size - whole)
@@ -303,11 +309,13 @@ def _whole_records(descriptor: int, size: int) -> int:
     return at
 
 
-def _final_path(part: Path) -> Path:
+def final_path(part: Path) -> Path:
+    """The name of a *.mdf.part file when it is finished."""
     return part.with_name(part.name.removesuffix(PART_SUFFIX) + FINAL_SUFFIX)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Force the names in a directory to the disk. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

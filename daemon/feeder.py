@@ -10,14 +10,15 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import zmq
 import zmq.asyncio
 from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.credits import as_ranges
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.send_window import SendWindow
@@ -30,6 +31,7 @@ from hltnode.protocol.control import (
     Goodbye,
     Hello,
     Nack,
+    Revoked,
     Welcome,
     decode_message,
     encode_message,
@@ -83,6 +85,10 @@ class FeedReport:
     refused: dict[str, int]
     unacknowledged: int
     seconds: float
+    reassigned: int = 0
+    """MEPs that were taken from a node that was lost and given to another one."""
+    unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed that it took them back."""
 
     @property
     def complete(self) -> bool:
@@ -101,6 +107,14 @@ class Feeder:
         self.bytes = 0
         self.node_session: str | None = None
         self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
+        self.is_connected = False
+        """True between a welcome and the loss of a connection."""
+        self.lost_since: float | None = None
+        """Time (monotonic, seconds) of the first loss since the last welcome."""
+        self.supervising = False
+        """Whether this connection tells the node which MEPs went to another one."""
+        self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
+        self.on_change: Callable[[], None] | None = None
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
@@ -148,7 +162,11 @@ class Feeder:
 
         Raises FeederRefusedError when the node does not take this feeder.
         """
-        await self._until(lambda: mep.mep < self.window.limit or mep.mep in self.window.acked)
+        await self._until(lambda: self.window.room > 0 or mep.mep in self.window.acked)
+        self.keep(mep)
+
+    def keep(self, mep: FeedMep) -> None:
+        """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
         identity = self.identity
         now_ns = time.time_ns()
         frames = {
@@ -167,23 +185,37 @@ class Feeder:
         self.window.add(mep.mep, frames)
         self._wake.set()
 
-    async def finish(self, last_mep: int | None) -> None:
-        """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Raise the error of a task that has failed, for example FeederRefusedError."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def end_run(self, last_mep: int | None) -> None:
+        """Say that nothing follows a MEP."""
         self._ended = EndOfRun(self.identity.run, last_mep)
         await self._tell(self._ended)
+
+    async def finish(self, last_mep: int | None) -> None:
+        """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
+        await self.end_run(last_mep)
         await self._until(lambda: self.window.unacknowledged == 0)
 
     async def _until(self, condition: object) -> None:
         assert callable(condition)
         async with self._changed:
             while not condition():
-                for task in self._tasks:
-                    if task.done():
-                        task.result()
+                self.check()
                 await self._changed.wait()
 
     async def _notify(self) -> None:
         self._wake.set()
+        if self.on_change is not None:
+            self.on_change()
         async with self._changed:
             self._changed.notify_all()
 
@@ -208,13 +240,15 @@ class Feeder:
                         session=self.session,
                         run=identity.run,
                         sources=identity.sources,
-                        first_mep=self.window.first_unacknowledged,
+                        first_mep=self.floor(),
                         events_per_mep=identity.events_per_mep,
                         max_fragment_bytes=identity.max_fragment_bytes,
                     )
                 )
                 if self._ended is not None:
                     await self._tell(self._ended)
+                if self.supervising and self.is_connected and self.window.revoked:
+                    await self._tell(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
                 await asyncio.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
@@ -247,13 +281,17 @@ class Feeder:
                 self._welcome(message)
             case Credit():
                 if not self._restart_on_welcome:
-                    self.window.credit(message.mep_limit)
+                    self.window.credit(message.meps)
             case Ack():
                 for first, last in message.meps:
                     self.window.acknowledge(first, last)
             case Nack():
                 self._nack(message)
+            case Revoked():
+                for first, last in message.meps:
+                    self.window.revoked.difference_update(range(first, last + 1))
             case Goodbye():
+                self._lose()
                 log.info("node_leaves", feeder=self.identity.name, reason=message.reason)
             case Error():
                 self._error(message)
@@ -273,6 +311,8 @@ class Feeder:
             self.node_session = welcome.session
             self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
             self._restart_on_welcome = False
+            self.is_connected = True
+            self.lost_since = None
             self.window.restart()
 
     def _nack(self, nack: Nack) -> None:
@@ -306,8 +346,14 @@ class Feeder:
         while True:
             parse_monitor_message(await monitor.recv_multipart())
             log.warning("connection_lost", feeder=self.identity.name)
-            self._restart_on_welcome = True
-            self.window.credit(0)
+            self._lose()
+
+    def _lose(self) -> None:
+        self._restart_on_welcome = True
+        self.window.credit(0)
+        self.is_connected = False
+        if self.lost_since is None:
+            self.lost_since = time.monotonic()
 
 
 async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
@@ -332,7 +378,9 @@ async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate:
     return make_report(feeders, n_meps, n_events, time.monotonic() - start)
 
 
-def make_report(feeders: Sequence[Feeder], meps: int, events: int, seconds: float) -> FeedReport:
+def make_report(
+    feeders: Sequence[Feeder], meps: int, events: int, seconds: float, *, reassigned: int = 0
+) -> FeedReport:
     """Sum up what the feeders have done so far."""
     refused: Counter[str] = Counter()
     for feeder in feeders:
@@ -346,6 +394,7 @@ def make_report(feeders: Sequence[Feeder], meps: int, events: int, seconds: floa
         refused=dict(refused),
         unacknowledged=max((feeder.window.unacknowledged for feeder in feeders), default=0),
         seconds=seconds,
+        reassigned=reassigned,
     )
 
 

@@ -7,6 +7,8 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,15 @@ from numpy.typing import NDArray
 from hltnode.daemon.building import MepRecord
 from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, OutputError
+from hltnode.daemon.journal import Journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.pipeline import ComputedBatch, flags_of
 from hltnode.daemon.ports import Workspace
+from hltnode.daemon.recovery import take_back
+from hltnode.daemon.run_summary import write_summary
 from hltnode.daemon.vocabulary import EventStream
 from hltnode.processing.flags import EventFlag
+from hltnode.protocol.control import Revoked
 from hltnode.protocol.decisions import MepDecision
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.mfp import NO_BANK, Mfp
@@ -49,8 +55,25 @@ class WrittenBatch:
     decisions: list[MepDecision]
 
 
+@dataclass(frozen=True, slots=True)
 class FinishFiles:
-    """Asks the thread to give the files of the run their final names."""
+    """Asks the thread to give the files of a run their final names and to write its summary.
+
+    A run that is over is forgotten; one that this session leaves before its end may go on with the next session.
+    """
+
+    summary: dict[str, Any]
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Asks the thread to remove the events of MEPs that another node builds now; those `in_slots` are still to come."""
+
+    run: int
+    meps: frozenset[int]
+    in_slots: frozenset[int]
+    receipt: tuple[bytes, Revoked]
 
 
 class OutputStage:
@@ -59,6 +82,7 @@ class OutputStage:
     Args:
         buffers: the pinned input of each slot, to read the kept events from.
         done: called in the output thread with each batch that is safe.
+        taken_back: called in the output thread with the receipt of a request that was carried out.
         crashed: called in the output thread with an exception that is a defect.
     """
 
@@ -67,8 +91,10 @@ class OutputStage:
         workspaces: Sequence[Workspace],
         buffers: Sequence[memoryview],
         writer: EventWriter,
+        journal: Journal,
         encoder: EventEncoder,
         done: Callable[[WrittenBatch], None],
+        taken_back: Callable[[tuple[bytes, Revoked]], None],
         crashed: Callable[[BaseException], None],
         *,
         node: str,
@@ -77,12 +103,15 @@ class OutputStage:
         self._workspaces = workspaces
         self._buffers = buffers
         self._writer = writer
+        self._journal = journal
         self._encoder = encoder
         self._done = done
+        self._taken_back = taken_back
+        self._given_up: set[int] = set()
         self._crashed = crashed
         self._node = node
         self._tck = tck
-        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
         self._giving_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
 
@@ -90,8 +119,8 @@ class OutputStage:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, item: ComputedBatch | FinishFiles) -> None:
-        """Queue a batch or the end of a run; any thread."""
+    def submit(self, item: ComputedBatch | FinishFiles | TakeBack) -> None:
+        """Queue a batch, the end of a run or a request to take events back; any thread."""
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
@@ -109,13 +138,17 @@ class OutputStage:
         try:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, FinishFiles):
-                    self._insist(self._writer.finish_files)
+                    self._finish_run(item)
+                elif isinstance(item, TakeBack):
+                    self._take_back(item)
                 else:
                     self._write(item)
             self._insist(self._writer.finish_files)
             left = self._writer.abandon()
             if left:
                 log.critical("events_not_written", bytes=left)
+            else:
+                self._insist(self._journal.close)
         except BaseException as error:
             self._crashed(error)
             raise
@@ -124,20 +157,61 @@ class OutputStage:
         batch = computed.batch
         results = self._results(computed)
         decisions = []
+        kept: list[tuple[int, dict[EventStream, int]]] = []
         first = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
+            if mep.mep in self._given_up:
+                self._given_up.discard(mep.mep)
+                continue
+            if mep.error_stream:
+                results.accepted[of_mep] = 0
+                results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            self._keep_events(batch.slot, batch.run, mep, mine)
-        if self._insist(self._writer.flush):
+            kept.append((mep.mep, self._keep_events(batch.slot, batch.run, mep, mine)))
+        self._journal.settled(batch.run, batch.floor)
+        note = partial(self._note, batch.run, kept)
+        if self._insist(self._writer.flush) and self._insist(note):
             self._done(WrittenBatch(computed, results, decisions))
+
+    def _finish_run(self, item: FinishFiles) -> None:
+        self._insist(self._writer.finish_files)
+        if item.over:
+            self._insist(partial(self._journal.run_over, item.summary["run"]))
+
+        def summarise() -> None:
+            directory = self._writer.directory
+            try:
+                write_summary(item.summary, directory, self._writer.prefix)
+            except OSError as error:
+                raise OutputError(directory, error) from error
+
+        self._insist(summarise)
+
+    def _take_back(self, request: TakeBack) -> None:
+        """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""
+        self._given_up |= request.in_slots
+
+        def remove() -> None:
+            self._writer.finish_files()
+            content = self._journal.content
+            out_of_reach = take_back(self._writer.directory, content, request.run, set(request.meps))
+            if out_of_reach:
+                log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
+            self._journal.compact()
+
+        if self._insist(remove):
+            self._taken_back(request.receipt)
+
+    def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        self._journal.append(run, kept, self._writer.positions())
 
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
             output = self._workspaces[computed.batch.slot].output
-            return Results(output.accepted, output.lines, output.flags)
+            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy())
         # Without results every event is kept, so that none is lost to a broken back end.
         n = computed.batch.n_events
         flags = np.concatenate(
@@ -164,11 +238,16 @@ class OutputStage:
             flags=results.flags.astype("<u4").tobytes(),
         )
 
-    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> None:
-        """Append accepted events, and those with a flag to the error stream."""
-        kept = np.flatnonzero((results.accepted != 0) | (results.flags != 0)).tolist()
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> dict[EventStream, int]:
+        """Append accepted events, and those with a flag to the error stream; the number of records of each stream.
+
+        That sources are missing keeps no event by itself, unless the policy says so.
+        """
+        to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
+        kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
+        records = dict.fromkeys(EventStream, 0)
         if not kept:
-            return
+            return records
         buffer = self._buffers[slot]
         columns = [_Column(Mfp.parse(buffer[offset : offset + size])) for _, offset, size in sorted(mep.fragments)]
         for event in kept:
@@ -184,7 +263,10 @@ class OutputStage:
                 lines=int(results.lines[event]),
                 flags=flags,
             )
-            self._writer.append(EventStream.ERROR if flags else EventStream.ACCEPTED, run, record)
+            stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
+            records[stream] += 1
+            self._writer.append(stream, run, record)
+        return records
 
     def _insist(self, write: Callable[[], None]) -> bool:
         """Try until the disk takes it; False when the node gives up."""

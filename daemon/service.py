@@ -23,13 +23,15 @@ from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, recover_parts
 from hltnode.daemon.health import Health
 from hltnode.daemon.http_server import HttpServer
+from hltnode.daemon.journal import Journal, read_journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
-from hltnode.daemon.output import FinishFiles, OutputStage, WrittenBatch
+from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack, WrittenBatch
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
 from hltnode.daemon.receiver import Receiver
+from hltnode.daemon.recovery import recover_files
 from hltnode.daemon.registry import FeederRegistry
 from hltnode.daemon.sd_notify import Notifier
 from hltnode.daemon.slots import SlotLimits, SlotPool
@@ -118,8 +120,11 @@ class Node:
             self._pool,
             BuilderLimits(
                 mep_timeout_ns=config.builder.mep_timeout_ms * 1_000_000,
+                overtaken_ns=config.builder.overtaken_after_ms * 1_000_000,
+                evict_ns=config.builder.evict_after_ms * 1_000_000,
                 flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
                 closed_ring=config.builder.closed_ring,
+                error_on=config.builder.error_on(),
             ),
             self.counters,
         )
@@ -137,6 +142,7 @@ class Node:
             self.counters,
             self._submit,
             self._finish_files,
+            self._take_back,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
@@ -201,7 +207,13 @@ class Node:
             max_pending_bytes=output.max_pending_bytes,
             fsync=output.fsync,
         )
+        journal_path = output.directory / f"{config.node.name}.journal"
+        history = read_journal(journal_path)
+        if history is not None:
+            recover_files(output.directory, history)
         recover_parts(output.directory, f"{config.node.name}_")
+        journal = Journal(journal_path, f"{config.node.name}_{self.session}", output.fsync, history)
+        self.coordinator.remember({run: tuple(ledger.ranges()) for run, ledger in journal.content.done.items()})
         self.receiver = Receiver(
             self._context,
             config.network.data,
@@ -229,8 +241,10 @@ class Node:
             self._workspaces,
             self._buffers,
             self._writer,
+            journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
             lambda written: self._call_loop(self._written.put_nowait, written),
+            lambda receipt: self._call_loop(self.coordinator.taken_back, receipt),
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
@@ -284,8 +298,11 @@ class Node:
     def _submit(self, batch: Batch) -> None:
         self._pipeline.submit(batch)
 
-    def _finish_files(self) -> None:
-        self._output.submit(FinishFiles())
+    def _finish_files(self, summary: dict[str, Any], over: bool) -> None:
+        self._output.submit(FinishFiles(summary, over))
+
+    def _take_back(self, request: TakeBack) -> None:
+        self._output.submit(request)
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
@@ -359,6 +376,7 @@ class Node:
             if self._loop.time() >= deadline + DRAIN_SECONDS:
                 self._fail("the pipeline did not finish while draining")
             await asyncio.sleep(TICK_SECONDS)
+        self.coordinator.leave_run()
 
     async def _close(self) -> None:
         self.receiver.close()
@@ -400,7 +418,7 @@ class Node:
             "lines": list(self.counters.lines),
             "feeders": self.coordinator.feeders(now_ns),
             "sources": len(self.builder.sources),
-            "mep_limit": self.builder.window.limit,
+            "credits": self.builder.window.outstanding,
             "slots": {str(state): count for state, count in self._pool.by_state().items()},
             "events": {
                 "processed": self.counters.events_processed,

@@ -99,6 +99,15 @@ async def test_accepted_events_are_in_the_files_bank_for_bank(tmp_path: Path, co
     sources = [bank.source_id for bank in records[0].banks()]
     assert sources[: len(SOURCES)] == list(SOURCES)
     assert not list((tmp_path / "out").glob("*.part"))
+    [summary_file] = (tmp_path / "out").glob("*_summary.json")
+    summary = json.loads(summary_file.read_text())
+    assert (summary["run"], summary["node"]) == (42, "testnode")
+    assert summary["files"] == {path.name: path.stat().st_size}
+    assert (summary["fragments"]["built"], summary["meps"]["complete"]) == (80, 20)
+    assert summary["events"] == {"processed": 160, "accepted": 80}
+    assert summary["lines"] == {"every_second": 80}
+    assert summary["identities"] == {"fragments": True, "meps": True}
+    assert summary["accounting_closes"]
 
 
 async def test_sources_of_several_feeders_meet_in_one_mep(tmp_path: Path, context: zmq.asyncio.Context) -> None:
@@ -125,7 +134,25 @@ async def test_a_silent_source_is_named_and_its_meps_are_flagged(tmp_path: Path,
     assert {d.missing_sources for d in taken} == {(7777,)}
     assert {d.close_reason for d in taken} == {CloseReason.TIMEOUT}
     assert node.counters.events_flagged[EventFlag.INCOMPLETE] == 40
-    [path] = (tmp_path / "out").glob("*error*.mdf")
+    [path] = (tmp_path / "out").glob("*.mdf")
+    assert "accepted" in path.name
+    assert len(list(iter_records(path.read_bytes()))) == 20
+    check_accounts(node)
+
+
+async def test_the_error_policy_keeps_all_events_of_an_incomplete_mep_in_the_error_stream(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    builder = {"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50, "on_timeout": "error"}
+    async with running_node(make_config(tmp_path, builder=builder)) as (node, _), make_feeder(context, node) as feeder:
+        with Subscriber(context, node) as decisions:
+            await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
+            await feed_meps(synthetic_meps(5), [feeder])
+            taken = await decisions.take(5)
+    assert {d.accepted for d in taken} == {bytes([0])}
+    assert node.counters.events_accepted == 0
+    [path] = (tmp_path / "out").glob("*.mdf")
+    assert "error" in path.name
     assert len(list(iter_records(path.read_bytes()))) == 40
     check_accounts(node)
 
@@ -174,7 +201,23 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
             finished = f"*{run:010d}_accepted*.mdf"
             await eventually(lambda name=finished: len(list((tmp_path / "out").glob(name))) == 1)  # type: ignore[misc]
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20
+    summaries = [json.loads(path.read_text()) for path in sorted((tmp_path / "out").glob("*_summary.json"))]
+    assert [(s["run"], s["meps"]["complete"], s["fragments"]["received"]) for s in summaries] == [
+        (42, 10, 40),
+        (43, 10, 40),
+    ]
     check_accounts(node)
+
+
+async def test_a_broken_identity_is_counted_and_named(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        await feed_meps(synthetic_meps(3), [feeder])
+        node.counters.fragments_received += 1
+    assert node.counters.accounting_broken > 0
+    [summary_file] = (tmp_path / "out").glob("*_summary.json")
+    summary = json.loads(summary_file.read_text())
+    assert summary["identities"] == {"fragments": False, "meps": True}
+    assert summary["fragments"]["unaccounted"] == 1
 
 
 async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
@@ -243,7 +286,6 @@ async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowled
         report = await feed_meps(synthetic_meps(10, first=6), [feeder])
         await feeder.__aexit__()
     assert report.complete
-    assert second.builder.window.highest == 15
     assert first.counters.meps_acknowledged + second.counters.meps_closed[CloseReason.COMPLETE] >= 16
     check_accounts(second)
 

@@ -1,0 +1,89 @@
+"""What it costs to lose nothing: CRC32C, acknowledgements and journal, on and off in turn.
+
+The frames and the way to the slots are those of `receive_and_build`. On: the CRC32C of each frame is checked; of each
+slot a journal line is written and forced to the disk as with fsync = "file", credits and acknowledgement are encoded
+and sent to one feeder. Off: none of it. The ratio is on to off.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from unittest.mock import patch
+
+import uvloop
+import zmq
+
+from benchmarks.measure import Result, alternating_medians
+from benchmarks.receive_and_build import FRAME_BYTES, KIB, RUN, SLOT_BYTES, Peer, rate, receive_frames, send
+from hltnode.daemon.control import ControlSocket
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.credits import as_ranges
+from hltnode.daemon.event_builder import EventBuilder
+from hltnode.daemon.journal import Journal
+from hltnode.daemon.memory import keep_heap
+from hltnode.daemon.vocabulary import EventStream, FsyncPolicy
+from hltnode.protocol.control import Ack, Credit, Goodbye, encode_message
+
+RUNS = 9
+
+
+def receive_safely(_frame_bytes: int, orders: Connection) -> None:
+    """Node process with everything on."""
+    keep_heap()
+    buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _identity, _message: None)
+    feeder = context.socket(zmq.DEALER)
+    feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
+    feeder.connect(control.endpoint)
+    feeder.send(encode_message(Goodbye("here")))
+    time.sleep(0.2)
+    with tempfile.TemporaryDirectory() as directory:
+        journal = Journal(Path(directory) / "node.journal", "node_session", FsyncPolicy.FILE)
+
+        def sealed(builder: EventBuilder, slot: int) -> None:
+            meps = [mep.mep for mep in builder.pool.slots[slot].meps]
+            rows = [(mep, dict.fromkeys(EventStream, 1)) for mep in meps]
+            journal.append(RUN, rows, dict.fromkeys(EventStream, (1, meps[-1])))
+            control.send((b"feeder",), Credit(RUN, builder.window.limit))
+            control.send((b"feeder",), Ack(RUN, tuple(as_ranges(meps))))
+
+        while True:
+            n_frames = orders.recv()
+            orders.send(uvloop.run(receive_frames(orders, n_frames, buffers, sealed)))
+
+
+def receive_unsafely(_frame_bytes: int, orders: Connection) -> None:
+    """Node process with everything off."""
+    keep_heap()
+    buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
+    with patch("hltnode.daemon.receiver.check_crc", lambda _header, _frame: None):
+        while True:
+            n_frames = orders.recv()
+            orders.send(uvloop.run(receive_frames(orders, n_frames, buffers)))
+
+
+def run(_shared: Path) -> Iterator[Result]:
+    """Measure each frame size, off and on in turn."""
+    for frame_bytes in FRAME_BYTES:
+        peers = [Peer(target, frame_bytes) for target in (send, receive_unsafely, receive_safely)]
+        sender, off, on = peers
+        n_frames = sender.orders.recv()
+        try:
+            without, with_all = alternating_medians(
+                partial(rate, sender, off, n_frames), partial(rate, sender, on, n_frames), RUNS
+            )
+        finally:
+            for peer in peers:
+                peer.close()
+        yield Result(
+            f"CRC, acks and journal on, {frame_bytes // KIB} KiB frames",
+            with_all,
+            "frames/s",
+            f"off: {without:,.0f} frames/s",
+            with_all / without,
+            0.9,
+        )
