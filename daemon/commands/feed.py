@@ -24,6 +24,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError, FeedReport, feed_meps, make_report, share
 from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
 from hltnode.daemon.vocabulary import LogFormat
@@ -50,7 +51,7 @@ def feed(
     ] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Feed simulated events.")] = False,
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation and of the faults.")] = 1,
     events_per_mep: Annotated[
         int, typer.Option("--events-per-mep", min=1, max=65535, help="Packing; Run-3 MEP files keep theirs.")
     ] = 100,
@@ -58,6 +59,15 @@ def feed(
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Go through the input so many times.")] = 1,
     run: Annotated[int | None, typer.Option("--run", min=1, help="Run number; default: that of the input.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
+    fault: Annotated[
+        str | None,
+        typer.Option(
+            "--fault",
+            metavar="NAME=VALUE,...",
+            help="Rehearse: probabilities per fragment of drop, duplicate, reorder, corrupt and delay, and kill-after "
+            "(fragments of a connection after which this process kills itself).",
+        ),
+    ] = None,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -70,6 +80,7 @@ def feed(
     log.configure("warning", LogFormat.CONSOLE)
     paths = [*(inputs or []), *(files or [])]
     with user_errors():
+        faults = None if fault is None else FaultPlan.parse(fault)
         if bool(paths) == simulate:
             raise FeedError("either --input FILES or --simulate is expected")
         if simulate:
@@ -85,7 +96,10 @@ def feed(
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                report = runner.run(run_feeders(stream, identities, to, control or control_endpoint(to), rate))
+                feeding = run_feeders(
+                    stream, identities, to, control or control_endpoint(to), rate, faults=faults, seed=seed
+                )
+                report = runner.run(feeding)
             except FeederRefusedError as error:
                 console.print(f"[red]error:[/red] {error}", highlight=False)
                 raise typer.Exit(1) from error
@@ -95,6 +109,8 @@ def feed(
         f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
         f"{report.unacknowledged} MEPs not acknowledged"
     )
+    if report.injected:
+        typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for reason, count in report.refused.items():
         typer.echo(f"refused for good: {count} fragments, {reason}")
     raise typer.Exit(0 if report.complete else 1)
@@ -131,7 +147,14 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
 
 
 async def run_feeders(
-    stream: MepStream, identities: list[FeederIdentity], data: str, control: str, rate: float | None
+    stream: MepStream,
+    identities: list[FeederIdentity],
+    data: str,
+    control: str,
+    rate: float | None,
+    *,
+    faults: FaultPlan | None,
+    seed: int,
 ) -> FeedReport:
     """Feed until everything is acknowledged or a signal comes; the report says what is left then."""
     loop = asyncio.get_running_loop()
@@ -150,9 +173,12 @@ async def run_feeders(
 
         begin = loop.time()
         async with contextlib.AsyncExitStack() as stack:
-            feeders = [
-                await stack.enter_async_context(Feeder(context, data, control, identity)) for identity in identities
-            ]
+            feeders = []
+            for identity in identities:
+                # Each connection has faults of its own, whatever the others do and however they are spread.
+                injector = None if faults is None else FaultInjector(faults, f"{seed}/{identity.sources[0]}")
+                feeder = Feeder(context, data, control, identity, faults=injector)
+                feeders.append(await stack.enter_async_context(feeder))
             feeding = asyncio.create_task(feed_meps(counted(), feeders, rate=rate))
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, feeding.cancel)
