@@ -159,7 +159,15 @@ class NodeCollector(Collector):
     def _outputs(self) -> Iterator[Metric]:
         decisions = self._counters.decisions
         writer = self._counters.writer
-        yield _counter("decisions_published", "Decisions handed to the publisher's socket.", decisions.published)
+        outputs = self._counters.outputs.items()
+        yield _counters("output_messages_sent", "Messages sent.", "output", [(n, o.sent) for n, o in outputs])
+        dropped = [(name, sum(output.dropped.values())) for name, output in outputs]
+        yield _counters("output_messages_dropped", "Messages that the output's policy dropped.", "output", dropped)
+        blocked = [(name, output.blocked) for name, output in outputs]
+        yield _counters("output_blocked", "Attempts that the consumer's queue refused.", "output", blocked)
+        queued = [(name, output.queued) for name, output in outputs]
+        yield _gauges("output_messages_queued", "Messages kept for a slow consumer.", "output", queued)
+        yield _counter("decisions_published", "Decisions handed to the publisher's socket.", decisions.sent)
         yield _counters("decisions_dropped", "Decisions not published, by reason.", "reason", decisions.dropped.items())
         yield _counter("decisions_blocked", "Attempts that a full subscriber queue refused.", decisions.blocked)
         yield _gauge("decision_subscriptions", "Subscriptions to the decision stream.", decisions.subscribers)
@@ -170,6 +178,8 @@ class NodeCollector(Collector):
         yield _counters("events_written", "Events handed to the disk.", "stream", events)
         yield _counters("event_bytes_written", "Bytes handed to the disk.", "stream", nbytes)
         yield _counters("event_files_finished", "Files renamed to their final name.", "stream", files)
+        left_out = [(stream, counters.dropped) for stream, counters in streams.items()]
+        yield _counters("events_dropped", "Events not written because the disk refused.", "stream", left_out)
         yield _counters("write_errors", "Attempts that the disk refused.", "kind", writer.errors.items())
         yield _gauge("event_bytes_pending", "Bytes waiting for the disk.", writer.pending_bytes)
 

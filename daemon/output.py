@@ -41,12 +41,23 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptEvent:
+    """An event that was accepted or carries a flag, as MDF record."""
+
+    stream: EventStream
+    run: int
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenBatch:
     """A batch whose kept events are safe: its decisions may go out and its MEPs be acknowledged."""
 
     computed: ComputedBatch
     results: Results
     decisions: list[MepDecision]
+    events: list[KeptEvent]
+    """Kept events for the sockets; empty where only files are wanted."""
 
 
 class FinishFiles:
@@ -58,6 +69,7 @@ class OutputStage:
 
     Args:
         buffers: the pinned input of each slot, to read the kept events from.
+        hand_on_events: whether written batches carry their kept events, for outputs over sockets.
         done: called in the output thread with each batch that is safe.
         crashed: called in the output thread with an exception that is a defect.
     """
@@ -73,6 +85,7 @@ class OutputStage:
         *,
         node: str,
         tck: int,
+        hand_on_events: bool,
     ) -> None:
         self._workspaces = workspaces
         self._buffers = buffers
@@ -82,6 +95,7 @@ class OutputStage:
         self._crashed = crashed
         self._node = node
         self._tck = tck
+        self._hand_on_events = hand_on_events
         self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | None] = queue.SimpleQueue()
         self._giving_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
@@ -124,15 +138,18 @@ class OutputStage:
         batch = computed.batch
         results = self._results(computed)
         decisions = []
+        events: list[KeptEvent] = []
         first = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            self._keep_events(batch.slot, batch.run, mep, mine)
+            kept = self._keep_events(batch.slot, batch.run, mep, mine)
+            if self._hand_on_events:
+                events += kept
         if self._insist(self._writer.flush):
-            self._done(WrittenBatch(computed, results, decisions))
+            self._done(WrittenBatch(computed, results, decisions, events))
 
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
@@ -164,11 +181,12 @@ class OutputStage:
             flags=results.flags.astype("<u4").tobytes(),
         )
 
-    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> None:
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
         """Append accepted events, and those with a flag to the error stream."""
+        events: list[KeptEvent] = []
         kept = np.flatnonzero((results.accepted != 0) | (results.flags != 0)).tolist()
         if not kept:
-            return
+            return events
         buffer = self._buffers[slot]
         columns = [_Column(Mfp.parse(buffer[offset : offset + size])) for _, offset, size in sorted(mep.fragments)]
         for event in kept:
@@ -184,7 +202,10 @@ class OutputStage:
                 lines=int(results.lines[event]),
                 flags=flags,
             )
-            self._writer.append(EventStream.ERROR if flags else EventStream.ACCEPTED, run, record)
+            stream = EventStream.ERROR if flags else EventStream.ACCEPTED
+            self._writer.append(stream, run, record)
+            events.append(KeptEvent(stream, run, record))
+        return events
 
     def _insist(self, write: Callable[[], None]) -> bool:
         """Try until the disk takes it; False when the node gives up."""

@@ -26,6 +26,7 @@ from hltnode.daemon.http_server import HttpServer
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
 from hltnode.daemon.output import FinishFiles, OutputStage, WrittenBatch
+from hltnode.daemon.outputs import Outputs
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
@@ -33,7 +34,7 @@ from hltnode.daemon.receiver import Receiver
 from hltnode.daemon.registry import FeederRegistry
 from hltnode.daemon.sd_notify import Notifier
 from hltnode.daemon.slots import SlotLimits, SlotPool
-from hltnode.daemon.vocabulary import DeadTimeReason, Stage
+from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, Stage
 from hltnode.processing.batch import BatchLimits
 from hltnode.protocol.transport import HEADER_SIZE
 
@@ -200,6 +201,7 @@ class Node:
             max_file_events=output.max_file_events,
             max_pending_bytes=output.max_pending_bytes,
             fsync=output.fsync,
+            policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
         recover_parts(output.directory, f"{config.node.name}_")
         self.receiver = Receiver(
@@ -219,8 +221,16 @@ class Node:
         )
         self._closers.append(self.control.close)
         self.coordinator.attach(self.control)
-        self.publisher = DecisionPublisher(self._context, config.network.decisions, self.counters.decisions)
+        self.publisher = DecisionPublisher(
+            self._context,
+            config.network.decisions,
+            self.counters.decisions,
+            policy=config.decisions.policy,
+            high_water_mark=config.decisions.queue,
+        )
         self._closers.append(self.publisher.close)
+        self.outputs = Outputs(self._context, config, self.counters, self.publisher, clock_ns=self._clock_ns)
+        self._closers.append(self.outputs.close)
         self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info))
         self._pipeline = Pipeline(
             self._workspaces, self._pool.slots, self._computed, self._crashed, clock_ns=self._clock_ns
@@ -234,6 +244,7 @@ class Node:
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
+            hand_on_events=config.hands_on_events,
         )
 
     async def run(self) -> int:
@@ -301,7 +312,7 @@ class Node:
         while True:
             written = await self._written.get()
             computed, results = written.computed, written.results
-            await self.publisher.publish(written.decisions)
+            await self.outputs.publish(written)
             self.counters.count_batch(results.accepted, results.lines, results.flags)
             if computed.timings is not None:
                 self.counters.stages[Stage.H2D].observe(computed.timings.h2d)
@@ -322,9 +333,12 @@ class Node:
         health.pipeline_tick_ns = self._pipeline.tick_ns
         health.feeders_connected = self.counters.feeders_connected
         health.disk_problem = self._writer.problem
+        self.outputs.tick()
+        health.output_problem = self.outputs.problem(now_ns)
         self.counters.slots = self._pool.by_state()
         if self.builder.run is not None and not self.builder.draining and self.builder.window.outstanding <= 0:
-            reason = DeadTimeReason.NO_SLOT if self._writer.problem is None else DeadTimeReason.OUTPUT
+            held_up = self._writer.problem is not None or health.output_problem is not None
+            reason = DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT
             self.counters.dead_time[reason] += TICK_SECONDS
         problems = health.life_problems(now_ns)
         if problems:
