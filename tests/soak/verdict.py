@@ -1,0 +1,64 @@
+"""What the files of a soak hold, event for event, against what was fed."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.mdf import iter_records
+from tests.soak.content import event_of, missing_or_damaged
+
+SHOWN = 10
+
+
+@dataclass(slots=True)
+class Found:
+    """The events of all files."""
+
+    complete: Counter[int] = field(default_factory=Counter)
+    """Events with every bank as it was fed, by number: how often they were found."""
+    incomplete: Counter[int] = field(default_factory=Counter)
+    """Events of the error stream, of which some sources are missing."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def times(self) -> Counter[int]:
+        """How often each event was found."""
+        return self.complete + self.incomplete
+
+
+def read_files(directory: Path) -> Found:
+    """Read and check every event of every file."""
+    found = Found()
+    for path in sorted(directory.iterdir()):
+        if path.suffix != ".mdf":
+            found.problems.append(f"{path.name}: not a finished file")
+            continue
+        try:
+            for record in iter_records(path.read_bytes()):
+                banks = record.banks()
+                event = event_of(banks)
+                missing, damaged = missing_or_damaged(banks, event)
+                if damaged:
+                    found.problems.append(f"{path.name}: event {event}: banks of sources {sorted(damaged)} differ")
+                if missing and "_error_" not in path.name:
+                    found.problems.append(f"{path.name}: event {event}: sources {sorted(missing)} are missing")
+                (found.incomplete if missing else found.complete)[event] += 1
+        except (ProtocolError, ValueError) as error:
+            found.problems.append(f"{path.name}: {error}")
+    return found
+
+
+def compare(found: Found, fed: int) -> tuple[list[int], list[int], list[int]]:
+    """Events that are lost, that were never fed, and that are there more than once."""
+    times = found.times
+    lost = [event for event in range(fed) if event not in times]
+    invented = sorted(event for event in times if not 0 <= event < fed)
+    repeated = sorted(event for event, n in times.items() if n > 1)
+    return lost, invented, repeated
+
+
+def some(events: list[int]) -> str:
+    """The first few of a list of events."""
+    shown = ", ".join(map(str, events[:SHOWN]))
+    return shown + (", ..." if len(events) > SHOWN else "")
