@@ -62,6 +62,8 @@ class SourceCounters:
     """MEPs that were closed without it."""
     last_seen_ns: int | None = None
     """Loop time (monotonic, ns) of its last fragment."""
+    silent: bool = False
+    """Others deliver, and it has not for `builder.silent_source_ms`."""
 
 
 @dataclass(slots=True)
@@ -167,6 +169,9 @@ class Counters:
     # The process
     loop_lag: float = 0.0
     """Delay of the last timer of the event loop."""
+    loop_lag_max: float = 0.0
+    loop_stalls: int = 0
+    """Delays above `service.LOOP_STALL_SECONDS`."""
     exceptions: dict[str, int] = field(default_factory=dict)
     """Contained errors by the part of the node where they appeared."""
 

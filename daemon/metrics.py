@@ -78,6 +78,10 @@ class NodeCollector(Collector):
         held = {condition: condition not in problems for condition in Condition}
         yield _gauges("condition", "1 if the condition of readiness holds.", "condition", held.items())
         yield _gauge("event_loop_lag_seconds", "Delay of the last timer of the event loop.", self._counters.loop_lag)
+        lag_max = self._counters.loop_lag_max
+        yield _gauge("event_loop_lag_max_seconds", "Largest delay of a timer of the event loop.", lag_max)
+        stalls = self._counters.loop_stalls
+        yield _counter("event_loop_stalls", "Timers of the event loop that came more than 0.25 s late.", stalls)
         exceptions = tuple(self._counters.exceptions.items())
         yield _counters("exceptions", "Contained errors by the part where they appeared.", "where", exceptions)
 
@@ -101,15 +105,19 @@ class NodeCollector(Collector):
             "Unix time of the source's last fragment; absent before the first.",
             labels=["source"],
         )
+        silent = GaugeMetricFamily(
+            PREFIX + "source_silent", "1 if others deliver and the source does not.", labels=["source"]
+        )
         wall, now = self._wall_s(), self._monotonic_ns()
         for source, of_source in tuple(c.sources.items()):
             label = [str(source)]
             fragments.add_metric(label, of_source.fragments)
             nbytes.add_metric(label, of_source.bytes)
             missing.add_metric(label, of_source.missing)
+            silent.add_metric(label, of_source.silent)
             if of_source.last_seen_ns is not None:
                 last.add_metric(label, wall - (now - of_source.last_seen_ns) / 1e9)
-        yield from (fragments, nbytes, missing, last)
+        yield from (fragments, nbytes, missing, silent, last)
 
     def _control(self) -> Iterator[Metric]:
         c = self._counters

@@ -26,7 +26,7 @@ from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport import encode_frame
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
-pytestmark = pytest.mark.loopback
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
 MEP = next(iter(synthetic_meps(1)))
 MFP = MEP.mfps[SOURCES[0]]

@@ -35,6 +35,7 @@ def event_number(record: bytes) -> int:
 
 
 @pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_accepted_events_leave_by_a_socket_with_consecutive_numbers(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
@@ -52,6 +53,7 @@ async def test_accepted_events_leave_by_a_socket_with_consecutive_numbers(
 
 
 @pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_without_a_consumer_the_policy_wait_holds_the_acknowledgements_and_says_so(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +72,7 @@ async def test_without_a_consumer_the_policy_wait_holds_the_acknowledgements_and
 
 
 @pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_without_a_consumer_the_policy_drop_new_counts_what_it_drops(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
@@ -81,6 +84,7 @@ async def test_without_a_consumer_the_policy_drop_new_counts_what_it_drops(
 
 
 @pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     builder = {"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50}
     config = make_config(tmp_path, builder=builder, errors={"endpoint": ANYWHERE, "kind": "pub"})
@@ -98,6 +102,7 @@ async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context:
 
 
 @pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 @pytest.mark.parametrize("content", ["decisions", "events"])
 async def test_a_monitor_gets_its_sample_and_a_missing_one_costs_nothing(
     tmp_path: Path, context: zmq.asyncio.Context, content: str
@@ -120,6 +125,7 @@ async def test_a_monitor_gets_its_sample_and_a_missing_one_costs_nothing(
 
 
 @pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_a_full_disk_takes_the_credits_away_and_feeding_goes_on_when_there_is_room(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
