@@ -14,7 +14,8 @@ class MepRecord:
     """One MEP in a slot: who has delivered, and where the fragments lie.
 
     ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
-    mask over the expected sources of the run; times are in ns of the injected clock.
+    mask over the expected sources of the run; times are in ns of the injected clock. ``error_stream`` says that the
+    policy of its close reason takes all its events to the error stream.
     """
 
     __slots__ = (
@@ -22,12 +23,14 @@ class MepRecord:
         "close_reason",
         "closed_ns",
         "deadline_ns",
+        "error_stream",
         "first_event",
         "fragments",
         "mep",
         "missing",
         "n_events",
         "opened_ns",
+        "overtaken_ns",
         "slot",
         "sources",
     )
@@ -46,16 +49,22 @@ class MepRecord:
         self.bytes = 0
         self.fragments: list[tuple[int, int, int]] = []
         self.close_reason: CloseReason | None = None
+        self.error_stream = False
+        self.overtaken_ns: int | None = None
         self.missing: tuple[int, ...] = ()
 
 
 class StartRun(NamedTuple):
-    """A run begins: its number, the readout sources of every MEP, the first MEP id, the largest events per MEP."""
+    """A run begins: its number, the readout sources of every MEP, the first MEP id, the largest events per MEP.
+
+    ``done`` are (first, last) ranges of MEP ids that an earlier session of the node has finished.
+    """
 
     run: int
     sources: tuple[int, ...]
     first_mep: int
     events_per_mep: int
+    done: tuple[tuple[int, int], ...] = ()
 
 
 class FragmentArrived(NamedTuple):
@@ -71,6 +80,12 @@ class FragmentArrived(NamedTuple):
 
 class Tick(NamedTuple):
     """Time has passed: look at the deadlines."""
+
+
+class Settled(NamedTuple):
+    """The feeders have acknowledgements for all MEPs below this id, from this node or another one."""
+
+    below: int
 
 
 class SlotFreed(NamedTuple):
@@ -91,7 +106,7 @@ class Abandon(NamedTuple):
     """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
 
 
-Stimulus = StartRun | FragmentArrived | Tick | SlotFreed | Drain | CloseOpen | Abandon
+Stimulus = StartRun | FragmentArrived | Tick | Settled | SlotFreed | Drain | CloseOpen | Abandon
 
 
 class Place(NamedTuple):
@@ -123,9 +138,9 @@ class SealSlot(NamedTuple):
 
 
 class GrantCredit(NamedTuple):
-    """Feeders may send MEP ids below this limit."""
+    """Feeders may have so many MEPs unacknowledged at this node."""
 
-    mep_limit: int
+    meps: int
 
 
 Effect = Place | Reject | CloseMep | SealSlot | GrantCredit

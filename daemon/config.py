@@ -17,8 +17,10 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from hltnode.daemon.vocabulary import (
     BackendChoice,
+    CloseReason,
     EventSocketKind,
     FsyncPolicy,
+    IncompletePolicy,
     LogFormat,
     MonitorContent,
     SlownessPolicy,
@@ -101,8 +103,31 @@ class BuilderSection(_Section):
     """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
     silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
     """A source that sends nothing for so many milliseconds while others do is reported as silent."""
+    overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
+    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one;
+    longer than it takes to send a damaged fragment again."""
+    evict_after_ms: int = Field(default=100, ge=1, le=600_000)
+    """Age in milliseconds from which an incomplete MEP gives way when no slot has room and complete ones wait."""
+    on_timeout: IncompletePolicy = IncompletePolicy.BUILD
+    """build: decide on what came, flagged as incomplete; error: all events of the MEP go to the error stream."""
+    on_overtaken: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that all missing sources have moved past."""
+    on_evicted: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that had to give way."""
+    on_end_of_run: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that were incomplete when the run ended."""
     closed_ring: int = Field(default=65_536, ge=16, le=16_777_216)
-    """How many recently closed MEP ids are remembered, to tell a late fragment from a duplicate."""
+    """How many MEP ids, from the oldest that is not acknowledged, are told apart as open, duplicate or late."""
+
+    def error_on(self) -> frozenset[CloseReason]:
+        """The close reasons whose MEPs go to the error stream."""
+        policies = {
+            CloseReason.TIMEOUT: self.on_timeout,
+            CloseReason.OVERTAKEN: self.on_overtaken,
+            CloseReason.EVICTED: self.on_evicted,
+            CloseReason.END_OF_RUN: self.on_end_of_run,
+        }
+        return frozenset(reason for reason, policy in policies.items() if policy is IncompletePolicy.ERROR)
 
 
 class PipelineSection(_Section):

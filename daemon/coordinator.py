@@ -16,6 +16,7 @@ from hltnode.daemon.building import (
     MepRecord,
     Reject,
     SealSlot,
+    Settled,
     SlotFreed,
     StartRun,
     Tick,
@@ -131,6 +132,7 @@ class RunCoordinator:
         run = hello.run
         self._send((identity,), Welcome(self._node, self._session, run, self._max_fragment_bytes))
         if self.builder.run == run and self.registry.started:
+            self.builder.handle(now_ns, Settled(self.registry.floor()))
             acked = self._acked.ranges(hello.first_mep)
             if acked:
                 self._send((identity,), Ack(run, tuple(acked)))
@@ -171,7 +173,7 @@ class RunCoordinator:
                 self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps)))
             elif isinstance(effect, GrantCredit):
                 assert self.builder.run is not None
-                self._send(self.registry.identities(), Credit(self.builder.run, effect.mep_limit))
+                self._send(self.registry.identities(), Credit(self.builder.run, effect.meps))
 
     def _rejected(self, reject: Reject) -> None:
         left_out = self._limit.due(("reject", reject.reason))
@@ -209,8 +211,9 @@ class RunCoordinator:
         for mep in meps:
             self._acked.add(mep)
         self._counters.meps_acknowledged += len(meps)
-        self._send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
+        # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
         self.carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
+        self._send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
 
     def tick(self, now_ns: int) -> None:
         """Look at deadlines, feeders and the end of the run."""
@@ -227,9 +230,7 @@ class RunCoordinator:
     def _has_ended(self, now_ns: int) -> bool:
         if not self.registry.all_ended(now_ns) or not self.is_quiet():
             return False
-        last = self.registry.last_mep()
-        all_came = last is None or (self.builder.window.highest >= last and not self.builder.window.gaps)
-        return all_came or now_ns - self._last_traffic_ns > END_OF_RUN_PATIENCE_NS
+        return self.registry.is_satisfied() or now_ns - self._last_traffic_ns > END_OF_RUN_PATIENCE_NS
 
     def is_quiet(self) -> bool:
         """True when no MEP is open and every slot is free."""

@@ -1,53 +1,50 @@
-"""Credits and acknowledgements as plain state: which MEP ids may come, and which are done (no I/O, no clock)."""
+"""Credits and acknowledgements as plain state: how many MEPs may come, and which are done (no I/O, no clock)."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
 
 class CreditWindow:
-    """The window of MEP ids that feeders may send: ids below ``limit``.
+    """How many MEPs a feeder may have unacknowledged at this node: those in slots, and those that may still come.
 
-    ``gaps`` are ids below the highest opened one of which nothing has come yet: each still owns a credit.
+    A level and not a list of ids, so that a supervisor can give any MEP to any node: `outstanding` credits are backed
+    by places in slots, `held` MEPs are in slots and not acknowledged.
     """
 
-    def __init__(self, first_mep: int) -> None:
-        self.highest = first_mep - 1
-        self.limit = first_mep
-        self.gaps: dict[int, int] = {}
+    def __init__(self) -> None:
+        self.held = 0
+        self.outstanding = 0
 
     @property
-    def outstanding(self) -> int:
-        """Credits that were granted and not used: each needs a place in a slot."""
-        return self.limit - 1 - self.highest + len(self.gaps)
+    def limit(self) -> int:
+        """MEPs that may be unacknowledged."""
+        return self.held + self.outstanding
 
-    def opened(self, mep: int, now_ns: int) -> None:
-        """A MEP below the limit uses its credit; ids that it has jumped over become gaps."""
-        if mep > self.highest:
-            for skipped in range(self.highest + 1, mep):
-                self.gaps[skipped] = now_ns
-            self.highest = mep
-        else:
-            self.gaps.pop(mep, None)
+    def opened(self) -> None:
+        """A MEP uses a credit."""
+        self.held += 1
+        self.outstanding -= 1
 
-    def forget_gaps(self, before_ns: int) -> None:
-        """Take back the credits of ids that were jumped over before a time: nobody seems to have them."""
-        for mep in [mep for mep, since in self.gaps.items() if since < before_ns]:
-            del self.gaps[mep]
+    def freed(self, meps: int) -> None:
+        """MEPs leave their slot, and the feeders will forget them: the limit falls with them."""
+        self.held -= meps
 
-    def raise_limit(self, places: int, at_least: int) -> bool:
-        """Let the limit follow the places; False when it would move by less than ``at_least``."""
-        limit = self.highest + 1 + places - len(self.gaps)
-        if limit - self.limit < at_least:
+    def raise_to(self, places: int, at_least: int) -> bool:
+        """Let the outstanding credits follow the places; False when they would grow by less than ``at_least``."""
+        if places - self.outstanding < at_least:
             return False
-        self.limit = limit
+        self.outstanding = places
         return True
 
 
 class AckLedger:
-    """The MEP ids that were acknowledged, kept as few disjoint ranges (one, when MEPs end in order)."""
+    """MEP ids that are done, kept as few disjoint ranges (one, when MEPs end in order)."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self._first: list[int] = []
         self._last: list[int] = []
+        for first, last in ranges:
+            self.add(first, last)
 
     def __contains__(self, mep: int) -> bool:
         i = bisect_right(self._first, mep) - 1
@@ -64,16 +61,23 @@ class AckLedger:
         self._first[i:j] = [first]
         self._last[i:j] = [last]
 
+    def discard(self, mep: int) -> None:
+        """Take one id back, if it is there."""
+        i = bisect_right(self._first, mep) - 1
+        if i < 0 or mep > self._last[i]:
+            return
+        pieces = [(self._first[i], mep - 1), (mep + 1, self._last[i])]
+        kept = [piece for piece in pieces if piece[0] <= piece[1]]
+        self._first[i : i + 1] = [first for first, _ in kept]
+        self._last[i : i + 1] = [last for _, last in kept]
+
     def ranges(self, from_mep: int = 0) -> list[tuple[int, int]]:
-        """Acknowledged (first, last) ranges at or above an id."""
+        """The (first, last) ranges at or above an id."""
         i = max(bisect_right(self._first, from_mep) - 1, 0)
         pairs = zip(self._first[i:], self._last[i:], strict=True)
         return [(max(first, from_mep), last) for first, last in pairs if last >= from_mep]
 
 
-def as_ranges(meps: list[int]) -> list[tuple[int, int]]:
+def as_ranges(meps: Iterable[int]) -> list[tuple[int, int]]:
     """Sorted, merged (first, last) ranges of some MEP ids."""
-    ledger = AckLedger()
-    for mep in meps:
-        ledger.add(mep)
-    return ledger.ranges()
+    return AckLedger((mep, mep) for mep in meps).ranges()

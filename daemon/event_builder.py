@@ -7,6 +7,7 @@ exactly one class.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from hltnode.daemon.building import (
@@ -21,29 +22,42 @@ from hltnode.daemon.building import (
     Place,
     Reject,
     SealSlot,
+    Settled,
     SlotFreed,
     StartRun,
     Stimulus,
     Tick,
 )
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.credits import CreditWindow
-from hltnode.daemon.slots import Slot, SlotPool, aligned
-from hltnode.daemon.vocabulary import CloseReason
+from hltnode.daemon.credits import AckLedger, CreditWindow
+from hltnode.daemon.slots import ALIGNMENT, Slot, SlotPool
+from hltnode.daemon.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason
 
-# A new limit is worth a message when it moves by this part of the places that back it: one message per MEP and feeder
-# would cost more than the MEP itself when MEPs are small. A tick sends what is left.
+# More credits are worth a message when they grow by this part of the places that back them: one message per MEP and
+# feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
 _CREDIT_STEP = 4
+_PADDING = ALIGNMENT - 1
+# Half the cost of Place(slot, offset), which counts at a million fragments per second.
+_new_place = tuple.__new__
+_mep_id = attrgetter("mep")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuilderLimits:
-    """Times in ns of the injected clock, and the number of closed MEP ids that are remembered."""
+    """Times in ns of the injected clock, the number of MEP ids that are kept apart, and policies.
+
+    ``overtaken_ns``: so long a MEP stays open after every missing source has delivered a younger one, because a
+    fragment may be on its way a second time. ``evict_ns``: so old a MEP must be to give way to others. ``error_on``:
+    reasons whose MEPs go to the error stream.
+    """
 
     mep_timeout_ns: int
+    overtaken_ns: int
+    evict_ns: int
     flush_deadline_ns: int
     closed_ring: int
+    error_on: frozenset[CloseReason] = frozenset()
 
 
 class EventBuilder:
@@ -55,19 +69,28 @@ class EventBuilder:
         self.run: int | None = None
         self.sources: tuple[int, ...] = ()
         self.open: dict[int, MepRecord] = {}
-        self.window = CreditWindow(0)
+        self.window = CreditWindow()
         self.draining = False
+        self.floor = 0
+        """Every MEP id below it is acknowledged to the feeders."""
         self._limits = limits
+        self._ring = limits.closed_ring
+        self._mep_bytes = pool.limits.mep_bytes
+        self._slots = pool.slots
         self._bit_of: dict[int, int] = {}
         self._all_sources = 0
         self._events_per_mep = 1
-        # Ring of closed ids: entry mep % size holds the id and the sources that had come. Two flat lists, so that
-        # nothing is allocated per MEP.
+        self._sent_limit = 0
+        self._complete_up_to = -1
+        # Ring of closed ids: entry mep % size holds the id and the sources that had come. Ids are only taken from
+        # [floor, floor + size), so no two of them share an entry. Two flat lists: nothing is allocated per MEP.
         self._closed_id = [-1] * limits.closed_ring
         self._closed_sources = [0] * limits.closed_ring
+        self._done = AckLedger()
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
-            FragmentArrived: self._fragment_arrived,
+            FragmentArrived: lambda now_ns, fragment: self.fragment_arrived(now_ns, *fragment),
             Tick: self._tick,
+            Settled: self._settled,
             SlotFreed: self._slot_freed,
             StartRun: self._start_run,
             Drain: self._drain,
@@ -93,8 +116,11 @@ class EventBuilder:
         self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1
         self._events_per_mep = start.events_per_mep
-        self._closed_id = [-1] * self._limits.closed_ring
-        self.window = CreditWindow(start.first_mep)
+        self._closed_id = [-1] * self._ring
+        self.floor = start.first_mep
+        self._done = AckLedger(start.done)
+        self._complete_up_to = -1
+        self.window = CreditWindow()
         self.draining = False
         self.counters.run = start.run
         self.counters.expect_sources(self.sources)
@@ -102,18 +128,17 @@ class EventBuilder:
         self._grant(effects, at_least=1)
         return effects
 
-    def _fragment_arrived(self, now_ns: int, fragment: FragmentArrived) -> list[Effect]:
-        run, source, mep_id, size, first_event, n_events = fragment
-        if run != self.run:
-            reason = RejectReason.NO_CREDIT if self.run is None else RejectReason.FOREIGN_RUN
-            return self._reject(reason, source, mep_id)
+    def fragment_arrived(
+        self, now_ns: int, run: int, source: int, mep_id: int, size: int, first_event: int, n_events: int
+    ) -> list[Effect]:
+        """Take one fragment: `handle` of a `FragmentArrived`, without the cost of making one. Sizes in bytes."""
         bit = self._bit_of.get(source)
-        if bit is None:
-            return self._reject(RejectReason.UNKNOWN_SOURCE, source, mep_id)
-        size = aligned(size)
+        if bit is None or run != self.run:
+            return self._reject(self._stranger(run), source, mep_id)
+        needed = (size + _PADDING) & -ALIGNMENT
         mep = self.open.get(mep_id)
         if mep is None:
-            refusal = self._refusal(mep_id, bit, n_events, size)
+            refusal = self._refusal(mep_id, bit, n_events, needed)
             if refusal is not None:
                 return self._reject(refusal, source, mep_id)
             opened = self._open_mep(now_ns, mep_id, first_event, n_events)
@@ -124,17 +149,17 @@ class EventBuilder:
             return self._reject(RejectReason.DUPLICATE, source, mep_id)
         elif mep.n_events != n_events or mep.first_event != first_event:
             return self._reject(RejectReason.MISMATCH, source, mep_id)
-        elif mep.bytes + size > self.pool.limits.mep_bytes:
+        used = mep.bytes + needed
+        if used > self._mep_bytes:
             return self._reject(RejectReason.OVERSIZED, source, mep_id)
-        slot = self.pool.slots[mep.slot]
+        slot = self._slots[mep.slot]
         offset = slot.cursor
-        slot.cursor = offset + size
-        slot.reserved -= size
-        mep.bytes += size
-        mep.sources |= bit
-        mep.fragments.append((source, offset, fragment.size))
-        effects: list[Effect] = [Place(mep.slot, offset)]
-        if mep.sources == self._all_sources:
+        slot.cursor = offset + needed
+        mep.bytes = used
+        mep.sources = sources = mep.sources | bit
+        mep.fragments.append((source, offset, size))
+        effects: list[Effect] = [_new_place(Place, (mep.slot, offset))]
+        if sources == self._all_sources:
             self._close(now_ns, mep, CloseReason.COMPLETE, effects)
             self._seal_if_due(now_ns, slot, effects)
             self._grant(effects, at_least=0)
@@ -142,21 +167,52 @@ class EventBuilder:
 
     def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:
         effects: list[Effect] = []
-        # MEPs are in the order of opening, so the first ones that are not due end the search.
-        due = []
-        for mep in self.open.values():
-            if mep.deadline_ns > now_ns:
-                break
-            due.append(mep)
-        for mep in due:
-            self._close(now_ns, mep, CloseReason.TIMEOUT, effects)
-        self.window.forget_gaps(now_ns - self._limits.mep_timeout_ns)
+        for mep, reason in self._due(now_ns):
+            self._close(now_ns, mep, reason, effects)
         for slot in list(self.pool.filling):
             self._seal_if_due(now_ns, slot, effects)
         self._grant(effects, at_least=1)
         return effects
 
+    def _due(self, now_ns: int) -> list[tuple[MepRecord, CloseReason]]:
+        """The open MEPs that are to be closed as they are."""
+        due: list[tuple[MepRecord, CloseReason]] = []
+        # From the youngest id to the oldest: `passed` are the sources that have delivered a younger MEP.
+        passed = 0
+        for mep in sorted(self.open.values(), key=_mep_id, reverse=True):
+            overtaken = mep.mep < self._complete_up_to or passed | mep.sources == self._all_sources
+            passed |= mep.sources
+            if not overtaken:
+                mep.overtaken_ns = None
+            elif mep.overtaken_ns is None:
+                mep.overtaken_ns = now_ns
+            if mep.overtaken_ns is not None and now_ns - mep.overtaken_ns >= self._limits.overtaken_ns:
+                due.append((mep, CloseReason.OVERTAKEN))
+            elif mep.deadline_ns <= now_ns:
+                due.append((mep, CloseReason.TIMEOUT))
+        if not due and (victim := self._victim(now_ns)) is not None:
+            due.append((victim, CloseReason.EVICTED))
+        return due[::-1]
+
+    def _victim(self, now_ns: int) -> MepRecord | None:
+        """Under slot pressure, the oldest MEP that keeps a slot with complete ones from being computed.
+
+        Pressure: no place is left for another MEP, and no slot is with the pipeline, from where it would come back.
+        """
+        if self._places() > 0 or any(slot.state is not SlotState.FILLING for slot in self._slots):
+            return None
+        for mep in self.open.values():
+            slot = self._slots[mep.slot]
+            if now_ns - mep.opened_ns >= self._limits.evict_ns and slot.open_meps < len(slot.meps):
+                return mep
+        return None
+
+    def _settled(self, _now_ns: int, settled: Settled) -> list[Effect]:
+        self.floor = max(self.floor, settled.below)
+        return []
+
     def _slot_freed(self, _now_ns: int, freed: SlotFreed) -> list[Effect]:
+        self.window.freed(len(self._slots[freed.slot].meps))
         self.pool.free(freed.slot)
         effects: list[Effect] = []
         self._grant(effects, at_least=1)
@@ -176,8 +232,8 @@ class EventBuilder:
 
     def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
         for mep in self.open.values():
-            slot = self.pool.slots[mep.slot]
-            slot.abandon_mep(mep)
+            self._slots[mep.slot].abandon_mep(mep)
+            self.window.freed(1)
             self.counters.fragments_abandoned += len(mep.fragments)
             self.counters.meps_abandoned += 1
         self.open.clear()
@@ -188,21 +244,25 @@ class EventBuilder:
 
     # What they share
 
-    def _refusal(self, mep_id: int, bit: int, n_events: int, size: int) -> RejectReason | None:
+    def _stranger(self, run: int) -> RejectReason:
+        """Why a fragment is not of this run or of a source that is not expected is refused."""
+        if self.run is None:
+            return RejectReason.NO_CREDIT
+        return RejectReason.UNKNOWN_SOURCE if run == self.run else RejectReason.FOREIGN_RUN
+
+    def _refusal(self, mep_id: int, bit: int, n_events: int, needed: int) -> RejectReason | None:
         """Why a MEP that is not open cannot be opened, or None."""
-        i = mep_id % self._limits.closed_ring
+        i = mep_id % self._ring
         if self._closed_id[i] == mep_id:
             return RejectReason.DUPLICATE if self._closed_sources[i] & bit else RejectReason.LATE
-        if mep_id <= self.window.highest - self._limits.closed_ring:
+        if mep_id < self.floor:
             return RejectReason.LATE
-        if mep_id >= self.window.limit:
+        if mep_id in self._done:
+            return RejectReason.DUPLICATE
+        if mep_id >= self.floor + self._ring or self.window.outstanding <= 0:
             return RejectReason.NO_CREDIT
-        if n_events > self._events_per_mep or size > self.pool.limits.mep_bytes:
+        if n_events > self._events_per_mep or needed > self._mep_bytes:
             return RejectReason.OVERSIZED
-        # An id that was given up, or lies before the first one, has no credit: it may only use a place to spare.
-        has_credit = mep_id > self.window.highest or mep_id in self.window.gaps
-        if not has_credit and self.window.outstanding >= self._places():
-            return RejectReason.NO_CREDIT
         return None
 
     def _open_mep(self, now_ns: int, mep_id: int, first_event: int, n_events: int) -> MepRecord | None:
@@ -221,19 +281,22 @@ class EventBuilder:
         )
         slot.open_mep(mep)
         self.open[mep_id] = mep
-        self.window.opened(mep_id, now_ns)
+        self.window.opened()
         self.counters.meps_opened += 1
         return mep
 
     def _close(self, now_ns: int, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
-        i = mep.mep % self._limits.closed_ring
+        i = mep.mep % self._ring
         self._closed_id[i] = mep.mep
         self._closed_sources[i] = mep.sources
-        self.pool.slots[mep.slot].close_mep(mep)
+        self._slots[mep.slot].close_mep(mep)
         mep.close_reason = reason
         mep.closed_ns = now_ns
-        if mep.sources != self._all_sources:
+        if reason is CloseReason.COMPLETE:
+            self._complete_up_to = max(self._complete_up_to, mep.mep)
+        else:
+            mep.error_stream = reason in self._limits.error_on
             mep.missing = tuple(source for source, bit in self._bit_of.items() if not mep.sources & bit)
             for source in mep.missing:
                 self.counters.sources[source].missing += 1
@@ -269,22 +332,27 @@ class EventBuilder:
         effects.append(SealSlot(slot.index))
 
     def _grant(self, effects: list[Effect], at_least: int) -> None:
-        """Raise the limit to what free slots back, so that the slot that fills can be sealed at its deadline.
+        """Raise the credits to what free slots back, so that the slot that fills can be sealed at its deadline.
 
         While none fills, one of the free slots is the next to fill. Without another free slot the places of the
         filling ones are granted: then the node is busy, and slots are sealed when full. ``at_least`` 0 stands for a
-        step that is worth a message.
+        step that is worth a message. When MEPs have left their slots the limit falls, and that has to be said before
+        they are acknowledged: else the feeders would take the acknowledgements as room for others.
         """
-        if self.draining or self.run is None:
+        if self.run is None:
             return
-        free = self.pool.free_places(self._events_per_mep)
-        backed = free if self.pool.filling else free - self.pool.empty_places(self._events_per_mep)
-        places = backed if backed > 0 else self._places()
-        before = self.window.limit
-        if self.window.raise_limit(places, at_least or max(1, places // _CREDIT_STEP)):
-            self.counters.credits_granted += self.window.limit - before
-            effects.append(GrantCredit(self.window.limit))
-        self.counters.credits_outstanding = self.window.outstanding
+        window = self.window
+        before = window.outstanding
+        if not self.draining:
+            free = self.pool.free_places(self._events_per_mep)
+            backed = free if self.pool.filling else free - self.pool.empty_places(self._events_per_mep)
+            places = backed if backed > 0 else self._places()
+            if window.raise_to(places, at_least or max(1, places // _CREDIT_STEP)):
+                self.counters.credits_granted += window.outstanding - before
+        self.counters.credits_outstanding = window.outstanding
+        if window.limit < self._sent_limit or window.outstanding > before:
+            self._sent_limit = window.limit
+            effects.append(GrantCredit(window.limit))
 
     def _reject(self, reason: RejectReason, source: int, mep: int) -> list[Effect]:
         self.counters.fragments_rejected[reason] += 1

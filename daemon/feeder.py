@@ -167,7 +167,11 @@ class Feeder:
 
         Raises FeederRefusedError when the node does not take this feeder.
         """
-        await self._until(lambda: mep.mep < self.window.limit or mep.mep in self.window.acked)
+        await self._until(lambda: self.window.room > 0 or mep.mep in self.window.acked)
+        self.keep(mep)
+
+    def keep(self, mep: FeedMep) -> None:
+        """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
         identity = self.identity
         now_ns = time.time_ns()
         frames = {
@@ -292,7 +296,7 @@ class Feeder:
                 self._welcome(message)
             case Credit():
                 if not self._restart_on_welcome:
-                    self.window.credit(message.mep_limit)
+                    self.window.credit(message.meps)
             case Ack():
                 for first, last in message.meps:
                     self.window.acknowledge(first, last)

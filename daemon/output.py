@@ -143,6 +143,9 @@ class OutputStage:
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
+            if mep.error_stream:
+                results.accepted[of_mep] = 0
+                results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
             kept = self._keep_events(batch.slot, batch.run, mep, mine)
@@ -154,7 +157,7 @@ class OutputStage:
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
             output = self._workspaces[computed.batch.slot].output
-            return Results(output.accepted, output.lines, output.flags)
+            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy())
         # Without results every event is kept, so that none is lost to a broken back end.
         n = computed.batch.n_events
         flags = np.concatenate(
@@ -182,9 +185,13 @@ class OutputStage:
         )
 
     def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
-        """Append accepted events, and those with a flag to the error stream."""
+        """Append accepted events, and those with a flag to the error stream.
+
+        That sources are missing keeps no event by itself, unless the policy says so.
+        """
         events: list[KeptEvent] = []
-        kept = np.flatnonzero((results.accepted != 0) | (results.flags != 0)).tolist()
+        to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
+        kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
         if not kept:
             return events
         buffer = self._buffers[slot]
@@ -202,7 +209,7 @@ class OutputStage:
                 lines=int(results.lines[event]),
                 flags=flags,
             )
-            stream = EventStream.ERROR if flags else EventStream.ACCEPTED
+            stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
             self._writer.append(stream, run, record)
             events.append(KeptEvent(stream, run, record))
         return events

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
-from hltnode.daemon.building import Effect, FragmentArrived, Place, Reject
+from hltnode.daemon.building import Effect, Place, Reject
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.socket_drain import SocketDrain
@@ -105,9 +105,8 @@ class Receiver:
         if mfp.source_id != header.source_id:
             self._reject(RejectReason.MALFORMED, header)
             return
-        effects = self._builder.handle(
-            now_ns,
-            FragmentArrived(header.run, header.source_id, header.mep_id, header.length, mfp.event_id, mfp.n_fragments),
+        effects = self._builder.fragment_arrived(
+            now_ns, header.run, header.source_id, header.mep_id, header.length, mfp.event_id, mfp.n_fragments
         )
         first = effects[0]
         if type(first) is Place:

@@ -167,9 +167,16 @@ class FeederRegistry:
         """All feeders of the run."""
         return list(self._feeders.values())
 
-    def last_mep(self) -> int | None:
-        """The highest MEP id that any feeder has announced as its last."""
-        return max((f.last_mep for f in self._feeders.values() if f.last_mep is not None), default=None)
+    def floor(self) -> int:
+        """Below this id every MEP is acknowledged to every feeder; 0 while nobody is there."""
+        return min((feeder.hello.first_mep for feeder in self._feeders.values()), default=0)
+
+    def is_satisfied(self) -> bool:
+        """True when every feeder has left or has got an acknowledgement for the last MEP that it announced."""
+        return all(
+            feeder.gone or feeder.last_mep is None or feeder.hello.first_mep > feeder.last_mep
+            for feeder in self._feeders.values()
+        )
 
     def finish_run(self) -> None:
         """The run is over: the next hello of a new session may start another one."""

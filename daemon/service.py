@@ -123,8 +123,11 @@ class Node:
             self._pool,
             BuilderLimits(
                 mep_timeout_ns=config.builder.mep_timeout_ms * 1_000_000,
+                overtaken_ns=config.builder.overtaken_after_ms * 1_000_000,
+                evict_ns=config.builder.evict_after_ms * 1_000_000,
                 flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
                 closed_ring=config.builder.closed_ring,
+                error_on=config.builder.error_on(),
             ),
             self.counters,
         )
@@ -434,7 +437,7 @@ class Node:
             "feeders": self.coordinator.feeders(now_ns),
             "sources": len(self.builder.sources),
             "silent_sources": self._silence.silent,
-            "mep_limit": self.builder.window.limit,
+            "credits": self.builder.window.outstanding,
             "slots": {str(state): count for state, count in self._pool.by_state().items()},
             "events": {
                 "processed": self.counters.events_processed,

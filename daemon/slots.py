@@ -13,13 +13,7 @@ from hltnode.daemon.vocabulary import SlotState
 # MFPs are copied to 8-byte aligned offsets, because the kernels read 32- and 64-bit words from them.
 ALIGNMENT = 8
 
-
 _ORDER = list(SlotState)
-
-
-def aligned(size: int) -> int:
-    """Size in bytes rounded up to the alignment of fragments in a slot."""
-    return (size + ALIGNMENT - 1) & -ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +37,14 @@ class SlotLimits:
 
 
 class Slot:
-    """One slot: state, bump pointer, reservations and the MEPs in it, in the order in which they opened."""
+    """One slot: state, bump pointer, reservations and the MEPs in it, in the order in which they opened.
+
+    ``committed`` are the bytes of closed MEPs and, of open ones, the bytes that they may come to need.
+    """
 
     __slots__ = (
         "closing",
+        "committed",
         "cursor",
         "deadline_ns",
         "events",
@@ -55,7 +53,6 @@ class Slot:
         "max_meps",
         "meps",
         "open_meps",
-        "reserved",
         "state",
     )
 
@@ -67,7 +64,7 @@ class Slot:
         self.meps: list[MepRecord] = []
         self.open_meps = 0
         self.cursor = 0
-        self.reserved = 0
+        self.committed = 0
         self.events = 0
         self.deadline_ns = 0
         self.closing = False
@@ -77,7 +74,7 @@ class Slot:
         if self.closing or (self.state is not SlotState.FREE and self.state is not SlotState.FILLING):
             return 0
         limits = self.limits
-        by_bytes = (limits.input_bytes - self.cursor - self.reserved) // limits.mep_bytes
+        by_bytes = (limits.input_bytes - self.committed) // limits.mep_bytes
         by_events = (limits.events - self.events) // events_per_mep
         return min(by_bytes, by_events, self.max_meps - len(self.meps))
 
@@ -87,12 +84,12 @@ class Slot:
         self.meps.append(mep)
         self.open_meps += 1
         self.events += mep.n_events
-        self.reserved += self.limits.mep_bytes
+        self.committed += self.limits.mep_bytes
 
     def close_mep(self, mep: MepRecord) -> None:
         """Give back what an open MEP had reserved and did not use."""
         self.open_meps -= 1
-        self.reserved -= self.limits.mep_bytes - mep.bytes
+        self.committed -= self.limits.mep_bytes - mep.bytes
 
     def abandon_mep(self, mep: MepRecord) -> None:
         """Forget an open MEP; its bytes stay unused until the slot is free again."""
@@ -112,7 +109,7 @@ class Slot:
         self.meps = []
         self.open_meps = 0
         self.cursor = 0
-        self.reserved = 0
+        self.committed = 0
         self.events = 0
         self.closing = False
 

@@ -9,13 +9,25 @@ from enum import StrEnum, unique
 
 @unique
 class CloseReason(StrEnum):
-    """Why a MEP was closed. The first version closes by the reasons complete, timeout and end_of_run."""
+    """Why a MEP was closed.
+
+    overtaken: every source that is missing has delivered a younger MEP; evicted: no place was free, and complete MEPs
+    waited for this one.
+    """
 
     COMPLETE = "complete"
     TIMEOUT = "timeout"
     OVERTAKEN = "overtaken"
     EVICTED = "evicted"
     END_OF_RUN = "end_of_run"
+
+
+@unique
+class IncompletePolicy(StrEnum):
+    """What becomes of an incomplete MEP: built and flagged, or all its events to the error stream."""
+
+    BUILD = "build"
+    ERROR = "error"
 
 
 @unique

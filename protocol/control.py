@@ -43,10 +43,10 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """Node to feeder: MEPs with ids below `mep_limit` may be sent.  Absolute, so repeats and losses do no harm."""
+    """Node to feeder: so many MEPs may be unacknowledged at this node.  A level, so repeats and losses do no harm."""
 
     run: int
-    mep_limit: int
+    meps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _welcome(take: MessageFields) -> Welcome:
 
 
 def _credit(take: MessageFields) -> Credit:
-    return Credit(run=take.uint("run", 32), mep_limit=take.uint("mep_limit", 64))
+    return Credit(run=take.uint("run", 32), meps=take.uint("meps", 32))
 
 
 def _ack(take: MessageFields) -> Ack:

@@ -8,39 +8,35 @@ from hypothesis import strategies as st
 from hltnode.daemon.credits import AckLedger, CreditWindow, as_ranges
 
 
-def test_the_limit_counts_places_from_the_highest_opened_id() -> None:
-    window = CreditWindow(first_mep=10)
-    assert window.raise_limit(4, at_least=1)
-    assert window.limit == 14
+def test_the_limit_counts_meps_in_slots_and_those_that_may_come() -> None:
+    window = CreditWindow()
+    assert window.raise_to(4, at_least=1)
+    assert (window.limit, window.outstanding) == (4, 4)
+    window.opened()
+    assert (window.limit, window.outstanding) == (4, 3)
+    window.freed(1)
+    assert (window.limit, window.outstanding) == (3, 3)
+
+
+def test_credits_are_never_taken_back() -> None:
+    window = CreditWindow()
+    window.raise_to(4, at_least=1)
+    assert not window.raise_to(1, at_least=1)
     assert window.outstanding == 4
-    window.opened(10, 0)
-    assert window.outstanding == 3
-    assert not window.raise_limit(3, at_least=1)
-
-
-def test_ids_that_are_jumped_over_keep_a_credit() -> None:
-    window = CreditWindow(0)
-    window.raise_limit(4, at_least=1)
-    window.opened(2, now_ns=5)
-    assert window.gaps == {0: 5, 1: 5}
-    assert window.outstanding == 3
-    window.opened(0, now_ns=6)
-    assert window.outstanding == 2
-    window.forget_gaps(before_ns=6)
-    assert window.outstanding == 1
-
-
-def test_the_limit_never_goes_down() -> None:
-    window = CreditWindow(0)
-    window.raise_limit(4, at_least=1)
-    assert not window.raise_limit(1, at_least=1)
-    assert window.limit == 4
 
 
 def test_a_small_step_is_kept_for_later() -> None:
-    window = CreditWindow(0)
-    assert not window.raise_limit(3, at_least=4)
-    assert window.raise_limit(4, at_least=4)
+    window = CreditWindow()
+    assert not window.raise_to(3, at_least=4)
+    assert window.raise_to(4, at_least=4)
+
+
+@given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
+def test_ids_can_be_taken_back_from_the_ledger(added: set[int], discarded: set[int]) -> None:
+    ledger = AckLedger((mep, mep) for mep in added)
+    for mep in discarded:
+        ledger.discard(mep)
+    assert {m for m in range(50) if m in ledger} == added - discarded
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=40))

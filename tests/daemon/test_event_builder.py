@@ -12,6 +12,7 @@ from hltnode.daemon.building import (
     Place,
     Reject,
     SealSlot,
+    Settled,
     SlotFreed,
     StartRun,
     Tick,
@@ -29,13 +30,26 @@ EVENTS = 10
 
 
 def make_builder(
-    *, slots: int = 3, meps_per_slot: int = 4, sources: tuple[int, ...] = SOURCES, ring: int = 64, start: bool = True
+    *,
+    slots: int = 3,
+    meps_per_slot: int = 4,
+    sources: tuple[int, ...] = SOURCES,
+    ring: int = 64,
+    start: bool = True,
+    error_on: frozenset[CloseReason] = frozenset(),
 ) -> EventBuilder:
     slot_limits = SlotLimits(
         input_bytes=meps_per_slot * 1024, events=meps_per_slot * EVENTS, meps=64, fragments=1024, mep_bytes=1024
     )
     pool = SlotPool(slots, slot_limits)
-    limits = BuilderLimits(mep_timeout_ns=100 * MS, flush_deadline_ns=20 * MS, closed_ring=ring)
+    limits = BuilderLimits(
+        mep_timeout_ns=100 * MS,
+        overtaken_ns=30 * MS,
+        evict_ns=10 * MS,
+        flush_deadline_ns=20 * MS,
+        closed_ring=ring,
+        error_on=error_on,
+    )
     builder = EventBuilder(pool, limits, Counters())
     if start:
         builder.handle(0, StartRun(RUN, sources, 0, EVENTS))
@@ -125,13 +139,86 @@ def test_after_closing_a_source_that_had_come_is_a_duplicate_and_another_one_is_
     check_identities(builder)
 
 
-def test_an_id_older_than_the_ring_is_late() -> None:
+def test_an_id_that_is_settled_is_late_and_one_beyond_the_ring_has_to_wait() -> None:
     builder = make_builder(ring=16)
-    for mep in range(40):
-        for slot in sealed(send_mep(builder, mep)):
-            builder.handle(0, SlotFreed(slot))
-    assert builder.counters.meps_closed[CloseReason.COMPLETE] == 40
+    assert reasons(send(builder, fragment(16, 10))) == [RejectReason.NO_CREDIT]
+    builder.handle(0, Settled(5))
     assert reasons(send(builder, fragment(3, 10))) == [RejectReason.LATE]
+    assert reasons(send_mep(builder, 16)) == []
+    assert reasons(send(builder, fragment(21, 10))) == [RejectReason.NO_CREDIT]
+    builder.handle(0, Settled(2))
+    assert builder.floor == 5
+
+
+def test_a_mep_that_an_earlier_session_has_finished_is_a_duplicate() -> None:
+    builder = make_builder(start=False)
+    builder.handle(0, StartRun(RUN, SOURCES, 0, EVENTS, done=((0, 2), (4, 4))))
+    assert reasons(send(builder, fragment(1, 10))) == [RejectReason.DUPLICATE]
+    assert reasons(send(builder, fragment(4, 10))) == [RejectReason.DUPLICATE]
+    assert reasons(send_mep(builder, 3)) == []
+    check_identities(builder)
+
+
+def test_a_mep_is_overtaken_when_its_missing_sources_have_delivered_younger_ones() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    send(builder, fragment(1, 20))
+    builder.handle(MS, Tick())
+    assert builder.open[0].overtaken_ns is None
+    send(builder, fragment(2, 30), now=2 * MS)
+    assert not [e for e in builder.handle(3 * MS, Tick()) if isinstance(e, CloseMep)]
+    [closed] = [e.record for e in builder.handle(33 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert (closed.mep, closed.close_reason, closed.missing) == (0, CloseReason.OVERTAKEN, (20, 30))
+    assert set(builder.open) == {1, 2}
+    check_identities(builder)
+
+
+def test_a_younger_complete_mep_overtakes_all_older_ones_but_not_a_source_that_is_silent() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    send_mep(builder, 1)
+    send(builder, fragment(2, 10))
+    builder.handle(0, Tick())
+    closed = [e.record for e in builder.handle(30 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert [(r.mep, r.close_reason) for r in closed] == [(0, CloseReason.OVERTAKEN)]
+    closed = [e.record for e in builder.handle(100 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert [(r.mep, r.close_reason) for r in closed] == [(2, CloseReason.TIMEOUT)]
+
+
+def test_a_fragment_that_comes_again_within_the_grace_completes_an_overtaken_mep() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    send(builder, fragment(0, 20))
+    send_mep(builder, 1)
+    builder.handle(0, Tick())
+    send(builder, fragment(0, 30), now=29 * MS)
+    assert builder.counters.meps_closed[CloseReason.COMPLETE] == 2
+
+
+def test_the_oldest_incomplete_mep_gives_way_when_no_place_is_left_and_complete_ones_wait() -> None:
+    builder = make_builder(slots=2, meps_per_slot=2)
+    send(builder, fragment(1, 10))
+    send_mep(builder, 0)
+    send(builder, fragment(2, 10))
+    assert not [e for e in builder.handle(20 * MS, Tick()) if isinstance(e, CloseMep)]
+    send(builder, fragment(3, 10))
+    effects = builder.handle(20 * MS, Tick())
+    [closed] = [e.record for e in effects if isinstance(e, CloseMep)]
+    assert (closed.mep, closed.close_reason) == (1, CloseReason.EVICTED)
+    assert sealed(effects) == [0]
+    assert not [e for e in builder.handle(21 * MS, Tick()) if isinstance(e, CloseMep)]
+    check_identities(builder)
+
+
+def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> None:
+    builder = make_builder(error_on=frozenset({CloseReason.TIMEOUT}))
+    send_mep(builder, 0)
+    send(builder, fragment(1, 10))
+    builder.handle(100 * MS, Tick())
+    send(builder, fragment(2, 10), now=101 * MS)
+    builder.handle(101 * MS, CloseOpen())
+    by_mep = {r.mep: r.error_stream for slot in builder.pool.slots for r in slot.meps}
+    assert by_mep == {0: False, 1: True, 2: False}
 
 
 def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
@@ -147,11 +234,12 @@ def test_before_the_run_has_started_nothing_has_credit() -> None:
     assert send(builder, fragment(0, 10)) == [Reject(RejectReason.NO_CREDIT, 10, 0, True)]
 
 
-def test_a_mep_at_the_limit_has_no_credit_and_may_be_sent_again() -> None:
+def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
     builder = make_builder()
-    assert send(builder, fragment(builder.window.limit, 10))[0] == Reject(
-        RejectReason.NO_CREDIT, 10, builder.window.limit, True
-    )
+    limit = builder.window.limit
+    for mep in range(limit):
+        assert reasons(send(builder, fragment(mep, 10))) == []
+    assert send(builder, fragment(limit, 10))[0] == Reject(RejectReason.NO_CREDIT, 10, limit, True)
     assert reasons(send(builder, fragment(10**12, 10))) == [RejectReason.NO_CREDIT]
     check_identities(builder)
 
@@ -211,34 +299,26 @@ def test_a_deadline_waits_while_only_this_slot_backs_the_credits() -> None:
 
 def test_credits_follow_the_free_slots() -> None:
     builder = make_builder(slots=2, meps_per_slot=2, start=False)
-    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(102)]
-    for mep in (100, 101, 102, 103):
+    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(2)]
+    for mep in (100, 101, 110, 109):
         assert reasons(send_mep(builder, mep)) == []
-    assert builder.window.limit == 104
-    assert GrantCredit(106) in builder.handle(0, SlotFreed(0))
+    assert (builder.window.held, builder.window.outstanding) == (4, 0)
+    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(4)]
+    assert (builder.window.held, builder.window.outstanding) == (2, 2)
 
 
 def test_every_credit_finds_a_place() -> None:
     builder = make_builder()
     freed: list[int] = []
     for mep in range(200):
-        assert mep < builder.window.limit
+        assert builder.window.outstanding > 0
+        builder.handle(mep * 7 * MS, Settled(mep - 30))
         effects = send_mep(builder, mep, now=mep * 7 * MS)
         effects += builder.handle(mep * 7 * MS, Tick())
         assert reasons(effects) == []
         freed += sealed(effects)
         if len(freed) == 2:
             builder.handle(mep * 7 * MS, SlotFreed(freed.pop(0)))
-
-
-def test_an_id_that_is_jumped_over_keeps_its_credit_until_the_timeout() -> None:
-    builder = make_builder()
-    send_mep(builder, 5)
-    assert set(builder.window.gaps) == {0, 1, 2, 3, 4}
-    assert reasons(send_mep(builder, 2)) == []
-    builder.handle(101 * MS, Tick())
-    assert builder.window.gaps == {}
-    assert builder.window.outstanding <= builder.pool.free_places(EVENTS)
 
 
 def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
@@ -249,7 +329,9 @@ def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
         effects = send_mep(builder, mep)
         assert reasons(effects) == []
         for slot in sealed(effects):
-            assert builder.handle(0, SlotFreed(slot)) == []
+            # The limit falls by the MEPs that have left, so that acknowledgements let no others in.
+            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(builder.window.limit)]
+    assert builder.window.outstanding == 0
     assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
 
 

@@ -17,6 +17,7 @@ from hltnode.daemon.building import (
     Place,
     Reject,
     SealSlot,
+    Settled,
     SlotFreed,
     StartRun,
     Stimulus,
@@ -43,7 +44,9 @@ class BuilderMachine(RuleBasedStateMachine):
     def start(self, slots: int) -> None:
         slot_limits = SlotLimits(input_bytes=SLOT_BYTES, events=3 * EVENTS, meps=8, fragments=100, mep_bytes=MEP_BYTES)
         pool = SlotPool(slots, slot_limits)
-        limits = BuilderLimits(mep_timeout_ns=TIMEOUT, flush_deadline_ns=FLUSH, closed_ring=16)
+        limits = BuilderLimits(
+            mep_timeout_ns=TIMEOUT, overtaken_ns=15, evict_ns=5, flush_deadline_ns=FLUSH, closed_ring=64
+        )
         self.builder = EventBuilder(pool, limits, Counters())
         self.now = 0
         self.sealed: list[int] = []
@@ -75,13 +78,23 @@ class BuilderMachine(RuleBasedStateMachine):
 
     @rule(sources=st.permutations(SOURCES), missing=st.integers(0, 3), size=st.integers(1, 80))
     def an_orderly_mep_comes_within_its_credit(self, sources: list[int], missing: int, size: int) -> None:
-        if self.next_mep >= self.builder.window.limit:
+        if self.builder.window.outstanding <= 0:
             return
         for source in sources[: len(sources) - missing]:
             effects = self.send(FragmentArrived(1, source, self.next_mep, size, self.next_mep * EVENTS, EVENTS))
             if not self.forced:
                 assert not isinstance(effects[0], Reject), effects[0]
         self.next_mep += 1
+        self.settle()
+
+    def settle(self) -> None:
+        """The feeders report what is acknowledged when the ring comes to its end; here everything that old is."""
+        if self.next_mep + 31 >= self.builder.floor + 64:
+            self.stimulate(Settled(self.next_mep - 20))
+
+    @rule()
+    def every_mep_is_acknowledged(self) -> None:
+        self.stimulate(Settled(min(self.builder.open, default=self.next_mep)))
 
     @rule(
         run=st.sampled_from((1, 1, 1, 2)),
@@ -91,17 +104,20 @@ class BuilderMachine(RuleBasedStateMachine):
         events=st.sampled_from((EVENTS, EVENTS, EVENTS - 1, EVENTS + 1)),
     )
     def any_fragment_comes(self, run: int, source: int, ahead: int, size: int, events: int) -> None:
-        mep = max(0, self.builder.window.highest + ahead)
+        mep = max(0, self.next_mep + ahead)
         effects = self.send(FragmentArrived(run, source, mep, size, mep * EVENTS, events))
         if isinstance(effects[0], Reject):
             assert effects[0].resend == (effects[0].reason is RejectReason.NO_CREDIT)
-        self.next_mep = max(self.next_mep, self.builder.window.highest + 1)
+        else:
+            self.next_mep = max(self.next_mep, mep + 1)
+            self.settle()
 
     @rule(step=st.integers(1, 40))
     def time_passes(self, step: int) -> None:
         self.now += step
         self.stimulate(Tick())
         assert all(mep.deadline_ns > self.now for mep in self.builder.open.values())
+        assert all(mep.overtaken_ns is None or self.now - mep.overtaken_ns < 15 for mep in self.builder.open.values())
 
     @rule()
     def the_pipeline_gives_a_slot_back(self) -> None:
@@ -136,7 +152,7 @@ class BuilderMachine(RuleBasedStateMachine):
             for (offset, size), (following, _) in itertools.pairwise(spans):
                 assert offset + size <= following
             assert all(offset % 8 == 0 and offset + size <= SLOT_BYTES for offset, size in spans)
-            assert 0 <= slot.cursor + slot.reserved <= SLOT_BYTES
+            assert 0 <= slot.cursor <= slot.committed <= SLOT_BYTES
             assert sum(mep.n_events for mep in slot.meps) == slot.events <= 3 * EVENTS
 
     @invariant()

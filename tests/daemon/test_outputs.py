@@ -86,7 +86,7 @@ async def test_without_a_consumer_the_policy_drop_new_counts_what_it_drops(
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context: zmq.asyncio.Context) -> None:
-    builder = {"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50}
+    builder = {"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50, "on_timeout": "error"}
     config = make_config(tmp_path, builder=builder, errors={"endpoint": ANYWHERE, "kind": "pub"})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         with context.socket(zmq.SUB) as consumer:
@@ -94,6 +94,7 @@ async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context:
             consumer.connect(node.outputs.events[EventStream.ERROR].endpoint)
             first = 0
             while not await consumer.poll(50):  # until the subscription has arrived
+                assert first < 100
                 await feeder.offer(next(iter(synthetic_meps(1, first=first))))
                 first += 1
             header, record = await consumer.recv_multipart()

@@ -15,6 +15,7 @@ import pytest
 
 from hltnode.daemon.accounting import closes
 from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.vocabulary import CloseReason
 from hltnode.protocol.mdf import iter_records
 from hltnode.protocol.mep import encode_mep
 from tests.daemon.fakes import RUN, synthetic_meps
@@ -182,7 +183,7 @@ def test_a_killed_feeder_comes_back_and_every_fragment_is_accounted_for(site: Si
     assert status is not None
     assert closes(status["accounting"])
     meps = status["accounting"]["meps"]
-    assert meps["opened"] == meps["complete"] + meps["timeout"] == MEPS
+    assert meps["opened"] == sum(meps[reason] for reason in CloseReason) == MEPS
     assert meps["complete"] > 0
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()

@@ -28,10 +28,21 @@ def nack(mep: int, source: int, reason: RejectReason, resend: bool) -> Nack:
 
 
 def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
-    window = window_with(0, 1, 2, limit=2)
+    window = window_with(0, 1, 2, 3, limit=2)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
     window.credit(3)
     assert drain(window) == [b"2-1", b"2-2"]
+    window.acknowledge(1, 1)
+    assert drain(window) == [b"3-1", b"3-2"]
+
+
+def test_a_mep_that_is_withdrawn_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
+    window = window_with(0, 1)
+    assert window.withdraw(0) == {1: b"0-1", 2: b"0-2"}
+    window.acknowledge(0, 1)
+    assert 0 not in window.acked
+    assert 1 in window.acked
+    assert drain(window) == []
 
 
 def test_an_acknowledged_mep_is_forgotten_and_not_sent_any_more() -> None:

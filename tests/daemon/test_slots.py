@@ -3,7 +3,7 @@
 import pytest
 
 from hltnode.daemon.building import MepRecord
-from hltnode.daemon.slots import SlotLimits, SlotPool, aligned
+from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.daemon.vocabulary import SlotState
 
 LIMITS = SlotLimits(input_bytes=4096, events=40, meps=8, fragments=16, mep_bytes=1024)
@@ -13,10 +13,6 @@ def record(mep: int = 0, n_events: int = 10) -> MepRecord:
     return MepRecord(mep=mep, slot=0, first_event=0, n_events=n_events, opened_ns=0, deadline_ns=0)
 
 
-def test_sizes_are_rounded_up_to_eight_bytes() -> None:
-    assert [aligned(n) for n in (0, 1, 8, 9)] == [0, 8, 8, 16]
-
-
 def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None:
     slot = SlotPool(2, LIMITS).slots[0]
     mep = record()
@@ -24,9 +20,8 @@ def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None
     assert slot.places(10) == 3
     mep.bytes = 24
     slot.cursor = 24
-    slot.reserved -= 24
     slot.close_mep(mep)
-    assert slot.reserved == 0
+    assert slot.committed == 24
     assert slot.places(1) == (4096 - 24) // 1024
 
 

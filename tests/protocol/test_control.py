@@ -33,7 +33,7 @@ ranges = st.lists(st.tuples(u64, u64).map(lambda pair: (min(pair), max(pair))), 
 messages = st.one_of(
     st.builds(Hello, text, text, u32, st.lists(u16, max_size=9).map(tuple), u64, u16, u32),
     st.builds(Welcome, text, text, u32, u32),
-    st.builds(Credit, u32, u64),
+    st.builds(Credit, u32, u32),
     st.builds(Ack, u32, ranges),
     st.builds(Nack, u32, u16, u64, st.sampled_from(RejectReason), st.booleans()),
     st.builds(EndOfRun, u32, st.none() | u64),
@@ -41,7 +41,7 @@ messages = st.one_of(
     st.builds(Error, text, text),
 )
 
-CREDIT = {"v": 1, "type": "credit", "run": 7, "mep_limit": 100}
+CREDIT = {"v": 1, "type": "credit", "run": 7, "meps": 100}
 
 
 @given(messages)
@@ -76,7 +76,7 @@ def test_another_version_is_refused(version: object) -> None:
         {"run": True},
         {"run": "7"},
         {"run": None},
-        {"mep_limit": [1]},
+        {"meps": [1]},
         {"extra": 1},
     ],
 )
@@ -85,7 +85,7 @@ def test_a_field_that_is_not_as_it_should_be_is_refused(change: dict[str, Any]) 
 
 
 def test_a_missing_field_is_named() -> None:
-    assert "'mep_limit' is missing" in str(refusal({key: CREDIT[key] for key in ("v", "type", "run")}))
+    assert "'meps' is missing" in str(refusal({key: CREDIT[key] for key in ("v", "type", "run")}))
 
 
 @pytest.mark.parametrize("meps", [None, 5, [5], [[1]], [[1, 2, 3]], [[2, 1]], [[1, "2"]], [[-1, 2]], {"a": 1}])
@@ -116,9 +116,9 @@ def test_texts_and_lists_over_the_limits_are_refused() -> None:
 
 def test_a_message_that_would_be_refused_cannot_be_written() -> None:
     with pytest.raises(MessageError):
-        encode_message(Credit(run=-1, mep_limit=1))
+        encode_message(Credit(run=-1, meps=1))
     with pytest.raises(MessageError):
-        encode_message(Credit(run=1, mep_limit=1 << 70))
+        encode_message(Credit(run=1, meps=1 << 70))
     with pytest.raises(MessageError):
         encode_message(Ack(run=1, meps=((5, 4),)))
     with pytest.raises(MessageError):

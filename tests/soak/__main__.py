@@ -158,7 +158,7 @@ def report(site: Site, chaos: Chaos, consumer: SlowConsumer, fed: int, status: d
     if kills:
         print(f"recovery  {kills} kills of the node, ready again after at most {max(chaos.recovery_seconds):.1f} s")
     print(f"fed       {fed} events in {fed // EVENTS_PER_MEP} MEPs by {FEEDERS} feeders, {site.starts} starts")
-    print(f"found     {len(found.complete)} complete, {len(found.incomplete)} incomplete in the error stream")
+    print(f"found     {len(found.complete)} complete, {len(found.incomplete)} incomplete")
     print(f"repeated  {len(repeated)} events, across {kills} kills of the node")
     print(f"decisions {consumer.taken} taken, {consumer.missed} missed, in {len(consumer.sessions)} sessions")
     for what, classes in status["accounting"].items():

@@ -18,7 +18,7 @@ class Found:
     complete: Counter[int] = field(default_factory=Counter)
     """Events with every bank as it was fed, by number: how often they were found."""
     incomplete: Counter[int] = field(default_factory=Counter)
-    """Events of the error stream, of which some sources are missing."""
+    """Events of which some sources are missing."""
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -41,8 +41,6 @@ def read_files(directory: Path) -> Found:
                 missing, damaged = missing_or_damaged(banks, event)
                 if damaged:
                     found.problems.append(f"{path.name}: event {event}: banks of sources {sorted(damaged)} differ")
-                if missing and "_error_" not in path.name:
-                    found.problems.append(f"{path.name}: event {event}: sources {sorted(missing)} are missing")
                 (found.incomplete if missing else found.complete)[event] += 1
         except (ProtocolError, ValueError) as error:
             found.problems.append(f"{path.name}: {error}")

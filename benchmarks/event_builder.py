@@ -1,0 +1,100 @@
+"""The core of the event builder on one core: fragments per second through `EventBuilder.fragment_arrived`.
+
+Nothing is received and nothing copied: this is the state machine alone, with a tick in every hundredth MEP and slots
+given back at once. The baseline is what it costs to find a MEP in a dictionary and set a bit of a mask.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import Result, alternating_medians
+from hltnode.daemon.building import SealSlot, Settled, SlotFreed, StartRun, Tick
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.slots import SlotLimits, SlotPool
+
+KIB = 1024
+FRAGMENTS = 400_000
+SOURCES = (8, 32, 128)
+EVENTS_PER_MEP = 64
+FRAGMENT_BYTES = 1000
+RUN = 7
+RUNS = 5
+TARGET_RATE = 1_000_000
+MS = 1_000_000
+
+
+def make_builder(sources: range) -> EventBuilder:
+    """A builder in a run of so many sources, with slots of 64 MEPs."""
+    mep_bytes = len(sources) * KIB
+    limits = SlotLimits(input_bytes=64 * mep_bytes, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=mep_bytes)
+    builder = EventBuilder(
+        SlotPool(3, limits),
+        BuilderLimits(
+            mep_timeout_ns=750 * MS,
+            overtaken_ns=250 * MS,
+            evict_ns=100 * MS,
+            flush_deadline_ns=20 * MS,
+            closed_ring=65536,
+        ),
+        Counters(),
+    )
+    builder.handle(0, StartRun(RUN, tuple(sources), 0, EVENTS_PER_MEP))
+    return builder
+
+
+def build(n_sources: int) -> float:
+    """Fragments per second, two MEPs open at a time."""
+    sources = range(4096, 4096 + n_sources)
+    builder = make_builder(sources)
+    arrived = builder.fragment_arrived
+    n_meps = FRAGMENTS // n_sources & ~1
+    now_ns = 0
+    begin = time.perf_counter()
+    for pair in range(0, n_meps, 2):
+        for source in sources:
+            for mep in (pair, pair + 1):
+                now_ns += 1000
+                effects = arrived(now_ns, RUN, source, mep, FRAGMENT_BYTES, mep * EVENTS_PER_MEP, EVENTS_PER_MEP)
+                if len(effects) > 1:
+                    for effect in effects:
+                        if type(effect) is SealSlot:
+                            builder.handle(now_ns, SlotFreed(effect.slot))
+        if pair % 100 == 0:
+            builder.handle(now_ns, Settled(pair))
+            builder.handle(now_ns, Tick())
+    elapsed = time.perf_counter() - begin
+    if builder.counters.fragments_built != n_meps * n_sources:
+        raise RuntimeError(f"{builder.counters.fragments_built} of {n_meps * n_sources} fragments built")
+    return n_meps * n_sources / elapsed
+
+
+def bare(n_sources: int) -> float:
+    """The same loop with a dictionary of masks."""
+    masks: dict[int, int] = {}
+    n_meps = FRAGMENTS // n_sources & ~1
+    everything = (1 << n_sources) - 1
+    begin = time.perf_counter()
+    for pair in range(0, n_meps, 2):
+        for source in range(n_sources):
+            for mep in (pair, pair + 1):
+                mask = masks.get(mep, 0) | 1 << source
+                masks[mep] = mask
+                if mask == everything:
+                    del masks[mep]
+    return n_meps * n_sources / (time.perf_counter() - begin)
+
+
+def run(_shared: Path) -> Iterator[Result]:
+    """Measure MEPs of few and of many sources; the ratio is that to a million fragments per second."""
+    for n_sources in SOURCES:
+        core, masks = alternating_medians(lambda n=n_sources: build(n), lambda n=n_sources: bare(n), RUNS)
+        yield Result(
+            f"builder core, {n_sources} sources",
+            core,
+            "fragments/s",
+            f"1,000,000 fragments/s (a dictionary of masks: {masks:,.0f})",
+            core / TARGET_RATE,
+            1.0,
+        )
