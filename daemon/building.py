@@ -106,7 +106,13 @@ class Abandon(NamedTuple):
     """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
 
 
-Stimulus = StartRun | FragmentArrived | Tick | Settled | SlotFreed | Drain | CloseOpen | Abandon
+class Withdraw(NamedTuple):
+    """These MEPs went to another node: what is open of them is dropped, and they may come again one day."""
+
+    meps: tuple[int, ...]
+
+
+Stimulus = StartRun | FragmentArrived | Tick | Settled | SlotFreed | Drain | CloseOpen | Abandon | Withdraw
 
 
 class Place(NamedTuple):

@@ -50,6 +50,12 @@ def _check_endpoint(endpoint: str) -> str:
     return endpoint
 
 
+def _check_file_policy(policy: SlownessPolicy) -> SlownessPolicy:
+    if policy is SlownessPolicy.DROP_OLD:
+        raise ValueError("expected wait or drop_new: what is in a file stays there")
+    return policy
+
+
 def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(sources)) != len(sources):
         raise ValueError("expected each source id once")
@@ -57,6 +63,7 @@ def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+FilePolicy = Annotated[SlownessPolicy, AfterValidator(_check_file_policy)]
 SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
 
 
@@ -104,8 +111,8 @@ class BuilderSection(_Section):
     silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
     """A source that sends nothing for so many milliseconds while others do is reported as silent."""
     overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
-    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one;
-    longer than it takes to send a damaged fragment again."""
+    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one.
+    Longer than it takes to send a damaged fragment again."""
     evict_after_ms: int = Field(default=100, ge=1, le=600_000)
     """Age in milliseconds from which an incomplete MEP gives way when no slot has room and complete ones wait."""
     on_timeout: IncompletePolicy = IncompletePolicy.BUILD
@@ -174,9 +181,9 @@ class OutputSection(_Section):
     """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
     max_pending_bytes: int = Field(default=256 * MIB, ge=MIB)
     """Events kept in memory in bytes while the disk refuses them; the node is not ready while any are waiting."""
-    policy: SlownessPolicy = SlownessPolicy.WAIT
-    """Accepted events when the disk refuses: wait holds the credits, drop_new and drop_old keep max_pending_bytes."""
-    error_policy: SlownessPolicy = SlownessPolicy.WAIT
+    policy: FilePolicy = SlownessPolicy.WAIT
+    """Accepted events when the disk refuses: wait holds the credits, drop_new drops and counts them."""
+    error_policy: FilePolicy = SlownessPolicy.WAIT
     """The same for the error stream."""
 
 

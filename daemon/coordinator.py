@@ -20,12 +20,14 @@ from hltnode.daemon.building import (
     SlotFreed,
     StartRun,
     Tick,
+    Withdraw,
 )
 from hltnode.daemon.control import ControlSocket
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.credits import AckLedger, as_ranges
 from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.log import RateLimit, get_logger
+from hltnode.daemon.output import TakeBack
 from hltnode.daemon.pipeline import Batch
 from hltnode.daemon.registry import Feeder, FeederRegistry, HelloRefusedError, RunStart
 from hltnode.daemon.vocabulary import SlotState
@@ -38,11 +40,14 @@ from hltnode.protocol.control import (
     Goodbye,
     Hello,
     Nack,
+    Revoked,
     Welcome,
 )
 
 # Last fragments may still be in the sockets when the last feeder has said that it sent everything.
 END_OF_RUN_PATIENCE_NS = 2_000_000_000
+# More MEPs in one range than a node can have in its slots are not a message of ours.
+MAX_REVOKED = 65_536
 LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("coordinator")
@@ -53,6 +58,7 @@ class RunCoordinator:
 
     Args:
         submit: hands a sealed slot to the pipeline.
+        take_back: hands the MEPs that went to another node to the outputs.
         finish_run: called once when a run is over, to finish its files.
     """
 
@@ -62,7 +68,8 @@ class RunCoordinator:
         registry: FeederRegistry,
         counters: Counters,
         submit: Callable[[Batch], None],
-        finish_run: Callable[[], None],
+        finish_run: Callable[[int], None],
+        take_back: Callable[[TakeBack], None],
         *,
         node: str,
         session: str,
@@ -74,12 +81,15 @@ class RunCoordinator:
         self._counters = counters
         self._submit = submit
         self._finish_run = finish_run
+        self._take_back = take_back
+        self._given_up: set[int] = set()
         self._node = node
         self._session = session
         self._max_fragment_bytes = max_fragment_bytes
         self._clock_ns = clock_ns
         self._control: ControlSocket | None = None
         self._acked = AckLedger()
+        self._done: dict[int, tuple[tuple[int, int], ...]] = {}
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._draining = False
         self._run_over = False
@@ -89,6 +99,10 @@ class RunCoordinator:
     def attach(self, control: ControlSocket) -> None:
         """Answer through this socket."""
         self._control = control
+
+    def remember(self, done: dict[int, tuple[tuple[int, int], ...]]) -> None:
+        """MEPs that earlier sessions of the node have finished, as (first, last) ranges of each run."""
+        self._done = done
 
     # Control messages
 
@@ -103,6 +117,8 @@ class RunCoordinator:
         elif isinstance(message, EndOfRun) and message.run == self.registry.run:
             self.registry.end_of_run(feeder, message)
             log.info("feeder_ended_run", feeder=feeder.hello.feeder, run=message.run, last_mep=message.last_mep)
+        elif isinstance(message, Revoked) and message.run == self.registry.run:
+            self._revoked(identity, message)
         elif isinstance(message, Goodbye):
             self.registry.goodbye(feeder)
             log.info("feeder_left", feeder=feeder.hello.feeder, reason=message.reason)
@@ -132,22 +148,26 @@ class RunCoordinator:
         run = hello.run
         self._send((identity,), Welcome(self._node, self._session, run, self._max_fragment_bytes))
         if self.builder.run == run and self.registry.started:
-            self.builder.handle(now_ns, Settled(self.registry.floor()))
+            floor = self.registry.floor()
+            self.builder.handle(now_ns, Settled(floor))
+            if floor > 0:
+                self._acked.add(0, floor - 1)
             acked = self._acked.ranges(hello.first_mep)
             if acked:
                 self._send((identity,), Ack(run, tuple(acked)))
             self._send((identity,), Credit(run, self.builder.window.limit))
 
     def _start_run(self, now_ns: int, start: RunStart) -> None:
+        done = self._done.pop(start.run, ())
         try:
             effects = self.builder.handle(
-                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep)
+                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
             )
         except ValueError as error:
             self.registry.finish_run()
             raise HelloRefusedError("run_cannot_start", str(error)) from error
         self._run_over = False
-        self._acked = AckLedger()
+        self._acked = AckLedger(done)
         log.info(
             "run_started",
             run=start.run,
@@ -156,6 +176,24 @@ class RunCoordinator:
             events_per_mep=start.events_per_mep,
         )
         self.carry_out(effects)
+
+    def _revoked(self, identity: bytes, message: Revoked) -> None:
+        """Give up MEPs that went to another node while this one was lost: none of their events may stay here."""
+        meps = {m for first, last in message.meps for m in range(first, min(last, first + MAX_REVOKED) + 1)}
+        log.warning("meps_revoked", run=message.run, meps=len(meps), first=min(meps, default=None))
+        in_slots = {
+            mep.mep for slot in self.builder.pool.slots for mep in slot.meps if mep.mep not in self.builder.open
+        }
+        self.carry_out(self.builder.handle(self._clock_ns(), Withdraw(tuple(meps))))
+        for mep in meps:
+            self._acked.discard(mep)
+        self._given_up |= meps & in_slots
+        self._take_back(TakeBack(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
+
+    def taken_back(self, receipt: tuple[bytes, Revoked]) -> None:
+        """The files hold nothing of revoked MEPs any more: tell who asked for it."""
+        identity, message = receipt
+        self._send((identity,), message)
 
     # Effects of the builder
 
@@ -170,7 +208,7 @@ class RunCoordinator:
             elif isinstance(effect, SealSlot):
                 slot = self.builder.pool.slots[effect.slot]
                 assert self.builder.run is not None
-                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps)))
+                self._submit(Batch(effect.slot, self.builder.run, tuple(slot.meps), self.builder.floor))
             elif isinstance(effect, GrantCredit):
                 assert self.builder.run is not None
                 self._send(self.registry.identities(), Credit(self.builder.run, effect.meps))
@@ -209,7 +247,10 @@ class RunCoordinator:
         """Decisions are out and events are safe: acknowledge and take the slot back."""
         meps = [mep.mep for mep in batch.meps]
         for mep in meps:
-            self._acked.add(mep)
+            if mep in self._given_up:
+                self._given_up.discard(mep)
+            else:
+                self._acked.add(mep)
         self._counters.meps_acknowledged += len(meps)
         # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
         self.carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
@@ -238,7 +279,8 @@ class RunCoordinator:
 
     def _end_run(self) -> None:
         self._run_over = True
-        self._finish_run()
+        if self.builder.run is not None:
+            self._finish_run(self.builder.run)
         self.check_accounts()
 
     def _forget_run(self) -> None:

@@ -27,6 +27,7 @@ from hltnode.daemon.building import (
     StartRun,
     Stimulus,
     Tick,
+    Withdraw,
 )
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.credits import AckLedger, CreditWindow
@@ -96,6 +97,7 @@ class EventBuilder:
             Drain: self._drain,
             CloseOpen: self._close_open,
             Abandon: self._abandon,
+            Withdraw: self._withdraw,
         }
 
     def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
@@ -231,18 +233,33 @@ class EventBuilder:
         return effects
 
     def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
-        for mep in self.open.values():
-            self._slots[mep.slot].abandon_mep(mep)
-            self.window.freed(1)
+        for mep in list(self.open.values()):
+            self._drop(mep)
             self.counters.fragments_abandoned += len(mep.fragments)
-            self.counters.meps_abandoned += 1
-        self.open.clear()
         for slot in list(self.pool.filling):
             if not slot.meps:
                 self.pool.free(slot.index)
         return []
 
+    def _withdraw(self, _now_ns: int, withdraw: Withdraw) -> list[Effect]:
+        for mep_id in withdraw.meps:
+            i = mep_id % self._ring
+            if self._closed_id[i] == mep_id:
+                self._closed_id[i] = -1
+            self._done.discard(mep_id)
+            mep = self.open.get(mep_id)
+            if mep is not None:
+                self._drop(mep)
+                self.counters.fragments_lost_in_drop += len(mep.fragments)
+        return []
+
     # What they share
+
+    def _drop(self, mep: MepRecord) -> None:
+        del self.open[mep.mep]
+        self._slots[mep.slot].abandon_mep(mep)
+        self.window.freed(1)
+        self.counters.meps_abandoned += 1
 
     def _stranger(self, run: int) -> RejectReason:
         """Why a fragment is not of this run or of a source that is not expected is refused."""

@@ -55,6 +55,7 @@ class _Stream:
         self.rest = memoryview(b"")
         self.file: _OpenFile | None = None
         self.files_opened = 0
+        self.records = 0
         self.unsynced = False
         self.lost_trust: OutputError | None = None
 
@@ -67,7 +68,7 @@ class EventWriter:
         prefix: start of every file name; names the node and its session, so that no two starts share a name.
         max_file_bytes, max_file_events: a file is finished before it would exceed one of them.
         max_pending_bytes: bytes in memory from which on `has_room` is False.
-        policies: what a stream does when the disk refuses; `wait` where it is not named.
+        policies: what a stream does when the disk refuses, `wait` or `drop_new`; `wait` where it is not named.
 
     Raises:
         OutputError: the directory cannot be created or written.
@@ -85,7 +86,7 @@ class EventWriter:
         fsync: FsyncPolicy,
         policies: Mapping[EventStream, SlownessPolicy] | None = None,
     ) -> None:
-        self._directory = directory
+        self.directory = directory
         self._prefix = prefix
         self._counters = counters
         self._max_file_bytes = max_file_bytes
@@ -111,21 +112,14 @@ class EventWriter:
 
     def append(self, stream: EventStream, run: int, record: bytes) -> None:
         """Take one MDF record; it is safe only after the next `flush` has returned."""
-        pending = self._streams[stream].pending
-        policy = self._streams[stream].policy
-        while policy is not SlownessPolicy.WAIT and not self.has_room:
-            self._counters.streams[stream].dropped += 1
-            if policy is SlownessPolicy.DROP_NEW or not pending:
-                return
-            _, oldest = pending.popleft()
-            self._counters.pending_bytes -= len(oldest)
-        pending.append((run, record))
+        self._streams[stream].pending.append((run, record))
         self._counters.pending_bytes += len(record)
 
-    def flush(self) -> None:
+    def flush(self) -> dict[EventStream, int]:
         """Bring everything taken so far to the files, forced to the disk if the policy says so.
 
-        When it returns, the MEPs whose events were appended may be acknowledged.
+        When it returns, the MEPs whose events were appended may be acknowledged. A stream whose policy is `drop_new`
+        drops what the disk refuses: the last records appended, whose numbers are returned.
 
         Raises:
             OutputError: not everything could be written; call again later.
@@ -141,7 +135,25 @@ class EventWriter:
             except OutputError as error:
                 self._counters.errors[error.kind] += 1
                 failures[name] = error
+        dropped = {name: self._drop_pending(name) for name in failures if self._drops(name)}
         self._note(failures)
+        return dropped
+
+    def _drops(self, name: EventStream) -> bool:
+        return self._streams[name].policy is SlownessPolicy.DROP_NEW
+
+    def _drop_pending(self, name: EventStream) -> int:
+        """Forget the records of which no byte was given to the disk."""
+        pending = self._streams[name].pending
+        n = len(pending)
+        self._counters.streams[name].dropped += n
+        self._counters.pending_bytes -= sum(len(record) for _, record in pending)
+        pending.clear()
+        return n
+
+    def positions(self) -> dict[EventStream, tuple[int, int]]:
+        """For each stream the number of its last file and the records in it."""
+        return {name: (stream.files_opened, stream.records) for name, stream in self._streams.items()}
 
     def finish_files(self) -> None:
         """Flush, then give the open files their final names: the end of a run.
@@ -180,7 +192,7 @@ class EventWriter:
             log.error("disk_refuses", kind=failure.kind, path=failure.filename, error=failure.strerror)
         self.problem = problem
         for name, error in failures.items():
-            if self._streams[name].policy is SlownessPolicy.WAIT:
+            if not self._drops(name):
                 raise error
 
     def _write_pending(self, name: EventStream, stream: _Stream) -> None:
@@ -207,6 +219,7 @@ class EventWriter:
             size += len(record)
             file.events += 1
             file.bytes += len(record)
+            stream.records = file.events
         self._counters.streams[name].events += len(records)
         return b"".join(records)
 
@@ -231,7 +244,7 @@ class EventWriter:
             self._counters.streams[name].bytes += written
 
     def _open(self, name: EventStream, stream: _Stream, run: int) -> _OpenFile:
-        path = self._directory / f"{self._prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
+        path = self.directory / f"{self._prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:
@@ -246,7 +259,7 @@ class EventWriter:
             return
         try:
             os.fdatasync(file.descriptor)
-            _sync_directory(self._directory)
+            sync_directory(self.directory)
         except OSError as error:
             # The kernel reports a failed write-back once and forgets the pages: a second fsync would succeed although
             # the data are gone. So nothing of this stream is called safe again until a restart.
@@ -260,7 +273,7 @@ class EventWriter:
             return
         if self._fsync is not FsyncPolicy.NEVER:
             self._force(stream, file)
-        final = _final_path(file.path)
+        final = final_path(file.path)
         try:
             os.rename(file.path, final)
         except OSError as error:
@@ -271,7 +284,7 @@ class EventWriter:
         log.info("file_finished", path=str(final), events=file.events, bytes=file.bytes, run=file.run)
         if self._fsync is not FsyncPolicy.NEVER:
             try:
-                _sync_directory(self._directory)
+                sync_directory(self.directory)
             except OSError as error:
                 raise OutputError(final, error) from error
 
@@ -300,9 +313,9 @@ def recover_parts(directory: Path, prefix: str) -> list[Path]:
             if whole == 0:
                 path.unlink()
                 continue
-            final = _final_path(path)
+            final = final_path(path)
             path.rename(final)
-            _sync_directory(directory)
+            sync_directory(directory)
         except OSError as error:
             raise OutputError(path, error) from error
         log.warning("file_recovered", path=str(final), bytes=whole, cut_bytes=size - whole)
@@ -321,11 +334,13 @@ def _whole_records(descriptor: int, size: int) -> int:
     return at
 
 
-def _final_path(part: Path) -> Path:
+def final_path(part: Path) -> Path:
+    """The name of a *.mdf.part file when it is finished."""
     return part.with_name(part.name.removesuffix(PART_SUFFIX) + FINAL_SUFFIX)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Force the names in a directory to the disk. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -12,7 +12,7 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import zmq
@@ -20,6 +20,7 @@ import zmq.asyncio
 from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.credits import as_ranges
 from hltnode.daemon.fault_injection import FaultInjector
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
@@ -33,6 +34,7 @@ from hltnode.protocol.control import (
     Goodbye,
     Hello,
     Nack,
+    Revoked,
     Welcome,
     decode_message,
     encode_message,
@@ -90,6 +92,8 @@ class FeedReport:
     seconds: float
     injected: dict[str, int]
     """Faults put in on purpose, by kind."""
+    reassigned: int = 0
+    """MEPs that were taken from a node that was lost and given to another one."""
 
     @property
     def complete(self) -> bool:
@@ -120,6 +124,14 @@ class Feeder:
         self.bytes = 0
         self.node_session: str | None = None
         self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
+        self.is_connected = False
+        """True between a welcome and the loss of a connection."""
+        self.lost_since: float | None = None
+        """Time (monotonic, seconds) of the first loss since the last welcome."""
+        self.supervising = False
+        """Whether this connection tells the node which MEPs went to another one."""
+        self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
+        self.on_change: Callable[[], None] | None = None
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
@@ -190,23 +202,37 @@ class Feeder:
         self.window.add(mep.mep, frames)
         self._wake.set()
 
-    async def finish(self, last_mep: int | None) -> None:
-        """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Raise the error of a task that has failed, for example FeederRefusedError."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def end_run(self, last_mep: int | None) -> None:
+        """Say that nothing follows a MEP."""
         self._ended = EndOfRun(self.identity.run, last_mep)
         await self._tell(self._ended)
+
+    async def finish(self, last_mep: int | None) -> None:
+        """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
+        await self.end_run(last_mep)
         await self._until(lambda: self.window.unacknowledged == 0)
 
     async def _until(self, condition: object) -> None:
         assert callable(condition)
         async with self._changed:
             while not condition():
-                for task in self._tasks:
-                    if task.done():
-                        task.result()
+                self.check()
                 await self._changed.wait()
 
     async def _notify(self) -> None:
         self._wake.set()
+        if self.on_change is not None:
+            self.on_change()
         async with self._changed:
             self._changed.notify_all()
 
@@ -257,13 +283,15 @@ class Feeder:
                         session=self.session,
                         run=identity.run,
                         sources=identity.sources,
-                        first_mep=self.window.first_unacknowledged,
+                        first_mep=self.floor(),
                         events_per_mep=identity.events_per_mep,
                         max_fragment_bytes=identity.max_fragment_bytes,
                     )
                 )
                 if self._ended is not None:
                     await self._tell(self._ended)
+                if self.supervising and self.is_connected and self.window.revoked:
+                    await self._tell(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
                 await asyncio.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
@@ -302,7 +330,11 @@ class Feeder:
                     self.window.acknowledge(first, last)
             case Nack():
                 self._nack(message)
+            case Revoked():
+                for first, last in message.meps:
+                    self.window.revoked.difference_update(range(first, last + 1))
             case Goodbye():
+                self._lose()
                 log.info("node_leaves", feeder=self.identity.name, reason=message.reason)
             case Error():
                 self._error(message)
@@ -322,6 +354,8 @@ class Feeder:
             self.node_session = welcome.session
             self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
             self._restart_on_welcome = False
+            self.is_connected = True
+            self.lost_since = None
             self.window.restart()
 
     def _nack(self, nack: Nack) -> None:
@@ -355,8 +389,14 @@ class Feeder:
         while True:
             parse_monitor_message(await monitor.recv_multipart())
             log.warning("connection_lost", feeder=self.identity.name)
-            self._restart_on_welcome = True
-            self.window.credit(0)
+            self._lose()
+
+    def _lose(self) -> None:
+        self._restart_on_welcome = True
+        self.window.credit(0)
+        self.is_connected = False
+        if self.lost_since is None:
+            self.lost_since = time.monotonic()
 
 
 async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
@@ -382,7 +422,9 @@ async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate:
     return make_report(feeders, n_meps, n_events, time.monotonic() - start)
 
 
-def make_report(feeders: Sequence[Feeder], meps: int, events: int, seconds: float) -> FeedReport:
+def make_report(
+    feeders: Sequence[Feeder], meps: int, events: int, seconds: float, *, reassigned: int = 0
+) -> FeedReport:
     """Sum up what the feeders have done so far."""
     refused: Counter[str] = Counter()
     injected: Counter[str] = Counter()
@@ -400,6 +442,7 @@ def make_report(feeders: Sequence[Feeder], meps: int, events: int, seconds: floa
         unacknowledged=max((feeder.window.unacknowledged for feeder in feeders), default=0),
         seconds=seconds,
         injected=dict(injected),
+        reassigned=reassigned,
     )
 
 

@@ -5,8 +5,10 @@ A disk that refuses holds the batch, hence its slot, hence the credits: the feed
 
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,14 @@ from numpy.typing import NDArray
 from hltnode.daemon.building import MepRecord
 from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, OutputError
+from hltnode.daemon.journal import Journal
 from hltnode.daemon.log import get_logger
 from hltnode.daemon.pipeline import ComputedBatch, flags_of
 from hltnode.daemon.ports import Workspace
+from hltnode.daemon.recovery import take_back
 from hltnode.daemon.vocabulary import EventStream
 from hltnode.processing.flags import EventFlag
+from hltnode.protocol.control import Revoked
 from hltnode.protocol.decisions import MepDecision
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.mfp import NO_BANK, Mfp
@@ -60,8 +65,21 @@ class WrittenBatch:
     """Kept events for the sockets; empty where only files are wanted."""
 
 
+@dataclass(frozen=True, slots=True)
 class FinishFiles:
-    """Asks the thread to give the files of the run their final names."""
+    """Asks the thread to give the files of a run their final names and to forget its MEPs."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Asks the thread to remove the events of MEPs that another node builds now; those `in_slots` are still to come."""
+
+    run: int
+    meps: frozenset[int]
+    in_slots: frozenset[int]
+    receipt: tuple[bytes, Revoked]
 
 
 class OutputStage:
@@ -71,6 +89,7 @@ class OutputStage:
         buffers: the pinned input of each slot, to read the kept events from.
         hand_on_events: whether written batches carry their kept events, for outputs over sockets.
         done: called in the output thread with each batch that is safe.
+        taken_back: called in the output thread with the receipt of a request that was carried out.
         crashed: called in the output thread with an exception that is a defect.
     """
 
@@ -79,8 +98,10 @@ class OutputStage:
         workspaces: Sequence[Workspace],
         buffers: Sequence[memoryview],
         writer: EventWriter,
+        journal: Journal,
         encoder: EventEncoder,
         done: Callable[[WrittenBatch], None],
+        taken_back: Callable[[tuple[bytes, Revoked]], None],
         crashed: Callable[[BaseException], None],
         *,
         node: str,
@@ -90,13 +111,16 @@ class OutputStage:
         self._workspaces = workspaces
         self._buffers = buffers
         self._writer = writer
+        self._journal = journal
         self._encoder = encoder
         self._done = done
+        self._taken_back = taken_back
+        self._given_up: set[int] = set()
         self._crashed = crashed
         self._node = node
         self._tck = tck
         self._hand_on_events = hand_on_events
-        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
         self._giving_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
 
@@ -104,8 +128,8 @@ class OutputStage:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, item: ComputedBatch | FinishFiles) -> None:
-        """Queue a batch or the end of a run; any thread."""
+    def submit(self, item: ComputedBatch | FinishFiles | TakeBack) -> None:
+        """Queue a batch, the end of a run or a request to take events back; any thread."""
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
@@ -124,12 +148,17 @@ class OutputStage:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, FinishFiles):
                     self._insist(self._writer.finish_files)
+                    self._insist(partial(self._journal.run_over, item.run))
+                elif isinstance(item, TakeBack):
+                    self._take_back(item)
                 else:
                     self._write(item)
             self._insist(self._writer.finish_files)
             left = self._writer.abandon()
             if left:
                 log.critical("events_not_written", bytes=left)
+            else:
+                self._insist(self._journal.close)
         except BaseException as error:
             self._crashed(error)
             raise
@@ -139,6 +168,7 @@ class OutputStage:
         results = self._results(computed)
         decisions = []
         events: list[KeptEvent] = []
+        kept: list[tuple[int, dict[EventStream, int]]] = []
         first = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
@@ -148,11 +178,43 @@ class OutputStage:
                 results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            kept = self._keep_events(batch.slot, batch.run, mep, mine)
+            if mep.mep in self._given_up:
+                self._given_up.discard(mep.mep)
+                continue
+            events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
+            records = Counter(event.stream for event in events_of_mep)
+            kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
             if self._hand_on_events:
-                events += kept
-        if self._insist(self._writer.flush):
+                events += events_of_mep
+        self._journal.settled(batch.run, batch.floor)
+        if self._insist(lambda: self._flush(kept)) and self._insist(lambda: self._note(batch.run, kept)):
             self._done(WrittenBatch(computed, results, decisions, events))
+
+    def _take_back(self, request: TakeBack) -> None:
+        """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""
+        self._given_up |= request.in_slots
+
+        def remove() -> None:
+            self._writer.finish_files()
+            content = self._journal.content
+            out_of_reach = take_back(self._writer.directory, content, request.run, set(request.meps))
+            if out_of_reach:
+                log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
+            self._journal.compact()
+
+        if self._insist(remove):
+            self._taken_back(request.receipt)
+
+    def _flush(self, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        """Write; records that a policy dropped were the last ones, and do not count as kept."""
+        for stream, dropped in self._writer.flush().items():
+            for _, records in reversed(kept):
+                gone = min(dropped, records[stream])
+                records[stream] -= gone
+                dropped -= gone
+
+    def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        self._journal.append(run, kept, self._writer.positions())
 
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:

@@ -26,11 +26,12 @@ IDLE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A sealed slot on its way: the MEPs of one run."""
+    """A sealed slot on its way: the MEPs of one run; below ``floor`` every MEP was acknowledged when it was sealed."""
 
     slot: int
     run: int
     meps: tuple[MepRecord, ...]
+    floor: int = 0
 
     @property
     def n_events(self) -> int:

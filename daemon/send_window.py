@@ -31,6 +31,9 @@ class SendWindow:
         self._queue: list[tuple[int, int]] = []
         self._attempts: Counter[tuple[int, int]] = Counter()
 
+    def __contains__(self, mep: int) -> bool:
+        return mep in self._kept
+
     @property
     def first_unacknowledged(self) -> int:
         """The lowest MEP id that is kept, or the next one to be produced."""

@@ -23,14 +23,16 @@ from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, recover_parts
 from hltnode.daemon.health import Health
 from hltnode.daemon.http_server import HttpServer
+from hltnode.daemon.journal import Journal, read_journal
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
-from hltnode.daemon.output import FinishFiles, OutputStage, WrittenBatch
+from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack, WrittenBatch
 from hltnode.daemon.outputs import Outputs
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
 from hltnode.daemon.receiver import Receiver
+from hltnode.daemon.recovery import recover_files
 from hltnode.daemon.registry import FeederRegistry
 from hltnode.daemon.sd_notify import Notifier
 from hltnode.daemon.silence import SourceSilence
@@ -145,6 +147,7 @@ class Node:
             self.counters,
             self._submit,
             self._finish_files,
+            self._take_back,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
@@ -214,7 +217,13 @@ class Node:
             fsync=output.fsync,
             policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
+        journal_path = output.directory / f"{config.node.name}.journal"
+        history = read_journal(journal_path)
+        if history is not None:
+            recover_files(output.directory, history)
         recover_parts(output.directory, f"{config.node.name}_")
+        journal = Journal(journal_path, f"{config.node.name}_{self.session}", output.fsync, history)
+        self.coordinator.remember({run: tuple(ledger.ranges()) for run, ledger in journal.content.done.items()})
         self.receiver = Receiver(
             self._context,
             config.network.data,
@@ -250,8 +259,10 @@ class Node:
             self._workspaces,
             self._buffers,
             self._writer,
+            journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
             lambda written: self._call_loop(self._written.put_nowait, written),
+            lambda receipt: self._call_loop(self.coordinator.taken_back, receipt),
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
@@ -306,8 +317,11 @@ class Node:
     def _submit(self, batch: Batch) -> None:
         self._pipeline.submit(batch)
 
-    def _finish_files(self) -> None:
-        self._output.submit(FinishFiles())
+    def _finish_files(self, run: int) -> None:
+        self._output.submit(FinishFiles(run))
+
+    def _take_back(self, request: TakeBack) -> None:
+        self._output.submit(request)
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:

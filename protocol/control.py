@@ -58,6 +58,17 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True)
+class Revoked:
+    """Feeder to node: these MEPs were given to another node, take back what you have of them.
+
+    Node to feeder: that is done for these.
+    """
+
+    run: int
+    meps: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Nack:
     """Node to feeder: a fragment was refused, and whether sending it again helps."""
 
@@ -91,7 +102,7 @@ class Error:
     text: str
 
 
-ControlMessage: TypeAlias = Hello | Welcome | Credit | Ack | Nack | EndOfRun | Goodbye | Error
+ControlMessage: TypeAlias = Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error
 
 
 def _hello(take: MessageFields) -> Hello:
@@ -121,6 +132,10 @@ def _credit(take: MessageFields) -> Credit:
 
 def _ack(take: MessageFields) -> Ack:
     return Ack(run=take.uint("run", 32), meps=take.ranges("meps", 64))
+
+
+def _revoked(take: MessageFields) -> Revoked:
+    return Revoked(run=take.uint("run", 32), meps=take.ranges("meps", 64))
 
 
 def _nack(take: MessageFields) -> Nack:
@@ -155,6 +170,7 @@ _READERS: dict[str, Callable[[MessageFields], ControlMessage]] = {
     "welcome": _welcome,
     "credit": _credit,
     "ack": _ack,
+    "revoked": _revoked,
     "nack": _nack,
     "end_of_run": _end_of_run,
     "goodbye": _goodbye,
@@ -165,6 +181,7 @@ _TYPE_NAMES: dict[type[ControlMessage], str] = {
     Welcome: "welcome",
     Credit: "credit",
     Ack: "ack",
+    Revoked: "revoked",
     Nack: "nack",
     EndOfRun: "end_of_run",
     Goodbye: "goodbye",

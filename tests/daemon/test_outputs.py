@@ -168,12 +168,8 @@ async def test_a_full_disk_takes_the_credits_away_and_feeding_goes_on_when_there
     assert sorted(numbers) == [n for n in range(1600) if n % 2]
 
 
-@pytest.mark.parametrize(
-    ("policy", "kept"),
-    [(SlownessPolicy.DROP_NEW, [0, 1, 2, 3]), (SlownessPolicy.DROP_OLD, [4, 5, 6, 7])],
-)
-def test_a_stream_that_may_drop_keeps_so_much_while_the_disk_refuses_and_counts_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: SlownessPolicy, kept: list[int]
+def test_a_stream_that_may_drop_drops_what_the_disk_refuses_and_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = WriterCounters()
     writer = EventWriter(
@@ -182,9 +178,9 @@ def test_a_stream_that_may_drop_keeps_so_much_while_the_disk_refuses_and_counts_
         counters,
         max_file_bytes=1 << 20,
         max_file_events=1000,
-        max_pending_bytes=400,
+        max_pending_bytes=1 << 20,
         fsync=FsyncPolicy.NEVER,
-        policies={EventStream.ACCEPTED: policy},
+        policies={EventStream.ACCEPTED: SlownessPolicy.DROP_NEW},
     )
 
     def refuse(_path: object, *_arguments: object) -> int:
@@ -192,12 +188,39 @@ def test_a_stream_that_may_drop_keeps_so_much_while_the_disk_refuses_and_counts_
 
     with monkeypatch.context() as full:
         full.setattr("hltnode.daemon.event_writer.os.open", refuse)
-        for number in range(8):
+        for number in range(3):
             writer.append(EventStream.ACCEPTED, 1, bytes([number]) * 100)
-            writer.flush()
+            assert writer.flush() == {EventStream.ACCEPTED: 1}
         assert "No space left" in str(writer.problem)
+    writer.append(EventStream.ACCEPTED, 1, bytes([3]) * 100)
+    assert writer.flush() == {}
     writer.finish_files()
     [path] = tmp_path.glob("*.mdf")
-    assert list(path.read_bytes()[::100]) == kept
-    assert counters.streams[EventStream.ACCEPTED].dropped == 4
+    assert path.read_bytes() == bytes([3]) * 100
+    assert counters.streams[EventStream.ACCEPTED].dropped == 3
     assert counters.pending_bytes == 0
+
+
+@pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
+async def test_with_drop_new_a_full_disk_does_not_hold_the_acknowledgements(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuses = False
+    write = os.write
+
+    def write_to_full_disk(descriptor: int, data: memoryview) -> int:
+        if refuses and "_accepted_" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr("hltnode.daemon.event_writer.os.write", write_to_full_disk)
+    config = make_config(tmp_path, output={"policy": "drop_new"})
+    async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
+        for full in (False, True, False):
+            refuses = full
+            for mep in synthetic_meps(4, first=feeder.window.next_mep):
+                await feeder.offer(mep)
+            await eventually(lambda: feeder.window.unacknowledged == 0)
+    stream = node.counters.writer.streams[EventStream.ACCEPTED]
+    assert stream.events + stream.dropped == 48

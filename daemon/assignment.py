@@ -1,0 +1,60 @@
+"""Which node gets which MEP: the supervisor's list as plain state (no I/O, no clock)."""
+
+from collections import deque
+from collections.abc import Sequence
+
+# Entries that a feeder may lag behind before it is told the present state instead of the steps that led to it.
+REMEMBERED_ENTRIES = 65_536
+
+
+class AssignmentList:
+    """Assignments in the order in which they were made; a later entry for a MEP takes it from the former node."""
+
+    def __init__(self) -> None:
+        self.next_mep = 0
+        """Every MEP below it is assigned or acknowledged."""
+        self.node_of: dict[int, int] = {}
+        """The node of each MEP that is assigned and not acknowledged."""
+        self._entries: deque[tuple[int, int]] = deque(maxlen=REMEMBERED_ENTRIES)
+        self._end = 0
+
+    def assign(self, mep: int, node: int) -> None:
+        """A MEP goes to a node, for the first time or instead of another one."""
+        self.node_of[mep] = node
+        self._entries.append((mep, node))
+        self._end += 1
+        self.next_mep = max(self.next_mep, mep + 1)
+
+    def skip(self, mep: int) -> None:
+        """A MEP is not sent: it was acknowledged to an earlier session of the feeder."""
+        self.next_mep = max(self.next_mep, mep + 1)
+
+    def acknowledged(self, mep: int) -> None:
+        """A MEP is done."""
+        self.node_of.pop(mep, None)
+
+    @property
+    def end(self) -> int:
+        """Position behind the last entry."""
+        return self._end
+
+    def since(self, position: int | None, at_most: int) -> tuple[list[tuple[int, int]], int]:
+        """The entries from a position on, at most so many, and the position behind them.
+
+        A feeder that is new (None) or too far behind gets what is assigned and not acknowledged.
+        """
+        begin = self._end - len(self._entries)
+        if position is None or not begin <= position <= self._end:
+            return sorted(self.node_of.items()), self._end
+        first = position - begin
+        chosen = [self._entries[i] for i in range(first, min(first + at_most, len(self._entries)))]
+        return chosen, position + len(chosen)
+
+
+def choose_node(rooms: Sequence[int], last: int) -> int | None:
+    """The node with the most room for MEPs, the first one after the `last` chosen if several are equal (None: all full)."""
+    best = max(rooms, default=0)
+    if best <= 0:
+        return None
+    order = [(last + 1 + i) % len(rooms) for i in range(len(rooms))]
+    return next(node for node in order if rooms[node] == best)
