@@ -18,7 +18,7 @@ from hltnode.daemon.accounting import closes
 from tests.soak.consumer import SlowConsumer
 from tests.soak.content import EVENTS_PER_MEP, write_meps
 from tests.soak.site import Site, SoakError, stopped
-from tests.soak.verdict import compare, read_files, some
+from tests.soak.verdict import compare, not_named, read_files, some
 
 FEEDERS = 3
 EVENTS_PER_SECOND = 800
@@ -104,11 +104,12 @@ def soak(site: Site, seconds: float, seed: int) -> bool:
         status = site.status()
         if status is None:
             raise SoakError("the node does not answer at the end")
+        dropped = site.dropped_decisions()
         stop_node(site)
     finally:
         site.close()
         consumer.stop()
-    return report(site, chaos, consumer, fed, status)
+    return report(site, chaos, consumer, fed, status, dropped)
 
 
 def finish_feeders(site: Site) -> None:
@@ -138,7 +139,7 @@ def stop_node(site: Site) -> None:
         raise SoakError(f"the node ended with exit code {code}")
 
 
-def report(site: Site, chaos: Chaos, consumer: SlowConsumer, fed: int, status: dict[str, Any]) -> bool:
+def report(site: Site, chaos: Chaos, consumer: SlowConsumer, fed: int, status: dict[str, Any], dropped: int) -> bool:
     """Print what happened and judge it."""
     found = read_files(site.output)
     lost, invented, repeated = compare(found, fed)
@@ -151,16 +152,21 @@ def report(site: Site, chaos: Chaos, consumer: SlowConsumer, fed: int, status: d
         problems.append(f"{len(lost)} events are lost: {some(lost)}")
     if invented:
         problems.append(f"{len(invented)} events were never fed: {some(invented)}")
-    kills = chaos.done["kill_node"]
-    if repeated and not kills:
+    if unnamed := not_named(found, consumer.named()):
+        problems.append(f"{len(unnamed)} events lack sources that their decision does not name: {some(unnamed)}")
+    if consumer.sessions and consumer.sessions[-1].missed > dropped:
+        problems.append(f"{consumer.sessions[-1].missed} decisions are missing, {dropped} were counted as dropped")
+    if repeated:
         problems.append(f"{len(repeated)} events are there more than once: {some(repeated)}")
     print(f"blows     {dict(sorted(chaos.done.items()))}")
-    if kills:
+    if kills := chaos.done["kill_node"]:
         print(f"recovery  {kills} kills of the node, ready again after at most {max(chaos.recovery_seconds):.1f} s")
     print(f"fed       {fed} events in {fed // EVENTS_PER_MEP} MEPs by {FEEDERS} feeders, {site.starts} starts")
     print(f"found     {len(found.complete)} complete, {len(found.incomplete)} incomplete")
-    print(f"repeated  {len(repeated)} events, across {kills} kills of the node")
-    print(f"decisions {consumer.taken} taken, {consumer.missed} missed, in {len(consumer.sessions)} sessions")
+    print(
+        f"decisions {consumer.taken} taken, {consumer.missed} missed, in {len(consumer.sessions)} sessions; "
+        f"{dropped} counted as dropped in the last one"
+    )
     for what, classes in status["accounting"].items():
         print(f"{what:<9} of the last session: {classes}")
     for problem in problems:

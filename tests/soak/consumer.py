@@ -21,6 +21,11 @@ class Session:
     missing_sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """By MEP id."""
 
+    @property
+    def missed(self) -> int:
+        """Numbers between the first and the last one that did not come."""
+        return self.numbers[-1] - self.numbers[0] + 1 - len(self.numbers)
+
 
 class SlowConsumer:
     """Takes decisions from `start` to `stop`, and naps now and then."""
@@ -47,14 +52,24 @@ class SlowConsumer:
         """Decisions seen."""
         return sum(len(session.numbers) for session in self.sessions)
 
+    def named(self) -> dict[int, set[frozenset[int]]]:
+        """The missing sources that decisions name, by MEP; more than one set where several sessions decided."""
+        named: dict[int, set[frozenset[int]]] = {}
+        for session in self.sessions:
+            for mep, sources in session.missing_sources.items():
+                named.setdefault(mep, set()).add(frozenset(sources))
+        return named
+
     @property
     def missed(self) -> int:
         """Decisions between the first and the last one seen of each session that did not come."""
-        return sum(s.numbers[-1] - s.numbers[0] + 1 - len(s.numbers) for s in self.sessions)
+        return sum(session.missed for session in self.sessions)
 
     def _run(self) -> None:
         with zmq.Context() as context, context.socket(zmq.SUB) as socket:
             socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
+            # ... and little in the buffers of the kernel.
+            socket.setsockopt(zmq.RCVBUF, 4096)
             socket.setsockopt(zmq.LINGER, 0)
             socket.subscribe(b"")
             socket.connect(self._endpoint)

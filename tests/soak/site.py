@@ -70,6 +70,8 @@ file = {json.dumps(str(trigger))}
 [output]
 directory = {json.dumps(str(self.output))}
 max_file_events = 5000
+[decisions]
+queue = 4
 [http]
 port = {self._http}
 """
@@ -102,6 +104,13 @@ port = {self._http}
                 return status
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return None
+
+    def dropped_decisions(self) -> int:
+        """Decisions that this session of the node dropped because the consumer was slow."""
+        name = 'hlt1_output_messages_dropped_total{output="decisions"}'
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/metrics", timeout=10) as page:
+            [value] = [line.split()[-1] for line in page.read().decode().splitlines() if line.startswith(name)]
+        return round(float(value))
 
     def running_feeders(self) -> list[int]:
         """Numbers of the feeders that still feed."""
