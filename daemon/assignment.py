@@ -52,7 +52,7 @@ class AssignmentList:
 
 
 def choose_node(rooms: Sequence[int], last: int) -> int | None:
-    """The node with the most room for MEPs, the first one after the `last` chosen if equal; None if all are full."""
+    """The node with the most room for MEPs, None if all are full; of several the first after the `last` chosen."""
     best = max(rooms, default=0)
     if best <= 0:
         return None

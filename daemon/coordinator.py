@@ -5,6 +5,7 @@ All calls come from the event loop; this object owns the builder's conversation 
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
@@ -30,6 +31,7 @@ from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.output import TakeBack
 from hltnode.daemon.pipeline import Batch
 from hltnode.daemon.registry import Feeder, FeederRegistry, HelloRefusedError, RunStart
+from hltnode.daemon.run_summary import RunSummary
 from hltnode.daemon.vocabulary import SlotState
 from hltnode.protocol.control import (
     Ack,
@@ -59,7 +61,7 @@ class RunCoordinator:
     Args:
         submit: hands a sealed slot to the pipeline.
         take_back: hands the MEPs that went to another node to the outputs.
-        finish_run: called once when a run is over, to finish its files.
+        finish_run: called with the summary of a run when it is over (True), or when this session leaves it (False).
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class RunCoordinator:
         registry: FeederRegistry,
         counters: Counters,
         submit: Callable[[Batch], None],
-        finish_run: Callable[[int], None],
+        finish_run: Callable[[dict[str, Any], bool], None],
         take_back: Callable[[TakeBack], None],
         *,
         node: str,
@@ -83,6 +85,7 @@ class RunCoordinator:
         self._finish_run = finish_run
         self._take_back = take_back
         self._given_up: set[int] = set()
+        self._summary = RunSummary(counters, builder, node=node, session=session)
         self._node = node
         self._session = session
         self._max_fragment_bytes = max_fragment_bytes
@@ -168,6 +171,7 @@ class RunCoordinator:
             raise HelloRefusedError("run_cannot_start", str(error)) from error
         self._run_over = False
         self._acked = AckLedger(done)
+        self._summary.begin()
         log.info(
             "run_started",
             run=start.run,
@@ -279,9 +283,20 @@ class RunCoordinator:
 
     def _end_run(self) -> None:
         self._run_over = True
-        if self.builder.run is not None:
-            self._finish_run(self.builder.run)
-        self.check_accounts()
+        self._summarise(over=True)
+
+    def leave_run(self) -> None:
+        """This session ends while the run goes on: write what it has done."""
+        if self.registry.started and not self._run_over:
+            self._run_over = True
+            self._summarise(over=False)
+
+    def _summarise(self, *, over: bool) -> None:
+        summary = self._summary.end()
+        if not summary["accounting_closes"]:
+            self._counters.accounting_broken += 1
+            log.critical("accounting_broken", **summary)
+        self._finish_run(summary, over)
 
     def _forget_run(self) -> None:
         self.registry.finish_run()
@@ -293,7 +308,7 @@ class RunCoordinator:
         if closes(accounts):
             log.info("run_summary", run=self.builder.run, **accounts)
             return True
-        self._counters.count_exception("accounting")
+        self._counters.accounting_broken += 1
         log.critical("accounting_broken", run=self.builder.run, **accounts)
         return False
 

@@ -143,6 +143,9 @@ class Counters:
     mep_build: Histogram = field(default_factory=lambda: Histogram(BUILD_BOUNDS))
     """From the first fragment of a MEP until it is closed."""
 
+    accounting_broken: int = 0
+    """Checks of the identities that found a fragment or MEP in no class: a defect of the node."""
+
     # Pipeline
     slots: dict[SlotState, int] = field(default_factory=lambda: dict.fromkeys(SlotState, 0))
     batches: int = 0

@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import zmq
@@ -18,6 +19,7 @@ import zmq.asyncio
 
 from hltnode.daemon.assignment import AssignmentList, choose_node
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.credits import as_ranges
 from hltnode.daemon.feeder import Feeder, FeederRefusedError, FeedReport, make_report
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
@@ -86,6 +88,14 @@ class Nodes:
     def unacknowledged(self) -> int:
         """MEPs that are kept."""
         return sum(group.unacknowledged for group in self.groups)
+
+    def unconfirmed(self, *, reachable: bool) -> dict[str, list[tuple[int, int]]]:
+        """MEPs that a node has not taken back yet, by its endpoint; of nodes that can be asked now, or of all."""
+        return {
+            group.endpoint: as_ranges(group.leader.window.revoked)
+            for group in self.groups
+            if group.leader.window.revoked and group.leader.supervising and (group.leader.is_connected or not reachable)
+        }
 
     def floor(self) -> int:
         """Below this id every MEP is acknowledged by some node."""
@@ -328,11 +338,12 @@ async def distribute_meps(
             n_events += mep.n_events
         for feeder in feeders:
             await feeder.end_run(nodes.next_mep - 1 if n_meps else None)
-        while nodes.unacknowledged:
+        while nodes.unacknowledged or nodes.unconfirmed(reachable=True):
             if working.done():
                 working.result()
             await nodes.wait(WATCH_SECONDS)
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-    return make_report(feeders, n_meps, n_events, time.monotonic() - start, reassigned=nodes.reassigned)
+    report = make_report(feeders, n_meps, n_events, time.monotonic() - start, reassigned=nodes.reassigned)
+    return replace(report, unconfirmed=nodes.unconfirmed(reachable=False))

@@ -87,7 +87,7 @@ class EventWriter:
         policies: Mapping[EventStream, SlownessPolicy] | None = None,
     ) -> None:
         self.directory = directory
-        self._prefix = prefix
+        self.prefix = prefix
         self._counters = counters
         self._max_file_bytes = max_file_bytes
         self._max_file_events = max_file_events
@@ -244,7 +244,7 @@ class EventWriter:
             self._counters.streams[name].bytes += written
 
     def _open(self, name: EventStream, stream: _Stream, run: int) -> _OpenFile:
-        path = self.directory / f"{self._prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
+        path = self.directory / f"{self.prefix}_{run:010d}_{name}_{stream.files_opened + 1:05d}{PART_SUFFIX}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:

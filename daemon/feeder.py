@@ -13,7 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import zmq
 import zmq.asyncio
@@ -94,6 +94,8 @@ class FeedReport:
     """Faults put in on purpose, by kind."""
     reassigned: int = 0
     """MEPs that were taken from a node that was lost and given to another one."""
+    unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed that it took them back."""
 
     @property
     def complete(self) -> bool:

@@ -136,6 +136,7 @@ class NodeCollector(Collector):
         yield _counters("meps_closed", "MEPs closed, by reason.", "reason", c.meps_closed.items())
         yield _counter("meps_abandoned", "MEPs given up at a stop, never acknowledged.", c.meps_abandoned)
         yield _gauge("meps_open", "MEPs opened and not closed.", c.meps_open)
+        yield _counter("accounting_broken", "Ends of runs with fragments or MEPs in no class.", c.accounting_broken)
         build = HistogramMetricFamily(PREFIX + "mep_build_seconds", "From the first fragment of a MEP to its close.")
         yield _with_buckets(build, [], c.mep_build)
 

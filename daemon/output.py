@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from hltnode.daemon.log import get_logger
 from hltnode.daemon.pipeline import ComputedBatch, flags_of
 from hltnode.daemon.ports import Workspace
 from hltnode.daemon.recovery import take_back
+from hltnode.daemon.run_summary import write_summary
 from hltnode.daemon.vocabulary import EventStream
 from hltnode.processing.flags import EventFlag
 from hltnode.protocol.control import Revoked
@@ -67,9 +69,13 @@ class WrittenBatch:
 
 @dataclass(frozen=True, slots=True)
 class FinishFiles:
-    """Asks the thread to give the files of a run their final names and to forget its MEPs."""
+    """Asks the thread to give the files of a run their final names and to write its summary.
 
-    run: int
+    A run that is over is forgotten; one that this session leaves before its end may go on with the next session.
+    """
+
+    summary: dict[str, Any]
+    over: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +153,7 @@ class OutputStage:
         try:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, FinishFiles):
-                    self._insist(self._writer.finish_files)
-                    self._insist(partial(self._journal.run_over, item.run))
+                    self._finish_run(item)
                 elif isinstance(item, TakeBack):
                     self._take_back(item)
                 else:
@@ -173,14 +178,14 @@ class OutputStage:
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
+            if mep.mep in self._given_up:
+                self._given_up.discard(mep.mep)
+                continue
             if mep.error_stream:
                 results.accepted[of_mep] = 0
                 results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            if mep.mep in self._given_up:
-                self._given_up.discard(mep.mep)
-                continue
             events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
             records = Counter(event.stream for event in events_of_mep)
             kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
@@ -189,6 +194,20 @@ class OutputStage:
         self._journal.settled(batch.run, batch.floor)
         if self._insist(lambda: self._flush(kept)) and self._insist(lambda: self._note(batch.run, kept)):
             self._done(WrittenBatch(computed, results, decisions, events))
+
+    def _finish_run(self, item: FinishFiles) -> None:
+        self._insist(self._writer.finish_files)
+        if item.over:
+            self._insist(partial(self._journal.run_over, item.summary["run"]))
+
+        def summarise() -> None:
+            directory = self._writer.directory
+            try:
+                write_summary(item.summary, directory, self._writer.prefix)
+            except OSError as error:
+                raise OutputError(directory, error) from error
+
+        self._insist(summarise)
 
     def _take_back(self, request: TakeBack) -> None:
         """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""

@@ -317,8 +317,8 @@ class Node:
     def _submit(self, batch: Batch) -> None:
         self._pipeline.submit(batch)
 
-    def _finish_files(self, run: int) -> None:
-        self._output.submit(FinishFiles(run))
+    def _finish_files(self, summary: dict[str, Any], over: bool) -> None:
+        self._output.submit(FinishFiles(summary, over))
 
     def _take_back(self, request: TakeBack) -> None:
         self._output.submit(request)
@@ -409,6 +409,7 @@ class Node:
             if self._loop.time() >= deadline + DRAIN_SECONDS:
                 self._fail("the pipeline did not finish while draining")
             await asyncio.sleep(TICK_SECONDS)
+        self.coordinator.leave_run()
 
     async def _close(self) -> None:
         self.receiver.close()

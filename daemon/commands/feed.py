@@ -6,7 +6,7 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +24,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.distributor import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
 from hltnode.daemon.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError, FeedReport, feed_meps, make_report, share
 from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
@@ -35,16 +36,24 @@ MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
 
 
 def feed(
-    to: Annotated[str, typer.Option("--to", metavar="ENDPOINT", help="Data endpoint of the node, tcp://HOST:PORT.")],
+    to: Annotated[
+        list[str],
+        typer.Option("--to", metavar="ENDPOINT", help="Data endpoint of a node, tcp://HOST:PORT; repeatable."),
+    ],
     files: Annotated[list[Path] | None, typer.Argument(metavar="FILES", help="More input files.")] = None,
     control: Annotated[
-        str | None, typer.Option("--control", metavar="ENDPOINT", help="Control endpoint; default: port after --to.")
+        list[str] | None,
+        typer.Option("--control", metavar="ENDPOINT", help="Control endpoint of each --to; default: the next port."),
     ] = None,
     sources: Annotated[
         int, typer.Option("--sources", min=0, help="Feeder connections that share the sources; 0: one per source.")
     ] = 1,
     part: Annotated[
         str | None, typer.Option("--part", metavar="I/N", help="Be only connection I of N (several processes).")
+    ] = None,
+    supervisor: Annotated[
+        str | None,
+        typer.Option("--supervisor", metavar="ENDPOINT", help="Where part 1 tells the other parts which node is next."),
     ] = None,
     inputs: Annotated[
         list[Path] | None, typer.Option("--input", metavar="FILES", help="MDF, MEP or 2019 MEP files.")
@@ -93,13 +102,11 @@ def feed(
             )
         else:
             stream = meps_of_files(paths, events_per_mep=events_per_mep, repeat=repeat, run=run)
+        site = Site.of(to, control, supervisor, part)
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                feeding = run_feeders(
-                    stream, identities, to, control or control_endpoint(to), rate, faults=faults, seed=seed
-                )
-                report = runner.run(feeding)
+                report = runner.run(run_feeders(stream, identities, site, rate, faults=faults, seed=seed))
             except FeederRefusedError as error:
                 console.print(f"[red]error:[/red] {error}", highlight=False)
                 raise typer.Exit(1) from error
@@ -107,10 +114,14 @@ def feed(
     typer.echo(
         f"{report.meps} MEPs, {report.events} events in {report.seconds:.2f} s: "
         f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
-        f"{report.unacknowledged} MEPs not acknowledged"
+        f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} given to another node"
     )
     if report.injected:
         typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
+    for node, ranges in report.unconfirmed.items():
+        typer.echo(
+            f"MEPs {ranges} were taken from {node}, which did not come back: its files may hold them a second time"
+        )
     for reason, count in report.refused.items():
         typer.echo(f"refused for good: {count} fragments, {reason}")
     raise typer.Exit(0 if report.complete else 1)
@@ -146,11 +157,74 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the nodes are, and how the processes that feed them agree."""
+
+    nodes: tuple[tuple[str, str], ...]
+    """Data and control endpoint of each node."""
+    supervisor: str | None
+    follows: bool
+    """True for a process that does what the supervisor of another one says."""
+
+    @classmethod
+    def of(cls, data: list[str], control: list[str] | None, supervisor: str | None, part: str | None) -> "Site":
+        """From the command line. Raises FeedError for options that do not fit together."""
+        control = control or [control_endpoint(endpoint) for endpoint in data]
+        if len(control) != len(data):
+            raise FeedError(f"--control: expected once for each --to, {len(data)} times")
+        if len(set(data)) != len(data):
+            raise FeedError("--to: expected each node once")
+        if len(data) > 1 and part is not None and supervisor is None:
+            raise FeedError("--supervisor is needed: several processes have to agree which node a MEP goes to")
+        follows = supervisor is not None and part is not None and not part.startswith("1/")
+        return cls(tuple(zip(data, control, strict=True)), supervisor, follows)
+
+    def connect(
+        self, context: zmq.asyncio.Context, identities: list[FeederIdentity], faults: FaultPlan | None, seed: int
+    ) -> list[list[Feeder]]:
+        """The feeders of each node. Each has faults of its own, whatever the others do and however they are spread."""
+        return [
+            [
+                Feeder(
+                    context,
+                    data,
+                    control,
+                    identity,
+                    faults=None if faults is None else FaultInjector(faults, f"{seed}/{number}/{identity.sources[0]}"),
+                )
+                for identity in identities
+            ]
+            for number, (data, control) in enumerate(self.nodes)
+        ]
+
+    async def feed(
+        self,
+        meps: Iterator[FeedMep],
+        feeders: list[list[Feeder]],
+        context: zmq.asyncio.Context,
+        rate: float | None,
+    ) -> FeedReport:
+        """Feed one node, or distribute over several. Raises FeederRefusedError."""
+        if len(self.nodes) == 1 and self.supervisor is None:
+            return await feed_meps(meps, feeders[0], rate=rate)
+        groups = [NodeGroup(data, mine) for (data, _), mine in zip(self.nodes, feeders, strict=True)]
+        nodes = Nodes(groups)
+        assigner: Supervisor | Follower
+        if self.follows and self.supervisor is not None:
+            assigner = Follower(nodes, context, self.supervisor)
+        else:
+            assigner = Supervisor(nodes, context, self.supervisor)
+        try:
+            return await distribute_meps(meps, nodes, assigner, rate=rate)
+        finally:
+            assigner.close()
+
+
 async def run_feeders(
     stream: MepStream,
     identities: list[FeederIdentity],
-    data: str,
-    control: str,
+    site: Site,
     rate: float | None,
     *,
     faults: FaultPlan | None,
@@ -173,13 +247,9 @@ async def run_feeders(
 
         begin = loop.time()
         async with contextlib.AsyncExitStack() as stack:
-            feeders = []
-            for identity in identities:
-                # Each connection has faults of its own, whatever the others do and however they are spread.
-                injector = None if faults is None else FaultInjector(faults, f"{seed}/{identity.sources[0]}")
-                feeder = Feeder(context, data, control, identity, faults=injector)
-                feeders.append(await stack.enter_async_context(feeder))
-            feeding = asyncio.create_task(feed_meps(counted(), feeders, rate=rate))
+            by_node = site.connect(context, identities, faults, seed)
+            feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
+            feeding = asyncio.create_task(site.feed(counted(), by_node, context, rate))
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, feeding.cancel)
             try:

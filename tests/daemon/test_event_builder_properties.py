@@ -2,9 +2,10 @@
 
 import itertools
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
@@ -173,3 +174,11 @@ class BuilderMachine(RuleBasedStateMachine):
 
 TestBuilderMachine = BuilderMachine.TestCase
 TestBuilderMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_ten_thousand_histories_of_the_builder_keep_its_promises() -> None:
+    run_state_machine_as_test(
+        BuilderMachine, settings=settings(max_examples=10_000, stateful_step_count=50, deadline=None)
+    )

@@ -82,6 +82,15 @@ async def test_accepted_events_are_in_the_files_bank_for_bank(tmp_path: Path, co
     sources = [bank.source_id for bank in records[0].banks()]
     assert sources[: len(SOURCES)] == list(SOURCES)
     assert not list((tmp_path / "out").glob("*.part"))
+    [summary_file] = (tmp_path / "out").glob("*_summary.json")
+    summary = json.loads(summary_file.read_text())
+    assert (summary["run"], summary["node"]) == (42, "testnode")
+    assert summary["files"] == {path.name: path.stat().st_size}
+    assert (summary["fragments"]["built"], summary["meps"]["complete"]) == (80, 20)
+    assert summary["events"] == {"processed": 160, "accepted": 80}
+    assert summary["lines"] == {"every_second": 80}
+    assert summary["identities"] == {"fragments": True, "meps": True}
+    assert summary["accounting_closes"]
 
 
 async def test_sources_of_several_feeders_meet_in_one_mep(tmp_path: Path, context: zmq.asyncio.Context) -> None:
@@ -174,7 +183,23 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
             await eventually(lambda: not node.coordinator.registry.feeders())
             await eventually(lambda: len(list((tmp_path / "out").glob(f"*{run:010d}_accepted*.mdf"))) == 1)  # noqa: B023
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20
+    summaries = [json.loads(path.read_text()) for path in sorted((tmp_path / "out").glob("*_summary.json"))]
+    assert [(s["run"], s["meps"]["complete"], s["fragments"]["received"]) for s in summaries] == [
+        (42, 10, 40),
+        (43, 10, 40),
+    ]
     check_accounts(node)
+
+
+async def test_a_broken_identity_is_counted_and_named(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        await feed_meps(synthetic_meps(3), [feeder])
+        node.counters.fragments_received += 1
+    assert node.counters.accounting_broken > 0
+    [summary_file] = (tmp_path / "out").glob("*_summary.json")
+    summary = json.loads(summary_file.read_text())
+    assert summary["identities"] == {"fragments": False, "meps": True}
+    assert summary["fragments"]["unaccounted"] == 1
 
 
 async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(

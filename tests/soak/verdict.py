@@ -34,7 +34,7 @@ def read_files(directory: Path) -> Found:
     """Read and check every event of every file."""
     found = Found()
     for path in sorted(directory.iterdir()):
-        if path.suffix == ".journal":
+        if path.suffix in (".journal", ".json"):  # of the node: what is finished, and its run summaries
             continue
         if path.suffix != ".mdf":
             found.problems.append(f"{path.name}: not a finished file")
@@ -64,7 +64,7 @@ def compare(found: Found, fed: int) -> tuple[list[int], list[int], list[int]]:
 
 
 def not_named(found: Found, named: Mapping[int, set[frozenset[int]]]) -> list[int]:
-    """Incomplete events whose missing sources no decision names; `named` by MEP id, for the decisions that were seen."""
+    """Incomplete events whose missing sources no decision names; `named` by MEP id, for decisions that were seen."""
     return sorted(
         event
         for event, missing in found.missing.items()
