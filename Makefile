@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 KERNEL_SOURCES := $(shell find protocol processing/kernels processing/backend -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
 SOAK_SECONDS ?= 600
 
-.PHONY: demo test test-all check format bench reference clean
+.PHONY: demo test test-all soak check format bench reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -16,6 +16,10 @@ test: $(VENV)/.developed
 
 test-all: $(VENV)/.developed
 	$(BIN)/python -m pytest
+
+# Kills and stops processes at random for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the blows of another soak.
+soak: $(VENV)/.developed
+	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
 
 check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/ruff check .

@@ -15,7 +15,16 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from hltnode.daemon.vocabulary import BackendChoice, CloseReason, FsyncPolicy, IncompletePolicy, LogFormat
+from hltnode.daemon.vocabulary import (
+    BackendChoice,
+    CloseReason,
+    EventSocketKind,
+    FsyncPolicy,
+    IncompletePolicy,
+    LogFormat,
+    MonitorContent,
+    SlownessPolicy,
+)
 
 ENV_PREFIX = "HLTNODE_"
 ENV_DELIMITER = "__"
@@ -41,6 +50,12 @@ def _check_endpoint(endpoint: str) -> str:
     return endpoint
 
 
+def _check_file_policy(policy: SlownessPolicy) -> SlownessPolicy:
+    if policy is SlownessPolicy.DROP_OLD:
+        raise ValueError("expected wait or drop_new: what is in a file stays there")
+    return policy
+
+
 def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(sources)) != len(sources):
         raise ValueError("expected each source id once")
@@ -48,6 +63,7 @@ def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+FilePolicy = Annotated[SlownessPolicy, AfterValidator(_check_file_policy)]
 SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
 
 
@@ -92,6 +108,8 @@ class BuilderSection(_Section):
     """Time in milliseconds from the first fragment of a MEP until it is closed without the missing ones."""
     max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
     """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
+    silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
+    """A source that sends nothing for so many milliseconds while others do is reported as silent."""
     overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
     """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one.
     Longer than it takes to send a damaged fragment again."""
@@ -163,6 +181,53 @@ class OutputSection(_Section):
     """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
     max_pending_bytes: int = Field(default=256 * MIB, ge=MIB)
     """Events kept in memory in bytes while the disk refuses them; the node is not ready while any are waiting."""
+    policy: FilePolicy = SlownessPolicy.WAIT
+    """Accepted events when the disk refuses: wait holds the credits, drop_new drops and counts them."""
+    error_policy: FilePolicy = SlownessPolicy.WAIT
+    """The same for the error stream."""
+
+
+class DecisionsSection(_Section):
+    """The decision stream, at `network.decisions`."""
+
+    policy: SlownessPolicy = SlownessPolicy.DROP_NEW
+    """A slow subscriber holds the node (wait), misses new (drop_new, after 50 ms) or old decisions (drop_old)."""
+    queue: int = Field(default=1000, ge=1, le=1_000_000)
+    """Decisions kept per subscriber, some 10 kB each; with drop_old as many again."""
+
+
+class EventSocketSection(_Section):
+    """Kept events on a socket."""
+
+    endpoint: Endpoint | None = None
+    """Socket on which the events leave besides the files; off if not set."""
+    kind: EventSocketKind = EventSocketKind.PUSH
+    """push: each event to one of the consumers; pub: all events to every subscriber (topic A accepted, E error)."""
+    policy: SlownessPolicy = SlownessPolicy.WAIT
+    """A slow consumer holds the node (wait), or misses new (drop_new) or old events (drop_old)."""
+    queue: int = Field(default=64, ge=1, le=1_000_000)
+    """Events kept per consumer; with drop_old as many again."""
+
+
+class EventsSection(EventSocketSection):
+    """Accepted events on a socket: header and MDF record per message."""
+
+
+class ErrorsSection(EventSocketSection):
+    """The error stream, events that carry a flag, on a socket: header and MDF record per message."""
+
+
+class MonitorSection(_Section):
+    """A sample for monitoring on a PUB socket; what a monitor does not take at once is dropped."""
+
+    endpoint: Endpoint | None = None
+    """Socket on which the sample leaves; off if not set."""
+    content: MonitorContent = MonitorContent.DECISIONS
+    """decisions, or events (accepted and error stream)."""
+    fraction: float = Field(default=0.01, gt=0.0, le=1.0)
+    """Part of the decisions or events that belong to the sample."""
+    max_rate: float = Field(default=100.0, gt=0.0, le=1e6)
+    """Largest number of messages per second."""
 
 
 class HttpSection(_Section):
@@ -201,6 +266,10 @@ class NodeConfig(BaseSettings):
     geometry: GeometrySection = Field(default_factory=GeometrySection)
     trigger: TriggerSection = Field(default_factory=TriggerSection)
     output: OutputSection = Field(default_factory=OutputSection)
+    decisions: DecisionsSection = Field(default_factory=DecisionsSection)
+    events: EventsSection = Field(default_factory=EventsSection)
+    errors: ErrorsSection = Field(default_factory=ErrorsSection)
+    monitor: MonitorSection = Field(default_factory=MonitorSection)
     http: HttpSection = Field(default_factory=HttpSection)
     log: LogSection = Field(default_factory=LogSection)
 
@@ -216,15 +285,24 @@ class NodeConfig(BaseSettings):
         """Let the environment win over the file, which arrives as keyword arguments."""
         return env_settings, init_settings
 
+    @property
+    def hands_on_events(self) -> bool:
+        """Whether an output over a socket needs the kept events themselves."""
+        monitored = self.monitor.endpoint is not None and self.monitor.content is MonitorContent.EVENTS
+        return self.events.endpoint is not None or self.errors.endpoint is not None or monitored
+
     @model_validator(mode="after")
     def _sizes_fit_into_each_other(self) -> Self:
         if self.network.max_frame_bytes > self.builder.max_mep_bytes:
             raise ValueError("network.max_frame_bytes: expected at most builder.max_mep_bytes, being part of it")
         if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
             raise ValueError("builder.max_mep_bytes: expected at most pipeline.slot_bytes, a slot takes whole MEPs")
-        fixed = [e for e in (self.network.data, self.network.control, self.network.decisions) if not _is_wildcard(e)]
+        network = self.network
+        endpoints = (network.data, network.control, network.decisions)
+        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
+        fixed = [e for e in (*endpoints, *optional) if e is not None and not _is_wildcard(e)]
         if len(set(fixed)) != len(fixed):
-            raise ValueError("network: expected different endpoints for data, control and decisions")
+            raise ValueError("network: expected different endpoints for data, control, decisions and the other outputs")
         return self
 
 

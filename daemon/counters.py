@@ -19,6 +19,7 @@ from hltnode.daemon.vocabulary import (
     DeadTimeReason,
     DropReason,
     EventStream,
+    OutputName,
     SlotState,
     Stage,
     WriteErrorKind,
@@ -61,18 +62,22 @@ class SourceCounters:
     """MEPs that were closed without it."""
     last_seen_ns: int | None = None
     """Loop time (monotonic, ns) of its last fragment."""
+    silent: bool = False
+    """Others deliver, and it has not for `builder.silent_source_ms`."""
 
 
 @dataclass(slots=True)
-class PublisherCounters:
-    """The decision stream."""
+class OutputCounters:
+    """One output over a socket."""
 
-    published: int = 0
+    sent: int = 0
     dropped: dict[DropReason, int] = field(default_factory=lambda: dict.fromkeys(DropReason, 0))
     blocked: int = 0
-    """Attempts that a full subscriber queue refused (EAGAIN); each was tried again until its time was up."""
+    """Attempts that a full queue or a missing consumer refused (EAGAIN)."""
+    queued: int = 0
+    """Messages kept for a slow consumer (policy drop_old)."""
     subscribers: int = 0
-    """Topics that somebody is subscribed to."""
+    """Topics that somebody is subscribed to; known of the decision stream."""
 
 
 @dataclass(slots=True)
@@ -83,6 +88,8 @@ class StreamCounters:
     bytes: int = 0
     files: int = 0
     """Files closed and renamed to their final name."""
+    dropped: int = 0
+    """Events that the stream's policy dropped because the disk refused."""
 
 
 @dataclass(slots=True)
@@ -157,12 +164,17 @@ class Counters:
     line_accepts: list[int] = field(default_factory=list)
 
     # Outputs
-    decisions: PublisherCounters = field(default_factory=PublisherCounters)
+    outputs: dict[OutputName, OutputCounters] = field(
+        default_factory=lambda: {name: OutputCounters() for name in OutputName}
+    )
     writer: WriterCounters = field(default_factory=WriterCounters)
 
     # The process
     loop_lag: float = 0.0
     """Delay of the last timer of the event loop."""
+    loop_lag_max: float = 0.0
+    loop_stalls: int = 0
+    """Delays above `service.LOOP_STALL_SECONDS`."""
     exceptions: dict[str, int] = field(default_factory=dict)
     """Contained errors by the part of the node where they appeared."""
 
@@ -190,6 +202,11 @@ class Counters:
     def count_exception(self, where: str) -> None:
         """Count an error that was contained; `where` is a fixed word of the code, never input."""
         self.exceptions[where] = self.exceptions.get(where, 0) + 1
+
+    @property
+    def decisions(self) -> OutputCounters:
+        """The decision stream."""
+        return self.outputs[OutputName.DECISIONS]
 
     @property
     def meps_open(self) -> int:

@@ -2,7 +2,8 @@
 
 A file is written as NAME.mdf.part and renamed to NAME.mdf when it is full or the run ends, so that whoever collects
 files never takes half a one. A disk that refuses (full, broken) raises `OutputError`; the events stay in memory and the
-next `flush` goes on at the very byte where the last one stopped. Events are never dropped here.
+next `flush` goes on at the very byte where the last one stopped. Events are dropped here only where the stream's policy
+says so, and counted.
 """
 
 import errno
@@ -10,12 +11,13 @@ import fcntl
 import os
 import struct
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hltnode.daemon.counters import WriterCounters
 from hltnode.daemon.log import get_logger
-from hltnode.daemon.vocabulary import EventStream, FsyncPolicy, WriteErrorKind
+from hltnode.daemon.vocabulary import EventStream, FsyncPolicy, SlownessPolicy, WriteErrorKind
 from hltnode.protocol.mdf import HEADER_SIZE
 
 PART_SUFFIX = ".mdf.part"
@@ -47,7 +49,8 @@ class _OpenFile:
 class _Stream:
     """One series of files; everything it was given is either on the disk or still in `pending` and `rest`."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: SlownessPolicy) -> None:
+        self.policy = policy
         self.pending: deque[tuple[int, bytes]] = deque()
         self.rest = memoryview(b"")
         self.file: _OpenFile | None = None
@@ -65,6 +68,7 @@ class EventWriter:
         prefix: start of every file name; names the node and its session, so that no two starts share a name.
         max_file_bytes, max_file_events: a file is finished before it would exceed one of them.
         max_pending_bytes: bytes in memory from which on `has_room` is False.
+        policies: what a stream does when the disk refuses, `wait` or `drop_new`; `wait` where it is not named.
 
     Raises:
         OutputError: the directory cannot be created or written.
@@ -80,6 +84,7 @@ class EventWriter:
         max_file_events: int,
         max_pending_bytes: int,
         fsync: FsyncPolicy,
+        policies: Mapping[EventStream, SlownessPolicy] | None = None,
     ) -> None:
         self.directory = directory
         self.prefix = prefix
@@ -88,7 +93,8 @@ class EventWriter:
         self._max_file_events = max_file_events
         self._max_pending_bytes = max_pending_bytes
         self._fsync = fsync
-        self._streams = {stream: _Stream() for stream in EventStream}
+        policies = policies or {}
+        self._streams = {stream: _Stream(policies.get(stream, SlownessPolicy.WAIT)) for stream in EventStream}
         self.problem: str | None = None
         """Why the last `flush` failed, None after one that worked; for `Health.disk_problem`."""
         try:
@@ -109,15 +115,16 @@ class EventWriter:
         self._streams[stream].pending.append((run, record))
         self._counters.pending_bytes += len(record)
 
-    def flush(self) -> None:
+    def flush(self) -> dict[EventStream, int]:
         """Bring everything taken so far to the files, forced to the disk if the policy says so.
 
-        When it returns, the MEPs whose events were appended may be acknowledged.
+        When it returns, the MEPs whose events were appended may be acknowledged. A stream whose policy is `drop_new`
+        drops what the disk refuses: the last records appended, whose numbers are returned.
 
         Raises:
             OutputError: not everything could be written; call again later.
         """
-        failure: OutputError | None = None
+        failures: dict[EventStream, OutputError] = {}
         for name, stream in self._streams.items():
             try:
                 if stream.lost_trust is not None:
@@ -127,8 +134,22 @@ class EventWriter:
                     self._force(stream, stream.file)
             except OutputError as error:
                 self._counters.errors[error.kind] += 1
-                failure = error
-        self._note(failure)
+                failures[name] = error
+        dropped = {name: self._drop_pending(name) for name in failures if self._drops(name)}
+        self._note(failures)
+        return dropped
+
+    def _drops(self, name: EventStream) -> bool:
+        return self._streams[name].policy is SlownessPolicy.DROP_NEW
+
+    def _drop_pending(self, name: EventStream) -> int:
+        """Forget the records of which no byte was given to the disk."""
+        pending = self._streams[name].pending
+        n = len(pending)
+        self._counters.streams[name].dropped += n
+        self._counters.pending_bytes -= sum(len(record) for _, record in pending)
+        pending.clear()
+        return n
 
     def positions(self) -> dict[EventStream, tuple[int, int]]:
         """For each stream the number of its last file and the records in it."""
@@ -141,14 +162,14 @@ class EventWriter:
             OutputError: as `flush`; files that could not be finished stay open.
         """
         self.flush()
-        failure: OutputError | None = None
+        failures: dict[EventStream, OutputError] = {}
         for name, stream in self._streams.items():
             try:
                 self._finish(name, stream)
             except OutputError as error:
                 self._counters.errors[error.kind] += 1
-                failure = error
-        self._note(failure)
+                failures[name] = error
+        self._note(failures)
 
     def abandon(self) -> int:
         """Close the descriptors as they are, and return the number of bytes that never reached a file."""
@@ -158,17 +179,21 @@ class EventWriter:
                 stream.file = None
         return self._counters.pending_bytes
 
-    def _note(self, failure: OutputError | None) -> None:
-        if failure is None:
+    def _note(self, failures: Mapping[EventStream, OutputError]) -> None:
+        """Remember the problem; only a stream that waits for the disk lets the caller wait."""
+        if not failures:
             if self.problem is not None:
                 log.info("disk_recovered", was=self.problem)
             self.problem = None
             return
+        failure = next(iter(failures.values()))
         problem = f"{failure.filename}: {failure.strerror}"
         if problem != self.problem:
             log.error("disk_refuses", kind=failure.kind, path=failure.filename, error=failure.strerror)
         self.problem = problem
-        raise failure
+        for name, error in failures.items():
+            if not self._drops(name):
+                raise error
 
     def _write_pending(self, name: EventStream, stream: _Stream) -> None:
         self._write_rest(name, stream)

@@ -7,7 +7,9 @@ acknowledged goes again; the node knows what it has already.
 
 import asyncio
 import contextlib
+import os
 import secrets
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +21,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.credits import as_ranges
+from hltnode.daemon.fault_injection import FaultInjector
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.send_window import SendWindow
@@ -51,6 +54,8 @@ RECONNECT_MAX_MS = 1000
 COPY_THRESHOLD = 65536
 # A node that refuses the hello may still be busy with the last run; after this the feeder gives up.
 REFUSED_SECONDS = 30.0
+# The oldest MEP is unacknowledged for so long, far above the default MEP timeout: all its fragments may be lost.
+PASSED_OVER_SECONDS = 3.0
 LINGER_MS = 500
 
 log = get_logger("feeder")
@@ -85,6 +90,8 @@ class FeedReport:
     refused: dict[str, int]
     unacknowledged: int
     seconds: float
+    injected: dict[str, int]
+    """Faults put in on purpose, by kind."""
     reassigned: int = 0
     """MEPs that were taken from a node that was lost and given to another one."""
     unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -97,10 +104,22 @@ class FeedReport:
 
 
 class Feeder:
-    """One connection to a node. Use as async context manager."""
+    """One connection to a node. Use as async context manager.
 
-    def __init__(self, context: zmq.asyncio.Context, data: str, control: str, identity: FeederIdentity) -> None:
+    `faults` spoils frames on purpose, between the window and the socket.
+    """
+
+    def __init__(
+        self,
+        context: zmq.asyncio.Context,
+        data: str,
+        control: str,
+        identity: FeederIdentity,
+        *,
+        faults: FaultInjector | None = None,
+    ) -> None:
         self.identity = identity
+        self.faults = faults
         self.window = SendWindow()
         self.session = secrets.token_hex(8)
         self.fragments = 0
@@ -222,17 +241,43 @@ class Feeder:
     async def _send_frames(self) -> None:
         while True:
             frame = self.window.next_frame()
-            if frame is None:
+            if self.faults is not None:
+                await self._send_with_faults(self.faults, frame)
+            elif frame is not None:
+                await self._send_frame(frame)
+            else:
                 self._wake.clear()
                 await self._wake.wait()
-                continue
-            await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
-            self.fragments += 1
-            self.bytes += len(frame)
+
+    async def _send_frame(self, frame: bytes) -> None:
+        await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
+        self.fragments += 1
+        self.bytes += len(frame)
+
+    async def _send_with_faults(self, faults: FaultInjector, frame: bytes | None) -> None:
+        """Send what the faults leave of a frame, and what they held back; waits if there is nothing to send."""
+        now_ns = time.monotonic_ns()
+        spoiled = faults.due(now_ns) if frame is None else faults.take(now_ns, frame)
+        for each in spoiled:
+            await self._send_frame(each)
+        if faults.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if frame is None and not spoiled:
+            due_ns = faults.next_due_ns
+            seconds = None if due_ns is None else (due_ns - now_ns) * 1e-9
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), seconds)
 
     async def _say_hello(self) -> None:
+        oldest, oldest_since = -1, 0.0
         try:
             while True:
+                if self.window.first_unacknowledged != oldest:
+                    oldest, oldest_since = self.window.first_unacknowledged, time.monotonic()
+                elif time.monotonic() - oldest_since > PASSED_OVER_SECONDS:
+                    self.window.queue_passed_over(all_sent=self._ended is not None)
+                    oldest = -1
                 identity = self.identity
                 await self._tell(
                     Hello(
@@ -366,7 +411,8 @@ async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate:
     n_meps = n_events = 0
     last: int | None = None
     for mep in meps:
-        if rate is not None:
+        # What an earlier feeder has done already costs no time, so that one that was restarted catches up.
+        if rate is not None and not all(mep.mep in feeder.window.acked for feeder in feeders):
             await asyncio.sleep(max(0.0, next_at - time.monotonic()))
             next_at = max(next_at, time.monotonic() - 1.0) + mep.n_events / rate
         for feeder in feeders:
@@ -383,7 +429,10 @@ def make_report(
 ) -> FeedReport:
     """Sum up what the feeders have done so far."""
     refused: Counter[str] = Counter()
+    injected: Counter[str] = Counter()
     for feeder in feeders:
+        if feeder.faults is not None:
+            injected.update({str(fault): count for fault, count in feeder.faults.counts.items()})
         refused.update({str(reason): count for reason, count in feeder.window.refused.items()})
     return FeedReport(
         meps=meps,
@@ -394,6 +443,7 @@ def make_report(
         refused=dict(refused),
         unacknowledged=max((feeder.window.unacknowledged for feeder in feeders), default=0),
         seconds=seconds,
+        injected=dict(injected),
         reassigned=reassigned,
     )
 

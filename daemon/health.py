@@ -23,6 +23,7 @@ class Condition(StrEnum):
     WARMED_UP = "warmed_up"
     FEEDERS = "feeders"
     DISK = "disk"
+    OUTPUTS = "outputs"
     SERVING = "serving"
 
 
@@ -37,6 +38,7 @@ class Health:
     warmed_up: bool = False
     feeders_connected: int = 0
     disk_problem: str | None = None
+    output_problem: str | None = None
     draining: bool = False
 
     def life_problems(self, now_ns: int) -> dict[Condition, str]:
@@ -59,6 +61,8 @@ class Health:
             problems[Condition.FEEDERS] = f"{self.feeders_connected} of {self.feeders_expected} feeders connected"
         if self.disk_problem is not None:
             problems[Condition.DISK] = self.disk_problem
+        if self.output_problem is not None:
+            problems[Condition.OUTPUTS] = self.output_problem
         if self.draining:
             problems[Condition.SERVING] = "draining"
         return problems

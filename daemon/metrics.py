@@ -78,6 +78,10 @@ class NodeCollector(Collector):
         held = {condition: condition not in problems for condition in Condition}
         yield _gauges("condition", "1 if the condition of readiness holds.", "condition", held.items())
         yield _gauge("event_loop_lag_seconds", "Delay of the last timer of the event loop.", self._counters.loop_lag)
+        lag_max = self._counters.loop_lag_max
+        yield _gauge("event_loop_lag_max_seconds", "Largest delay of a timer of the event loop.", lag_max)
+        stalls = self._counters.loop_stalls
+        yield _counter("event_loop_stalls", "Timers of the event loop that came more than 0.25 s late.", stalls)
         exceptions = tuple(self._counters.exceptions.items())
         yield _counters("exceptions", "Contained errors by the part where they appeared.", "where", exceptions)
 
@@ -101,15 +105,19 @@ class NodeCollector(Collector):
             "Unix time of the source's last fragment; absent before the first.",
             labels=["source"],
         )
+        silent = GaugeMetricFamily(
+            PREFIX + "source_silent", "1 if others deliver and the source does not.", labels=["source"]
+        )
         wall, now = self._wall_s(), self._monotonic_ns()
         for source, of_source in tuple(c.sources.items()):
             label = [str(source)]
             fragments.add_metric(label, of_source.fragments)
             nbytes.add_metric(label, of_source.bytes)
             missing.add_metric(label, of_source.missing)
+            silent.add_metric(label, of_source.silent)
             if of_source.last_seen_ns is not None:
                 last.add_metric(label, wall - (now - of_source.last_seen_ns) / 1e9)
-        yield from (fragments, nbytes, missing, last)
+        yield from (fragments, nbytes, missing, silent, last)
 
     def _control(self) -> Iterator[Metric]:
         c = self._counters
@@ -160,7 +168,15 @@ class NodeCollector(Collector):
     def _outputs(self) -> Iterator[Metric]:
         decisions = self._counters.decisions
         writer = self._counters.writer
-        yield _counter("decisions_published", "Decisions handed to the publisher's socket.", decisions.published)
+        outputs = self._counters.outputs.items()
+        yield _counters("output_messages_sent", "Messages sent.", "output", [(n, o.sent) for n, o in outputs])
+        dropped = [(name, sum(output.dropped.values())) for name, output in outputs]
+        yield _counters("output_messages_dropped", "Messages that the output's policy dropped.", "output", dropped)
+        blocked = [(name, output.blocked) for name, output in outputs]
+        yield _counters("output_blocked", "Attempts that the consumer's queue refused.", "output", blocked)
+        queued = [(name, output.queued) for name, output in outputs]
+        yield _gauges("output_messages_queued", "Messages kept for a slow consumer.", "output", queued)
+        yield _counter("decisions_published", "Decisions handed to the publisher's socket.", decisions.sent)
         yield _counters("decisions_dropped", "Decisions not published, by reason.", "reason", decisions.dropped.items())
         yield _counter("decisions_blocked", "Attempts that a full subscriber queue refused.", decisions.blocked)
         yield _gauge("decision_subscriptions", "Subscriptions to the decision stream.", decisions.subscribers)
@@ -171,6 +187,8 @@ class NodeCollector(Collector):
         yield _counters("events_written", "Events handed to the disk.", "stream", events)
         yield _counters("event_bytes_written", "Bytes handed to the disk.", "stream", nbytes)
         yield _counters("event_files_finished", "Files renamed to their final name.", "stream", files)
+        left_out = [(stream, counters.dropped) for stream, counters in streams.items()]
+        yield _counters("events_dropped", "Events not written because the disk refused.", "stream", left_out)
         yield _counters("write_errors", "Attempts that the disk refused.", "kind", writer.errors.items())
         yield _gauge("event_bytes_pending", "Bytes waiting for the disk.", writer.pending_bytes)
 

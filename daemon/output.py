@@ -5,6 +5,7 @@ A disk that refuses holds the batch, hence its slot, hence the credits: the feed
 
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -47,12 +48,23 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptEvent:
+    """An event that was accepted or carries a flag, as MDF record."""
+
+    stream: EventStream
+    run: int
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenBatch:
     """A batch whose kept events are safe: its decisions may go out and its MEPs be acknowledged."""
 
     computed: ComputedBatch
     results: Results
     decisions: list[MepDecision]
+    events: list[KeptEvent]
+    """Kept events for the sockets; empty where only files are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,7 @@ class OutputStage:
 
     Args:
         buffers: the pinned input of each slot, to read the kept events from.
+        hand_on_events: whether written batches carry their kept events, for outputs over sockets.
         done: called in the output thread with each batch that is safe.
         taken_back: called in the output thread with the receipt of a request that was carried out.
         crashed: called in the output thread with an exception that is a defect.
@@ -99,6 +112,7 @@ class OutputStage:
         *,
         node: str,
         tck: int,
+        hand_on_events: bool,
     ) -> None:
         self._workspaces = workspaces
         self._buffers = buffers
@@ -111,6 +125,7 @@ class OutputStage:
         self._crashed = crashed
         self._node = node
         self._tck = tck
+        self._hand_on_events = hand_on_events
         self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
         self._giving_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
@@ -157,6 +172,7 @@ class OutputStage:
         batch = computed.batch
         results = self._results(computed)
         decisions = []
+        events: list[KeptEvent] = []
         kept: list[tuple[int, dict[EventStream, int]]] = []
         first = 0
         for mep in batch.meps:
@@ -170,11 +186,14 @@ class OutputStage:
                 results.lines[of_mep] = 0
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
-            kept.append((mep.mep, self._keep_events(batch.slot, batch.run, mep, mine)))
+            events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
+            records = Counter(event.stream for event in events_of_mep)
+            kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
+            if self._hand_on_events:
+                events += events_of_mep
         self._journal.settled(batch.run, batch.floor)
-        note = partial(self._note, batch.run, kept)
-        if self._insist(self._writer.flush) and self._insist(note):
-            self._done(WrittenBatch(computed, results, decisions))
+        if self._insist(lambda: self._flush(kept)) and self._insist(lambda: self._note(batch.run, kept)):
+            self._done(WrittenBatch(computed, results, decisions, events))
 
     def _finish_run(self, item: FinishFiles) -> None:
         self._insist(self._writer.finish_files)
@@ -204,6 +223,14 @@ class OutputStage:
 
         if self._insist(remove):
             self._taken_back(request.receipt)
+
+    def _flush(self, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        """Write; records that a policy dropped were the last ones, and do not count as kept."""
+        for stream, dropped in self._writer.flush().items():
+            for _, records in reversed(kept):
+                gone = min(dropped, records[stream])
+                records[stream] -= gone
+                dropped -= gone
 
     def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
         self._journal.append(run, kept, self._writer.positions())
@@ -238,16 +265,16 @@ class OutputStage:
             flags=results.flags.astype("<u4").tobytes(),
         )
 
-    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> dict[EventStream, int]:
-        """Append accepted events, and those with a flag to the error stream; the number of records of each stream.
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
+        """Append accepted events, and those with a flag to the error stream.
 
         That sources are missing keeps no event by itself, unless the policy says so.
         """
+        events: list[KeptEvent] = []
         to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
         kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
-        records = dict.fromkeys(EventStream, 0)
         if not kept:
-            return records
+            return events
         buffer = self._buffers[slot]
         columns = [_Column(Mfp.parse(buffer[offset : offset + size])) for _, offset, size in sorted(mep.fragments)]
         for event in kept:
@@ -264,9 +291,9 @@ class OutputStage:
                 flags=flags,
             )
             stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
-            records[stream] += 1
             self._writer.append(stream, run, record)
-        return records
+            events.append(KeptEvent(stream, run, record))
+        return events
 
     def _insist(self, write: Callable[[], None]) -> bool:
         """Try until the disk takes it; False when the node gives up."""

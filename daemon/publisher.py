@@ -1,20 +1,19 @@
 """Decisions on an XPUB socket, where loss is seen and counted.
 
 A plain PUB socket drops silently when a subscriber is slow: 187,000 of 200,000 messages in a measurement, without an
-error. With XPUB_NODROP the send fails instead, for all subscribers at once: we try again for a bounded time, then drop
-the decision and count it. Every decision has a sequence number, a dropped one too, so that subscribers see their gaps.
+error. With XPUB_NODROP the send fails instead, for all subscribers at once, and the policy of the output decides. The
+default tries again for a bounded time, then drops the decision and counts it.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import zmq
 
-from hltnode.daemon.counters import PublisherCounters
-from hltnode.daemon.log import RateLimit, get_logger
-from hltnode.daemon.vocabulary import DropReason
+from hltnode.daemon.counters import OutputCounters
+from hltnode.daemon.outlet import Message, Outlet
+from hltnode.daemon.vocabulary import OutputName, SlownessPolicy
 from hltnode.protocol.decisions import MepDecision, encode_decision
 
 # Decisions (some 10 kB) that wait per subscriber; libzmq's default, about 10 MB.
@@ -25,9 +24,6 @@ MAX_SUBSCRIPTION_BYTES = 1024
 SUBSCRIPTION_BUDGET = 256
 # Twice the default flush deadline is long for a consumer that lives and short for the slots that wait behind it.
 PATIENCE_NS = 50_000_000
-RETRY_SECONDS = 0.001
-
-log = get_logger("publisher")
 
 
 class DecisionPublisher:
@@ -41,16 +37,22 @@ class DecisionPublisher:
         self,
         context: zmq.Context[zmq.Socket[bytes]],
         endpoint: str,
-        counters: PublisherCounters,
+        counters: OutputCounters,
         *,
+        policy: SlownessPolicy = SlownessPolicy.DROP_NEW,
         high_water_mark: int = HIGH_WATER_MARK,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._counters = counters
-        self._clock_ns = clock_ns
-        self._limit = RateLimit(10_000_000_000, clock_ns)
-        self._sequence = 0
-        self._gave_up = False
+        self.outlet = Outlet(
+            OutputName.DECISIONS,
+            policy,
+            self._try_send,
+            counters,
+            patience_ns=PATIENCE_NS,
+            queue=high_water_mark,
+            clock_ns=clock_ns,
+        )
         self._socket = context.socket(zmq.XPUB)
         try:
             self._socket.setsockopt(zmq.XPUB_NODROP, 1)
@@ -67,28 +69,9 @@ class DecisionPublisher:
         """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
 
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
-        """Send the decisions in order, each with the next sequence number.
-
-        Waits at most PATIENCE_NS for slow subscribers. After a drop it does not wait again until a send succeeds: one
-        stopped subscriber shall cost its time once and not per batch.
-        """
+        """Send the decisions in order, each with the next sequence number, as the policy of the output says."""
         self.track_subscriptions()
-        deadline_ns = self._clock_ns() + PATIENCE_NS
-        for decision in decisions:
-            message = encode_decision(replace(decision, seq=self._sequence))
-            self._sequence += 1
-            while not (sent := self._try_send(message)):
-                if self._gave_up or self._clock_ns() >= deadline_ns:
-                    break
-                await asyncio.sleep(RETRY_SECONDS)
-            self._gave_up = not sent
-            if sent:
-                self._counters.published += 1
-            else:
-                self._counters.dropped[DropReason.SLOW_SUBSCRIBER] += 1
-                left_out = self._limit.due("dropped")
-                if left_out is not None:
-                    log.warning("decision_dropped", mep=decision.mep, run=decision.run, left_out=left_out)
+        await self.outlet.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
 
     def track_subscriptions(self) -> None:
         """Count subscriptions that came or went; to be called now and then also when nothing is published."""
@@ -104,12 +87,13 @@ class DecisionPublisher:
 
     def close(self, linger_ms: int) -> None:
         """Close the socket; what is queued may take `linger_ms` to leave while the context ends."""
+        self.outlet.pump()
+        self.outlet.close()
         self._socket.close(linger=linger_ms)
 
-    def _try_send(self, message: bytes) -> bool:
+    def _try_send(self, message: Message) -> bool:
         try:
-            self._socket.send(message, zmq.NOBLOCK)
+            self._socket.send(message[0], zmq.NOBLOCK)
         except zmq.Again:
-            self._counters.blocked += 1
             return False
         return True

@@ -124,6 +124,16 @@ class SendWindow:
             self.resent += 1
             heappush(self._queue, (mep, source))
 
+    def queue_passed_over(self, *, all_sent: bool) -> None:
+        """Queue MEPs again of which nothing seems to have arrived: younger ones are acknowledged, or none will come."""
+        newest = max((last for _, last in self.acked.ranges()), default=-1)
+        waiting = set(self._queue)
+        for mep, fragments in self._kept.items():
+            if mep < self.limit and (all_sent or mep < newest):
+                for source in fragments:
+                    if (mep, source) not in waiting:
+                        self.queue_again(mep, source)
+
     def restart(self) -> None:
         """The connection or the node is new: no credit, and everything that is kept goes again."""
         self.limit = 0

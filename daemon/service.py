@@ -24,9 +24,10 @@ from hltnode.daemon.event_writer import EventWriter, recover_parts
 from hltnode.daemon.health import Health
 from hltnode.daemon.http_server import HttpServer
 from hltnode.daemon.journal import Journal, read_journal
-from hltnode.daemon.log import get_logger
+from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
 from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack, WrittenBatch
+from hltnode.daemon.outputs import Outputs
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
@@ -34,8 +35,9 @@ from hltnode.daemon.receiver import Receiver
 from hltnode.daemon.recovery import recover_files
 from hltnode.daemon.registry import FeederRegistry
 from hltnode.daemon.sd_notify import Notifier
+from hltnode.daemon.silence import SourceSilence
 from hltnode.daemon.slots import SlotLimits, SlotPool
-from hltnode.daemon.vocabulary import DeadTimeReason, Stage
+from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, Stage
 from hltnode.processing.batch import BatchLimits
 from hltnode.protocol.transport import HEADER_SIZE
 
@@ -44,6 +46,9 @@ TICK_SECONDS = 0.005
 # Nothing new for so long while draining: the feeders have sent what they had credits for.
 DRAIN_QUIET_SECONDS = 0.25
 DRAIN_SECONDS = 10.0
+# Fifty ticks: no callback of ours takes so long, so the machine or a callback is in trouble.
+LOOP_STALL_SECONDS = 0.25
+LOG_INTERVAL_NS = 10_000_000_000
 # Acknowledgements and last decisions have so long to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
@@ -149,6 +154,10 @@ class Node:
             clock_ns=clock_ns,
         )
         self._notifier = Notifier()
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self._silence = SourceSilence(
+            self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
+        )
         self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
         self._stop = asyncio.Event()
         self._closers: list[Callable[[int], None]] = []
@@ -206,6 +215,7 @@ class Node:
             max_file_events=output.max_file_events,
             max_pending_bytes=output.max_pending_bytes,
             fsync=output.fsync,
+            policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
         journal_path = output.directory / f"{config.node.name}.journal"
         history = read_journal(journal_path)
@@ -231,8 +241,16 @@ class Node:
         )
         self._closers.append(self.control.close)
         self.coordinator.attach(self.control)
-        self.publisher = DecisionPublisher(self._context, config.network.decisions, self.counters.decisions)
+        self.publisher = DecisionPublisher(
+            self._context,
+            config.network.decisions,
+            self.counters.decisions,
+            policy=config.decisions.policy,
+            high_water_mark=config.decisions.queue,
+        )
         self._closers.append(self.publisher.close)
+        self.outputs = Outputs(self._context, config, self.counters, self.publisher, clock_ns=self._clock_ns)
+        self._closers.append(self.outputs.close)
         self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info))
         self._pipeline = Pipeline(
             self._workspaces, self._pool.slots, self._computed, self._crashed, clock_ns=self._clock_ns
@@ -248,6 +266,7 @@ class Node:
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
+            hand_on_events=config.hands_on_events,
         )
 
     async def run(self) -> int:
@@ -318,7 +337,7 @@ class Node:
         while True:
             written = await self._written.get()
             computed, results = written.computed, written.results
-            await self.publisher.publish(written.decisions)
+            await self.outputs.publish(written)
             self.counters.count_batch(results.accepted, results.lines, results.flags)
             if computed.timings is not None:
                 self.counters.stages[Stage.H2D].observe(computed.timings.h2d)
@@ -332,16 +351,20 @@ class Node:
     def _tick(self) -> None:
         now_ns = self._clock_ns()
         time_s = self._loop.time()
-        self.counters.loop_lag = max(0.0, time_s - self._tick_due)
+        self._note_lag(max(0.0, time_s - self._tick_due))
         self.coordinator.tick(now_ns)
         health = self.health
         health.loop_tick_ns = now_ns
         health.pipeline_tick_ns = self._pipeline.tick_ns
         health.feeders_connected = self.counters.feeders_connected
         health.disk_problem = self._writer.problem
+        self._silence.look(now_ns)
+        self.outputs.tick()
+        health.output_problem = self.outputs.problem(now_ns)
         self.counters.slots = self._pool.by_state()
         if self.builder.run is not None and not self.builder.draining and self.builder.window.outstanding <= 0:
-            reason = DeadTimeReason.NO_SLOT if self._writer.problem is None else DeadTimeReason.OUTPUT
+            held_up = self._writer.problem is not None or health.output_problem is not None
+            reason = DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT
             self.counters.dead_time[reason] += TICK_SECONDS
         problems = health.life_problems(now_ns)
         if problems:
@@ -351,6 +374,16 @@ class Node:
             self._next_ping_ns = now_ns + int(self._notifier.watchdog_interval * 1e9)
         self._tick_due = time_s + TICK_SECONDS
         self._tick_handle = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    def _note_lag(self, lag_s: float) -> None:
+        counters = self.counters
+        counters.loop_lag = lag_s
+        counters.loop_lag_max = max(counters.loop_lag_max, lag_s)
+        if lag_s > LOOP_STALL_SECONDS:
+            counters.loop_stalls += 1
+            left_out = self._limit.due("stall")
+            if left_out is not None:
+                log.warning("event_loop_stalled", seconds=round(lag_s, 3), left_out=left_out)
 
     def _loop_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback has raised: a defect. What it has left behind cannot be trusted."""
@@ -418,6 +451,7 @@ class Node:
             "lines": list(self.counters.lines),
             "feeders": self.coordinator.feeders(now_ns),
             "sources": len(self.builder.sources),
+            "silent_sources": self._silence.silent,
             "credits": self.builder.window.outstanding,
             "slots": {str(state): count for state, count in self._pool.by_state().items()},
             "events": {

@@ -61,8 +61,43 @@ class EventStream(StrEnum):
 
 
 @unique
+class OutputName(StrEnum):
+    """An output over a socket."""
+
+    DECISIONS = "decisions"
+    EVENTS = "events"
+    ERRORS = "errors"
+    MONITOR = "monitor"
+
+
+@unique
+class SlownessPolicy(StrEnum):
+    """What an output does when its consumer is slow: hold the node's credits, drop the new, or drop the oldest."""
+
+    WAIT = "wait"
+    DROP_NEW = "drop_new"
+    DROP_OLD = "drop_old"
+
+
+@unique
+class EventSocketKind(StrEnum):
+    """How kept events leave: each to one consumer (push), or all to every subscriber (pub)."""
+
+    PUSH = "push"
+    PUB = "pub"
+
+
+@unique
+class MonitorContent(StrEnum):
+    """What the monitoring sample consists of."""
+
+    DECISIONS = "decisions"
+    EVENTS = "events"
+
+
+@unique
 class DropReason(StrEnum):
-    """Why a decision was not published."""
+    """Why a message of an output was not sent."""
 
     SLOW_SUBSCRIBER = "slow_subscriber"
 

@@ -25,6 +25,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.distributor import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
+from hltnode.daemon.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError, FeedReport, feed_meps, make_report, share
 from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
 from hltnode.daemon.vocabulary import LogFormat
@@ -59,7 +60,7 @@ def feed(
     ] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Feed simulated events.")] = False,
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation and of the faults.")] = 1,
     events_per_mep: Annotated[
         int, typer.Option("--events-per-mep", min=1, max=65535, help="Packing; Run-3 MEP files keep theirs.")
     ] = 100,
@@ -67,6 +68,15 @@ def feed(
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Go through the input so many times.")] = 1,
     run: Annotated[int | None, typer.Option("--run", min=1, help="Run number; default: that of the input.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
+    fault: Annotated[
+        str | None,
+        typer.Option(
+            "--fault",
+            metavar="NAME=VALUE,...",
+            help="Rehearse: probabilities per fragment of drop, duplicate, reorder, corrupt and delay, and kill-after "
+            "(fragments of a connection after which this process kills itself).",
+        ),
+    ] = None,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -79,6 +89,7 @@ def feed(
     log.configure("warning", LogFormat.CONSOLE)
     paths = [*(inputs or []), *(files or [])]
     with user_errors():
+        faults = None if fault is None else FaultPlan.parse(fault)
         if bool(paths) == simulate:
             raise FeedError("either --input FILES or --simulate is expected")
         if simulate:
@@ -95,7 +106,7 @@ def feed(
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                report = runner.run(run_feeders(stream, identities, site, rate))
+                report = runner.run(run_feeders(stream, identities, site, rate, faults=faults, seed=seed))
             except FeederRefusedError as error:
                 console.print(f"[red]error:[/red] {error}", highlight=False)
                 raise typer.Exit(1) from error
@@ -105,6 +116,8 @@ def feed(
         f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
         f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} given to another node"
     )
+    if report.injected:
+        typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for node, ranges in report.unconfirmed.items():
         typer.echo(
             f"MEPs {ranges} were taken from {node}, which did not come back: its files may hold them a second time"
@@ -167,9 +180,23 @@ class Site:
         follows = supervisor is not None and part is not None and not part.startswith("1/")
         return cls(tuple(zip(data, control, strict=True)), supervisor, follows)
 
-    def connect(self, context: zmq.asyncio.Context, identities: list[FeederIdentity]) -> list[list[Feeder]]:
-        """The feeders of each node."""
-        return [[Feeder(context, data, control, identity) for identity in identities] for data, control in self.nodes]
+    def connect(
+        self, context: zmq.asyncio.Context, identities: list[FeederIdentity], faults: FaultPlan | None, seed: int
+    ) -> list[list[Feeder]]:
+        """The feeders of each node. Each has faults of its own, whatever the others do and however they are spread."""
+        return [
+            [
+                Feeder(
+                    context,
+                    data,
+                    control,
+                    identity,
+                    faults=None if faults is None else FaultInjector(faults, f"{seed}/{number}/{identity.sources[0]}"),
+                )
+                for identity in identities
+            ]
+            for number, (data, control) in enumerate(self.nodes)
+        ]
 
     async def feed(
         self,
@@ -195,7 +222,13 @@ class Site:
 
 
 async def run_feeders(
-    stream: MepStream, identities: list[FeederIdentity], site: Site, rate: float | None
+    stream: MepStream,
+    identities: list[FeederIdentity],
+    site: Site,
+    rate: float | None,
+    *,
+    faults: FaultPlan | None,
+    seed: int,
 ) -> FeedReport:
     """Feed until everything is acknowledged or a signal comes; the report says what is left then."""
     loop = asyncio.get_running_loop()
@@ -214,7 +247,7 @@ async def run_feeders(
 
         begin = loop.time()
         async with contextlib.AsyncExitStack() as stack:
-            by_node = site.connect(context, identities)
+            by_node = site.connect(context, identities, faults, seed)
             feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
             feeding = asyncio.create_task(site.feed(counted(), by_node, context, rate))
             for number in (signal.SIGTERM, signal.SIGINT):

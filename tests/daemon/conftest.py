@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import structlog
+import zmq
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +34,32 @@ def logs_as_before() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture
+async def nothing_is_left_behind() -> AsyncIterator[None]:
+    """No thread, task, socket or file descriptor survives a test."""
+    threads = set(threading.enumerate())
+    descriptors = _descriptors()
+    yield
+    others = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+    assert not others, others
+    await asyncio.sleep(0)
+    left = [t for t in threading.enumerate() if t not in threads and not t.name.startswith("asyncio_")]
+    assert not left, left
+    gc.collect()
+    open_sockets = [o for o in gc.get_objects() if isinstance(o, zmq.Socket) and not o.closed]
+    assert not open_sockets, open_sockets
+    new = {number: target for number, target in _descriptors().items() if number not in descriptors}
+    assert not new, new
+
+
+def _descriptors() -> dict[str, str]:
+    """What the open file descriptors of this process point to."""
+    targets = {}
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            targets[link.name] = os.readlink(link)
+        except FileNotFoundError:
+            continue  # the descriptor with which the folder itself is read
+    return targets

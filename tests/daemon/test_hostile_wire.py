@@ -1,10 +1,13 @@
-"""Garbage of every kind on the data and control sockets: rejected, counted by reason, and the service goes on."""
+"""Garbage of every kind on the data, control and HTTP sockets: rejected, counted by reason, and the service goes on."""
 
+import asyncio
+import random
 import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgpack
+import psutil
 import pytest
 import zmq
 import zmq.asyncio
@@ -26,7 +29,7 @@ from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport import encode_frame
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
-pytestmark = pytest.mark.loopback
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
 MEP = next(iter(synthetic_meps(1)))
 MFP = MEP.mfps[SOURCES[0]]
@@ -149,6 +152,117 @@ async def test_a_feeder_is_told_why_its_fragment_was_refused(
     ]
 
 
+async def test_random_damage_is_refused_for_some_reason_and_never_taken(
+    node: Node, context: zmq.asyncio.Context, data: zmq.asyncio.Socket
+) -> None:
+    rng = random.Random(20261121)
+    async with make_feeder(context, node) as feeder:
+        await eventually(lambda: node.builder.run == RUN)
+        for _ in range(500):
+            frame = bytearray(GOOD)
+            for _ in range(rng.randint(1, 8)):
+                frame[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
+            if bytes(frame) == GOOD:
+                frame[0] ^= 1
+            await data.send(bytes(frame[: rng.randint(0, len(frame))] if rng.random() < 0.3 else frame))
+        # Sent after the garbage on the same connection: when its answer is there, all of that has been digested.
+        # It names a MEP that the feeder does not have, which is told of the refusal too.
+        await data.send(encode_frame(MFP, run=RUN + 1, mep_id=77, source_id=SOURCES[0]))
+        await eventually(lambda: node.counters.fragments_rejected[RejectReason.FOREIGN_RUN] == 1)
+        assert sum(node.counters.fragments_rejected.values()) == node.counters.fragments_received == 501
+        assert (await feed_meps(synthetic_meps(3), [feeder])).complete
+    assert closes(accounting(node.counters, node.builder))
+
+
+async def test_a_flood_of_garbage_does_not_make_the_memory_grow(
+    node: Node, context: zmq.asyncio.Context, data: zmq.asyncio.Socket, control: zmq.asyncio.Socket
+) -> None:
+    process = psutil.Process()
+    async with make_feeder(context, node) as feeder:
+        await eventually(lambda: node.builder.run == RUN)
+        resident = []
+        for _ in range(2):
+            for i in range(3000):
+                # Sources, MEPs and words that were never seen before, each of them.
+                await data.send(encode_frame(MFP, run=RUN, mep_id=10**9 + i, source_id=i % 65536))
+                if i % 10 == 0:
+                    await control.send(msgpack.packb({"v": 1, "type": f"word{i}"}))
+                    await control.recv()
+            before = node.counters.fragments_received
+            await data.send(b"")
+            await eventually(lambda: node.counters.fragments_received > before)  # noqa: B023
+            resident.append(process.memory_info().rss)
+        assert resident[1] - resident[0] < 8 << 20
+        assert len(node.counters.sources) == len(SOURCES)
+        assert (await feed_meps(synthetic_meps(3), [feeder])).complete
+
+
+async def test_strangers_that_speak_no_zeromq_are_cut_off_and_feeding_goes_on(
+    node: Node, context: zmq.asyncio.Context
+) -> None:
+    greetings = (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00" * 5000, b"")
+    async with make_feeder(context, node) as feeder:
+        writers = []
+        for endpoint in (node.receiver.endpoint, node.control.endpoint, node.publisher.endpoint):
+            host, port = endpoint.removeprefix("tcp://").rsplit(":", 1)
+            for greeting in greetings:
+                _, writer = await asyncio.open_connection(host, int(port))
+                writer.write(greeting)
+                writers.append(writer)
+        assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+        for writer in writers:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    assert node.counters.fragments_received == 20
+
+
+REQUESTS: dict[str, tuple[bytes, int]] = {
+    "no HTTP": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
+    "no path": (b"GET\r\n\r\n", 400),
+    "absolute path": (b"GET http://other/ HTTP/1.1\r\n\r\n", 400),
+    "path upwards": (b"GET /../../etc/passwd HTTP/1.1\r\n\r\n", 404),
+    "unknown page": (b"GET /nothing HTTP/1.1\r\n\r\n", 404),
+    "method nobody has": (b"DELETE /status HTTP/1.1\r\n\r\n", 405),
+    "header without end": (b"GET /status HTTP/1.1\r\nX: " + b"y" * 20_000, 431),
+    "header without colon": (b"GET /status HTTP/1.1\r\nnonsense\r\n\r\n", 400),
+    "NUL in a header": (b"GET /sta\x00tus HTTP/1.1\r\n\r\n", 404),
+    "two kinds of length": (
+        b"GET /status HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+        400,
+    ),
+}
+
+
+async def test_garbage_on_the_http_port_gets_an_error_answer_and_the_next_request_its_page(node: Node) -> None:
+    for name, (request, expected) in REQUESTS.items():
+        assert await http_status(node, request) == expected, name
+        assert await http_status(node, b"GET /healthz HTTP/1.1\r\n\r\n") == 200, name
+
+
+async def http_status(node: Node, request: bytes) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.http_port)
+    writer.write(request)
+    line = await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+    await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    return int(line.split()[1])
+
+
+async def test_clients_that_never_read_or_never_ask_do_not_hold_up_the_data(
+    node: Node, context: zmq.asyncio.Context
+) -> None:
+    writers = []
+    for i in range(100):
+        _, writer = await asyncio.open_connection("127.0.0.1", node.http_port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n" if i % 2 else b"GET /metr")
+        writers.append(writer)
+    async with make_feeder(context, node) as feeder:
+        assert (await feed_meps(synthetic_meps(20), [feeder])).complete
+    for writer in writers:
+        writer.close()
+    await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+
 GARBAGE: dict[str, list[bytes]] = {
     "no part": [b""],
     "not msgpack": [b"\xc1\xff\x00"],
@@ -159,6 +273,10 @@ GARBAGE: dict[str, list[bytes]] = {
     "wrong field type": [msgpack.packb({"v": 1, "type": "goodbye", "reason": 7})],
     "two parts": [encode_message(EndOfRun(RUN, 1)), b"more"],
     "deep nesting": [b"\x91" * 5000],
+    "far too long": [b"\xc4" * 100_000],
+    "announces four gigabytes": [b"\xc6\xff\xff\xff\xff"],
+    "a million keys": [b"\xdf\x00\x0f\x42\x40"],
+    "same key twice": [b"\x82\xa1v\x01\xa1v\x01"],
 }
 
 

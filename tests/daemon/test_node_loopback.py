@@ -2,11 +2,9 @@
 
 import asyncio
 import errno
-import gc
 import json
 import os
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -24,22 +22,7 @@ from hltnode.protocol.decisions import MepDecision, decode_decision
 from hltnode.protocol.mdf import iter_records
 from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
-pytestmark = pytest.mark.loopback
-
-
-@pytest.fixture(autouse=True)
-async def nothing_is_left_behind() -> AsyncIterator[None]:
-    """No thread, task or socket survives a test."""
-    threads = set(threading.enumerate())
-    yield
-    others = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
-    assert not others, others
-    await asyncio.sleep(0)
-    left = [t for t in threading.enumerate() if t not in threads and not t.name.startswith("asyncio_")]
-    assert not left, left
-    gc.collect()
-    open_sockets = [o for o in gc.get_objects() if isinstance(o, zmq.Socket) and not o.closed]
-    assert not open_sockets, open_sockets
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
 
 @pytest.fixture

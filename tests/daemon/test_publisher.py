@@ -10,7 +10,7 @@ import pytest
 import zmq
 
 from hltnode.daemon import publisher as publisher_module
-from hltnode.daemon.counters import PublisherCounters
+from hltnode.daemon.counters import OutputCounters
 from hltnode.daemon.publisher import DecisionPublisher
 from hltnode.daemon.vocabulary import DropReason
 from hltnode.protocol.decisions import MepDecision, decode_decision
@@ -49,8 +49,8 @@ def context() -> Iterator[Context]:
 
 
 @pytest.fixture
-def counters() -> PublisherCounters:
-    return PublisherCounters()
+def counters() -> OutputCounters:
+    return OutputCounters()
 
 
 def subscriber(context: Context, endpoint: str, *, high_water_mark: int = 1000) -> zmq.Socket[bytes]:
@@ -63,14 +63,14 @@ def subscriber(context: Context, endpoint: str, *, high_water_mark: int = 1000) 
     return socket
 
 
-async def subscribed(publisher: DecisionPublisher, counters: PublisherCounters, number: int) -> None:
+async def subscribed(publisher: DecisionPublisher, counters: OutputCounters, number: int) -> None:
     while counters.subscribers != number:
         publisher.track_subscriptions()
         await asyncio.sleep(0.005)
 
 
 async def test_subscribers_get_every_decision_with_consecutive_sequence_numbers(
-    context: Context, counters: PublisherCounters
+    context: Context, counters: OutputCounters
 ) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
     sockets = [subscriber(context, publisher.endpoint) for _ in range(2)]
@@ -80,11 +80,11 @@ async def test_subscribers_get_every_decision_with_consecutive_sequence_numbers(
     for socket in sockets:
         received = [decode_decision(socket.recv()) for _ in range(3)]
         assert [(of.mep, of.seq) for of in received] == [(5, 0), (6, 1), (7, 2)]
-    assert counters.published == 3
+    assert counters.sent == 3
     publisher.close(linger_ms=0)
 
 
-async def test_subscriptions_are_counted_until_they_end(context: Context, counters: PublisherCounters) -> None:
+async def test_subscriptions_are_counted_until_they_end(context: Context, counters: OutputCounters) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
     first = subscriber(context, publisher.endpoint)
     second = subscriber(context, publisher.endpoint)
@@ -96,16 +96,16 @@ async def test_subscriptions_are_counted_until_they_end(context: Context, counte
     publisher.close(linger_ms=0)
 
 
-async def test_without_subscribers_publishing_does_not_wait(context: Context, counters: PublisherCounters) -> None:
+async def test_without_subscribers_publishing_does_not_wait(context: Context, counters: OutputCounters) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=1)
     await publisher.publish([decision(mep) for mep in range(2000)])
-    assert counters.published == 2000
+    assert counters.sent == 2000
     assert counters.blocked == 0
     publisher.close(linger_ms=0)
 
 
 async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_counted_and_seen(
-    context: Context, counters: PublisherCounters, monkeypatch: pytest.MonkeyPatch
+    context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher_module, "PATIENCE_NS", 100_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
@@ -119,15 +119,15 @@ async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_co
     started = time.monotonic()
     await publisher.publish([decision(mep + i) for i in range(50)])
     assert time.monotonic() - started < 2.5  # 50 times the patience would be 5 s
-    sent_before = counters.published
+    sent_before = counters.sent
     dropped_before = counters.dropped[DropReason.SLOW_SUBSCRIBER]
     assert sent_before + dropped_before == mep + 50
 
     received = [decode_decision(slow.recv()) for _ in range(sent_before)]
-    while counters.published == sent_before:
+    while counters.sent == sent_before:
         await publisher.publish([decision(999)])
     received.append(decode_decision(slow.recv()))
-    total = counters.published + counters.dropped[DropReason.SLOW_SUBSCRIBER]
+    total = counters.sent + counters.dropped[DropReason.SLOW_SUBSCRIBER]
     assert received[-1].seq == total - 1
     missed = total - len(received)
     assert missed == counters.dropped[DropReason.SLOW_SUBSCRIBER]
@@ -135,7 +135,7 @@ async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_co
 
 
 async def test_a_subscriber_that_pauses_shortly_loses_nothing(
-    context: Context, counters: PublisherCounters, monkeypatch: pytest.MonkeyPatch
+    context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher_module, "PATIENCE_NS", 20_000_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
@@ -154,7 +154,7 @@ async def test_a_subscriber_that_pauses_shortly_loses_nothing(
     publisher.close(linger_ms=0)
 
 
-async def test_what_a_stranger_sends_is_ignored(context: Context, counters: PublisherCounters) -> None:
+async def test_what_a_stranger_sends_is_ignored(context: Context, counters: OutputCounters) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
     stranger = context.socket(zmq.XSUB)
     OPEN.append(stranger)
@@ -169,7 +169,7 @@ async def test_what_a_stranger_sends_is_ignored(context: Context, counters: Publ
     publisher.close(linger_ms=0)
 
 
-def test_an_endpoint_in_use_is_an_error_at_the_start(context: Context, counters: PublisherCounters) -> None:
+def test_an_endpoint_in_use_is_an_error_at_the_start(context: Context, counters: OutputCounters) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
     with pytest.raises(zmq.ZMQError, match="Address already in use"):
         DecisionPublisher(context, publisher.endpoint, counters)

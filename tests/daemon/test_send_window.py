@@ -132,3 +132,15 @@ def test_whatever_happens_a_mep_goes_again_until_it_is_acknowledged(steps: list[
     window.credit(6)
     wanted = [b"%d-%d" % (mep, source) for mep in range(6) if mep not in acked for source in (1, 2)]
     assert drain(window) == wanted
+
+
+def test_meps_that_the_node_has_passed_over_are_queued_again() -> None:
+    window = window_with(0, 1, 2, 3)
+    drain(window)
+    window.acknowledge(2, 2)
+    window.queue_passed_over(all_sent=False)
+    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
+    window.queue_passed_over(all_sent=True)
+    window.queue_passed_over(all_sent=True)
+    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2", b"3-1", b"3-2"]
+    assert window.resent == 10

@@ -1,0 +1,93 @@
+"""A slow consumer of decisions, in a thread: what it saw, by number, and what it missed."""
+
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+
+import zmq
+
+from hltnode.protocol.decisions import MepDecision, decode_decision
+
+# Decisions kept on the way to this consumer: few, so that its naps are felt.
+HIGH_WATER_MARK = 4
+
+
+@dataclass(slots=True)
+class Session:
+    """The decisions of one session of the node: its numbers start at 0 again."""
+
+    numbers: list[int] = field(default_factory=list)
+    missing_sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By MEP id."""
+
+    @property
+    def missed(self) -> int:
+        """Numbers between the first and the last one that did not come."""
+        return self.numbers[-1] - self.numbers[0] + 1 - len(self.numbers)
+
+
+class SlowConsumer:
+    """Takes decisions from `start` to `stop`, and naps now and then."""
+
+    def __init__(self, endpoint: str, seed: int) -> None:
+        self.sessions: list[Session] = []
+        self.problems: list[str] = []
+        self._endpoint = endpoint
+        self._random = random.Random(seed)
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="slow-consumer")
+
+    def start(self) -> None:
+        """Subscribe and read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Read what is on its way and end."""
+        self._ending.set()
+        self._thread.join()
+
+    @property
+    def taken(self) -> int:
+        """Decisions seen."""
+        return sum(len(session.numbers) for session in self.sessions)
+
+    def named(self) -> dict[int, set[frozenset[int]]]:
+        """The missing sources that decisions name, by MEP; more than one set where several sessions decided."""
+        named: dict[int, set[frozenset[int]]] = {}
+        for session in self.sessions:
+            for mep, sources in session.missing_sources.items():
+                named.setdefault(mep, set()).add(frozenset(sources))
+        return named
+
+    @property
+    def missed(self) -> int:
+        """Decisions between the first and the last one seen of each session that did not come."""
+        return sum(session.missed for session in self.sessions)
+
+    def _run(self) -> None:
+        with zmq.Context() as context, context.socket(zmq.SUB) as socket:
+            socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
+            # ... and little in the buffers of the kernel.
+            socket.setsockopt(zmq.RCVBUF, 4096)
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.subscribe(b"")
+            socket.connect(self._endpoint)
+            while True:
+                if socket.poll(300):
+                    self._take(decode_decision(socket.recv()))
+                elif self._ending.is_set():
+                    return
+                if self._random.random() < 0.01 and not self._ending.is_set():
+                    time.sleep(self._random.uniform(0.0, 1.0))
+
+    def _take(self, decision: MepDecision) -> None:
+        if not self.sessions or decision.seq < self.sessions[-1].numbers[-1]:
+            self.sessions.append(Session())
+        session = self.sessions[-1]
+        if session.numbers and decision.seq == session.numbers[-1]:
+            self.problems.append(f"decision {decision.seq} came twice in one session")
+        session.numbers.append(decision.seq)
+        if decision.mep in session.missing_sources:
+            self.problems.append(f"MEP {decision.mep} was decided twice in one session")
+        session.missing_sources[decision.mep] = decision.missing_sources
