@@ -81,6 +81,7 @@ class EventBuilder:
         self._bit_of: dict[int, int] = {}
         self._all_sources = 0
         self._events_per_mep = 1
+        self._places_of_a_slot = 0
         self._sent_limit = 0
         self._complete_up_to = -1
         # Ring of closed ids: entry mep % size holds the id and the sources that had come. Ids are only taken from
@@ -118,6 +119,7 @@ class EventBuilder:
         self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1
         self._events_per_mep = start.events_per_mep
+        self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
         self._closed_id = [-1] * self._ring
         self.floor = start.first_mep
         self._done = AckLedger(start.done)
@@ -164,7 +166,9 @@ class EventBuilder:
         if sources == self._all_sources:
             self._close(now_ns, mep, CloseReason.COMPLETE, effects)
             self._seal_if_due(now_ns, slot, effects)
-            self._grant(effects, at_least=0)
+            # While half a slot of credits is out, the next tick is early enough for more.
+            if self.window.outstanding * 2 < self._places_of_a_slot:
+                self._grant(effects, at_least=0)
         return effects
 
     def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:

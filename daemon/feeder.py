@@ -126,12 +126,11 @@ class Feeder:
         self.bytes = 0
         self.node_session: str | None = None
         self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
+        # Between a welcome and the loss of a connection; then the time (monotonic, s) of the loss.
         self.is_connected = False
-        """True between a welcome and the loss of a connection."""
         self.lost_since: float | None = None
-        """Time (monotonic, seconds) of the first loss since the last welcome."""
+        # Whether this connection tells the node which MEPs went to another one.
         self.supervising = False
-        """Whether this connection tells the node which MEPs went to another one."""
         self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
         self.on_change: Callable[[], None] | None = None
         self._wake = asyncio.Event()
@@ -224,8 +223,7 @@ class Feeder:
         await self.end_run(last_mep)
         await self._until(lambda: self.window.unacknowledged == 0)
 
-    async def _until(self, condition: object) -> None:
-        assert callable(condition)
+    async def _until(self, condition: Callable[[], bool]) -> None:
         async with self._changed:
             while not condition():
                 self.check()
