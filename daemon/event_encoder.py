@@ -1,11 +1,10 @@
 """An event as it is kept: its raw banks, the decision report and the routing bits, in one MDF record."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 from hltnode.processing.flags import EventFlag
 from hltnode.protocol.mdf import encode_record
-from hltnode.protocol.raw_bank import RawBank, encode_bank, encode_banks
+from hltnode.protocol.raw_bank import encode_bank
 from hltnode.protocol.reports import HltDecReports, encode_dec_reports, encode_routing_bits
 
 # Task that wrote a decision report, as LHCb numbers them: 1 is HLT1.
@@ -28,19 +27,19 @@ class EventEncoder:
         self._trailer = lru_cache(maxsize=4096)(self._encode_trailer)
 
     def encode(
-        self, *, run: int, orbit: int, bunch_id: int, banks: Iterable[RawBank], accepted: bool, lines: int, flags: int
+        self, *, run: int, orbit: int, bunch_id: int, banks: bytes, accepted: bool, lines: int, flags: int
     ) -> bytes:
-        """MDF record (sub-header version 3) of the event's `banks`, HltDecReports v3 and HltRoutingBits v0.
+        """MDF record (sub-header version 3) of the event's encoded `banks`, HltDecReports v3 and HltRoutingBits v0.
 
         Bit i of `lines` is the decision of line i; `flags` are `EventFlag` bits. The checksum is left 0, as in real
         data: at 2 ms per MB the format's byte-wise hash would cost more than all the rest of keeping an event.
 
         Raises:
-            ProtocolError: a bank or a header field that does not fit the format.
+            ProtocolError: a header field that does not fit the format.
         """
         report, routing_bits = self._trailer(accepted, lines, flags)
         return encode_record(
-            encode_banks(banks) + report,
+            banks + report,
             run=run,
             orbit=orbit,
             bunch_id=bunch_id,
