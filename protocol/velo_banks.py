@@ -262,13 +262,18 @@ def _banks_of(
     n_banks = N_SENSORS // 2 if pairs else N_SENSORS
     order = np.argsort(number, kind="stable")
     ordered = words[order].astype(_WORD)
-    ends = np.searchsorted(number[order], np.arange(n_banks), side="right").tolist()
-    data = ordered.tobytes()
+    ends = np.searchsorted(number[order], np.arange(n_banks), side="right")
+    counts = np.diff(ends, prepend=0)
+    n_before = 0 if pairs else 1  # the count word
+    bank_ends = np.cumsum(counts + n_before)
+    stream = np.empty(int(bank_ends[-1]), _WORD)
+    stream[np.arange(len(ordered)) + np.repeat(n_before * np.arange(1, n_banks + 1), counts)] = ordered
+    if not pairs:
+        stream[bank_ends - counts - 1] = counts
+    payloads = memoryview(stream.tobytes())
     banks: list[RawBank] = []
     start = 0
-    for source, end in enumerate(ends):
-        count = b"" if pairs else (end - start).to_bytes(4, "little")
-        payload = count + data[4 * start : 4 * end]
-        banks.append(RawBank(bank_type, version, source, memoryview(payload)))
+    for source, end in enumerate((_WORD.itemsize * bank_ends).tolist()):
+        banks.append(RawBank(bank_type, version, source, payloads[start:end]))
         start = end
     return banks

@@ -59,7 +59,7 @@ SOURCES = (
     Source(
         first_z=2300,
         last_z=2640,
-        rate=90 / _CHARGED,
+        rate=105 / _CHARGED,
         electrons=1.0,
         p=10,
         spread=1.2,
@@ -70,7 +70,7 @@ SOURCES = (
     Source(
         first_z=2290,
         last_z=2340,
-        rate=65 / _CHARGED,
+        rate=80 / _CHARGED,
         electrons=1.0,
         p=80,
         spread=0.8,
@@ -88,7 +88,7 @@ SOURCES = (
     Source(
         first_z=7750,
         last_z=9400,
-        rate=480 / _CHARGED,
+        rate=570 / _CHARGED,
         electrons=1.0,
         p=8,
         spread=1.0,
@@ -99,7 +99,7 @@ SOURCES = (
     Source(
         first_z=7800,
         last_z=9400,
-        rate=75 / _CHARGED,
+        rate=90 / _CHARGED,
         electrons=1.0,
         p=15,
         spread=0.6,

@@ -112,10 +112,13 @@ class FullSimulation:
         flown = self._fly(random, table, kick, kick_z)
 
         event, key, particles, place = table.by_event()
-        flights, states = flown.flights, flown.states
-        ut = self._ut.respond(random, Crossings.of(states, flights.event, 0, N_UT_LAYERS))
-        scifi = self._scifi.respond(random, Crossings.of(states, flights.event, N_UT_LAYERS, len(states.x)))
+        flights = flown.flights
+        ut = self._ut.respond(random, Crossings.of(flown.states, flights.event, 0, N_UT_LAYERS))
+        scifi = self._scifi.respond(
+            random, Crossings.of(flown.states, flights.event, N_UT_LAYERS, self._propagation.n_layers)
+        )
         arrived = np.flatnonzero(flights.z >= LAST_Z)
+        arrived = arrived[np.argsort(flights.event[arrived], kind="stable")]
         is_muon = (np.abs(particles.pid[place[flown.row]]) == _MUON) | flown.decays_late
         muon = self._muon.respond(random, flights.take(arrived), is_muon[arrived], n_charged)
 
@@ -175,13 +178,11 @@ class FullSimulation:
         chosen, daughters = flights_of(table.event[new], table.particles.take(new), none, none)
         daughter_states = self._propagation.propagate(random, daughters)
         late = np.concatenate([decays & ~stopped, np.zeros(len(daughters), dtype=bool)])
-        joined = Flights.join([flights, daughters])
-        in_order = np.argsort(joined.event, kind="stable")
         return _Flown(
-            row=np.concatenate([rows, new[chosen]])[in_order],
-            flights=joined.take(in_order),
-            states=LayerStates.join([states, daughter_states]).take(in_order),
-            decays_late=late[in_order],
+            row=np.concatenate([rows, new[chosen]]),
+            flights=Flights.join([flights, daughters]),
+            states=(states, daughter_states),
+            decays_late=late,
         )
 
     def _ut_banks(self, result: UtResult, n_events: int) -> Iterator[list[RawBank]]:
@@ -212,12 +213,12 @@ class _VeloEvent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flown:
-    """Flights that are over, by rising event: rows in the table, where they ended, the layers they crossed, and
-    whether they decay to a muon before the muon stations."""
+    """Flights that are over: rows in the table, where they ended, and whether they decay to a muon before the muon
+    stations; the layers they crossed, of those from the start and of those born on the way, which follow them."""
 
     row: Int64Array
     flights: Flights
-    states: LayerStates
+    states: tuple[LayerStates, LayerStates]
     decays_late: Mask
 
 

@@ -85,15 +85,6 @@ class LayerStates:
         x, y, tx, ty = np.zeros((4, n_layers, n))
         return cls(x, y, tx, ty, np.zeros((n_layers, n), dtype=bool))
 
-    def take(self, flights: Int64Array) -> Self:
-        """The chosen flights."""
-        return type(self)(*(getattr(self, name)[:, flights] for name in LayerStates.__slots__))
-
-    @classmethod
-    def join(cls, parts: list[Self]) -> Self:
-        """The flights of all parts, part after part."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in LayerStates.__slots__))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Step:

@@ -4,6 +4,7 @@ Channels of all sensors and events of a chunk are numbered in one go, with at le
 so that clusters never reach from one into the next.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -39,18 +40,30 @@ class Crossings:
         return type(self)(*(getattr(self, name)[rows] for name in Crossings.__slots__))
 
     @classmethod
-    def of(cls, states: LayerStates, event: Int64Array, first_layer: int, last_layer: int) -> Self:
-        """The crossings of layers first_layer to last_layer - 1, which are counted from 0 then."""
-        chosen = slice(first_layer, last_layer)
-        row, layer = np.nonzero(states.reached[chosen].T)
-        places = (getattr(states, name)[chosen][layer, row] for name in ("x", "y", "tx", "ty"))
-        return cls(row, event[row], layer, *places)
+    def of(cls, groups: Sequence[LayerStates], event: Int64Array, first_layer: int, last_layer: int) -> Self:
+        """The crossings of layers first_layer to last_layer - 1, which are counted from 0 then.
+
+        The flights of each of the groups, with their events, follow those of the group before.
+        """
+        found = []
+        before = 0
+        for states in groups:
+            row, layer = np.nonzero(states.reached[first_layer:last_layer].T)
+            at = layer + first_layer, row
+            row = row + before
+            found.append(cls(row, event[row], layer, states.x[at], states.y[at], states.tx[at], states.ty[at]))
+            before += states.reached.shape[1]
+        return cls._by_event(found)
 
     def with_spill_over(self, random: EventRandom, rate: float) -> Self:
         """Add what is left of the crossing before: copies of a part of these, mirrored in x and y, with row -1."""
         late = self.take(random.chance(self.event, rate))
-        parts = (self, Crossings(np.full(len(late), -1), late.event, late.layer, -late.x, -late.y, -late.tx, -late.ty))
-        joined = type(self)(*(np.concatenate([getattr(part, name) for part in parts]) for name in Crossings.__slots__))
+        late = type(self)(np.full(len(late), -1), late.event, late.layer, -late.x, -late.y, -late.tx, -late.ty)
+        return self._by_event([self, late])
+
+    @classmethod
+    def _by_event(cls, parts: list[Self]) -> Self:
+        joined = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in Crossings.__slots__))
         return joined.take(np.argsort(joined.event, kind="stable"))
 
 
