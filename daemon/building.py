@@ -83,15 +83,26 @@ class Drain(NamedTuple):
     """Grant no more credits; what was granted may still come."""
 
 
+class Resume(NamedTuple):
+    """Grant credits again after a Drain that nothing has followed."""
+
+
+class SetTimes(NamedTuple):
+    """Other deadlines (ns) for MEPs and slots that are opened from now on."""
+
+    mep_timeout_ns: int
+    flush_deadline_ns: int
+
+
 class CloseOpen(NamedTuple):
-    """Close every open MEP now with end_of_run and seal every slot that holds something."""
+    """Close every open MEP now with end_of_run, seal every slot that holds something, open none until a new run."""
 
 
 class Abandon(NamedTuple):
     """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
 
 
-Stimulus = StartRun | FragmentArrived | Tick | SlotFreed | Drain | CloseOpen | Abandon
+Stimulus = StartRun | FragmentArrived | Tick | SlotFreed | Drain | Resume | SetTimes | CloseOpen | Abandon
 
 
 class Place(NamedTuple):

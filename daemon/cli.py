@@ -2,6 +2,8 @@
 
 import typer
 
+from hltnode.daemon.commands import keys
+from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
@@ -16,5 +18,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, feed, process, validate, simulate, inspect, demo):
+for command in (serve, ctl, feed, process, validate, simulate, inspect, demo):
     app.command()(command)
+app.add_typer(keys.app, name="keys")

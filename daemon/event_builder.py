@@ -6,7 +6,7 @@ exactly one class.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hltnode.daemon.building import (
@@ -20,7 +20,9 @@ from hltnode.daemon.building import (
     MepRecord,
     Place,
     Reject,
+    Resume,
     SealSlot,
+    SetTimes,
     SlotFreed,
     StartRun,
     Stimulus,
@@ -57,6 +59,7 @@ class EventBuilder:
         self.open: dict[int, MepRecord] = {}
         self.window = CreditWindow(0)
         self.draining = False
+        self.closed = False
         self._limits = limits
         self._bit_of: dict[int, int] = {}
         self._all_sources = 0
@@ -71,6 +74,8 @@ class EventBuilder:
             SlotFreed: self._slot_freed,
             StartRun: self._start_run,
             Drain: self._drain,
+            Resume: self._resume,
+            SetTimes: self._set_times,
             CloseOpen: self._close_open,
             Abandon: self._abandon,
         }
@@ -96,6 +101,7 @@ class EventBuilder:
         self._closed_id = [-1] * self._limits.closed_ring
         self.window = CreditWindow(start.first_mep)
         self.draining = False
+        self.closed = False
         self.counters.run = start.run
         self.counters.expect_sources(self.sources)
         effects: list[Effect] = []
@@ -166,7 +172,21 @@ class EventBuilder:
         self.draining = True
         return []
 
+    def _resume(self, _now_ns: int, _resume: Resume) -> list[Effect]:
+        self.draining = self.closed
+        effects: list[Effect] = []
+        self._grant(effects, at_least=1)
+        return effects
+
+    def _set_times(self, _now_ns: int, times: SetTimes) -> list[Effect]:
+        # MEPs that are open keep their deadlines, so for one old timeout a new one may close a little late.
+        self._limits = replace(
+            self._limits, mep_timeout_ns=times.mep_timeout_ns, flush_deadline_ns=times.flush_deadline_ns
+        )
+        return []
+
     def _close_open(self, now_ns: int, _close: CloseOpen) -> list[Effect]:
+        self.closed = True
         effects: list[Effect] = []
         for mep in list(self.open.values()):
             self._close(now_ns, mep, CloseReason.END_OF_RUN, effects)
@@ -175,6 +195,7 @@ class EventBuilder:
         return effects
 
     def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
+        self.closed = True
         for mep in self.open.values():
             slot = self.pool.slots[mep.slot]
             slot.abandon_mep(mep)
@@ -195,7 +216,7 @@ class EventBuilder:
             return RejectReason.DUPLICATE if self._closed_sources[i] & bit else RejectReason.LATE
         if mep_id <= self.window.highest - self._limits.closed_ring:
             return RejectReason.LATE
-        if mep_id >= self.window.limit:
+        if mep_id >= self.window.limit or self.closed:
             return RejectReason.NO_CREDIT
         if n_events > self._events_per_mep or size > self.pool.limits.mep_bytes:
             return RejectReason.OVERSIZED

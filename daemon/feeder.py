@@ -18,6 +18,7 @@ import zmq.asyncio
 from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.curve_keys import ClientKeys
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.send_window import SendWindow
@@ -51,6 +52,13 @@ COPY_THRESHOLD = 65536
 REFUSED_SECONDS = 30.0
 LINGER_MS = 500
 
+# Handshakes that no repetition will mend.
+_HOPELESS = {
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
+}
+_MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(_HOPELESS)
+
 log = get_logger("feeder")
 
 AsyncSocket = zmq.asyncio.Socket
@@ -69,6 +77,14 @@ class FeederIdentity:
     sources: tuple[int, ...]
     events_per_mep: int
     max_fragment_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeederKeys:
+    """CURVE of a feeder: its keys, None for plain connections, and whether the data are encrypted too."""
+
+    keys: ClientKeys | None = None
+    data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +109,14 @@ class FeedReport:
 class Feeder:
     """One connection to a node. Use as async context manager."""
 
-    def __init__(self, context: zmq.asyncio.Context, data: str, control: str, identity: FeederIdentity) -> None:
+    def __init__(
+        self,
+        context: zmq.asyncio.Context,
+        data: str,
+        control: str,
+        identity: FeederIdentity,
+        security: FeederKeys = FeederKeys(),
+    ) -> None:
         self.identity = identity
         self.window = SendWindow()
         self.session = secrets.token_hex(8)
@@ -119,8 +142,12 @@ class Feeder:
             socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
             socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
             set_heartbeat(socket)
-        self._data_monitor: AsyncSocket = self._data.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self._control_monitor: AsyncSocket = self._control.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        if security.keys is not None:
+            security.keys.apply(self._control)
+            if security.data:
+                security.keys.apply(self._data)
+        self._data_monitor: AsyncSocket = self._data.get_monitor_socket(_MONITORED)
+        self._control_monitor: AsyncSocket = self._control.get_monitor_socket(_MONITORED)
         self._data.connect(data)
         self._control.connect(control)
 
@@ -302,12 +329,24 @@ class Feeder:
         self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"
 
     async def _watch(self, monitor: AsyncSocket) -> None:
-        """After a lost connection nothing is sure: stop sending until the node has said welcome again."""
-        while True:
-            parse_monitor_message(await monitor.recv_multipart())
-            log.warning("connection_lost", feeder=self.identity.name)
-            self._restart_on_welcome = True
-            self.window.credit(0)
+        """After a lost connection nothing is sure: stop sending until the node has said welcome again.
+
+        Raises FeederRefusedError for a handshake that will fail again and again.
+        """
+        try:
+            while True:
+                event = parse_monitor_message(await monitor.recv_multipart())["event"]
+                if event in _HOPELESS:
+                    raise FeederRefusedError(f"feeder {self.identity.name}: {_HOPELESS[event]}")
+                if self._limit.due(("connection", event)) is not None:
+                    log.warning("connection_lost", feeder=self.identity.name, event=zmq.Event(event).name)
+                if event == zmq.EVENT_DISCONNECTED:
+                    self._restart_on_welcome = True
+                    self.window.credit(0)
+        finally:
+            # Whoever waits for credit has to learn that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
 
 
 async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:

@@ -33,6 +33,9 @@ log = get_logger("publisher")
 class DecisionPublisher:
     """Owner of the decision socket; all calls from the event loop's thread.
 
+    Args:
+        prepare: makes the socket secure before it is bound.
+
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
     """
@@ -44,6 +47,7 @@ class DecisionPublisher:
         counters: PublisherCounters,
         *,
         high_water_mark: int = HIGH_WATER_MARK,
+        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._counters = counters
@@ -59,6 +63,7 @@ class DecisionPublisher:
             self._socket.setsockopt(zmq.SNDHWM, high_water_mark)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_SUBSCRIPTION_BYTES)
             self._socket.setsockopt(zmq.LINGER, 0)
+            prepare(self._socket)
             self._socket.bind(endpoint)
         except zmq.ZMQError:
             self._socket.close()

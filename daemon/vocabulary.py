@@ -69,6 +69,7 @@ class DeadTimeReason(StrEnum):
 
     NO_SLOT = "no_slot"
     OUTPUT = "output"
+    PAUSED = "paused"
 
 
 @unique

@@ -19,12 +19,24 @@ from hltnode.daemon import log
 from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
+    KeyFileOption,
+    ServerKeyOption,
     console,
     load_geometry,
     user_errors,
     write_json,
 )
-from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError, FeedReport, feed_meps, make_report, share
+from hltnode.daemon.curve_keys import load_client_keys
+from hltnode.daemon.feeder import (
+    Feeder,
+    FeederIdentity,
+    FeederKeys,
+    FeederRefusedError,
+    FeedReport,
+    feed_meps,
+    make_report,
+    share,
+)
 from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
 from hltnode.daemon.vocabulary import LogFormat
 from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
@@ -58,6 +70,11 @@ def feed(
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Go through the input so many times.")] = 1,
     run: Annotated[int | None, typer.Option("--run", min=1, help="Run number; default: that of the input.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
+    server_key: ServerKeyOption = None,
+    key_file: KeyFileOption = None,
+    encrypt_data: Annotated[
+        bool, typer.Option("--encrypt-data", help="CURVE on the data connection too (security.encrypt_data).")
+    ] = False,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -82,10 +99,17 @@ def feed(
             )
         else:
             stream = meps_of_files(paths, events_per_mep=events_per_mep, repeat=repeat, run=run)
+        keys = load_client_keys(server_key, key_file)
+        if encrypt_data and keys is None:
+            raise FeedError("--encrypt-data: --server-key and --key-file are expected")
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                report = runner.run(run_feeders(stream, identities, to, control or control_endpoint(to), rate))
+                report = runner.run(
+                    run_feeders(
+                        stream, identities, to, control or control_endpoint(to), rate, FeederKeys(keys, encrypt_data)
+                    )
+                )
             except FeederRefusedError as error:
                 console.print(f"[red]error:[/red] {error}", highlight=False)
                 raise typer.Exit(1) from error
@@ -131,7 +155,7 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
 
 
 async def run_feeders(
-    stream: MepStream, identities: list[FeederIdentity], data: str, control: str, rate: float | None
+    stream: MepStream, identities: list[FeederIdentity], data: str, control: str, rate: float | None, keys: FeederKeys
 ) -> FeedReport:
     """Feed until everything is acknowledged or a signal comes; the report says what is left then."""
     loop = asyncio.get_running_loop()
@@ -151,7 +175,8 @@ async def run_feeders(
         begin = loop.time()
         async with contextlib.AsyncExitStack() as stack:
             feeders = [
-                await stack.enter_async_context(Feeder(context, data, control, identity)) for identity in identities
+                await stack.enter_async_context(Feeder(context, data, control, identity, keys))
+                for identity in identities
             ]
             feeding = asyncio.create_task(feed_meps(counted(), feeders, rate=rate))
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -209,7 +209,7 @@ async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
             await feeder.offer(mep)
         await eventually(lambda: len(node.builder.open) == 3)
         node.request_stop()
-        await eventually(lambda: node.state == "stopped", seconds=20)
+        await eventually(lambda: node.state == "ready", seconds=20)
         await eventually(lambda: feeder.window.unacknowledged == 0)
     assert node.counters.meps_closed[CloseReason.END_OF_RUN] == 3
     check_accounts(node)
