@@ -163,7 +163,7 @@ class Feeder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(zmq.ZMQError):
-            self._control.send(encode_message(Goodbye("feeder ends")), zmq.NOBLOCK)
+            await self._control.send(encode_message(Goodbye("feeder ends")), zmq.NOBLOCK)
         for socket in (self._data, self._control):
             socket.disable_monitor()
             socket.close()
@@ -335,11 +335,11 @@ class Feeder:
         """
         try:
             while True:
-                event = parse_monitor_message(await monitor.recv_multipart())["event"]
+                event = zmq.Event(parse_monitor_message(await monitor.recv_multipart())["event"])
                 if event in _HOPELESS:
                     raise FeederRefusedError(f"feeder {self.identity.name}: {_HOPELESS[event]}")
                 if self._limit.due(("connection", event)) is not None:
-                    log.warning("connection_lost", feeder=self.identity.name, event=zmq.Event(event).name)
+                    log.warning("connection_lost", feeder=self.identity.name, trouble=event.name)
                 if event == zmq.EVENT_DISCONNECTED:
                     self._restart_on_welcome = True
                     self.window.credit(0)

@@ -27,7 +27,7 @@ log = get_logger("socket_monitor")
 
 
 class SocketMonitor:
-    """Follows one socket from its construction to `close`, which must come before the socket is closed."""
+    """Follows one socket until `close`, before or after the socket itself is closed."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class SocketMonitor:
         """Count no more."""
         if self._drain is not None:
             self._drain.stop()
-        self._socket.disable_monitor()
+        if not self._socket.closed:
+            self._socket.disable_monitor()
         self._monitor.close()
 
     def _receive(self) -> list[bytes]:
@@ -65,4 +66,4 @@ class SocketMonitor:
         event = _EVENTS[zmq.Event(raw["event"])]
         self._counters.connections[self._door, event] += 1
         if event in _TROUBLE and (left_out := self._limit.due(event)) is not None:
-            log.warning("connection_trouble", socket=self._door, trouble=event, value=raw["value"], left_out=left_out)
+            log.warning("connection_trouble", socket=self._door, trouble=event, value=int(raw["value"]), left_out=left_out)

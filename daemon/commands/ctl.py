@@ -50,7 +50,7 @@ def ctl(
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option("--timeout", min=0.1, help="Seconds to wait for the answer, and for configure and stop to end."),
+        typer.Option("--timeout", min=0.1, help="Seconds for the answer, and for configure and stop to end."),
     ] = 60.0,
 ) -> None:
     """Give a running node a command and wait until it is done; exit code 1 if the node does not obey.

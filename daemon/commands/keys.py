@@ -18,9 +18,7 @@ app = typer.Typer(help="Write key pairs for CURVE and tokens for HTTP commands."
 @app.command()
 def create(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if it is missing.")],
-    name: Annotated[
-        str, typer.Option("--name", help="Name of node, feeder or operator: part of the file names.")
-    ] = "node",
+    name: Annotated[str, typer.Option("--name", help="Whose key: part of the file names.")] = "node",
 ) -> None:
     """Write a key pair: DIR/NAME.key (public, to be copied) and DIR/NAME.key_secret (mode 0600, to be kept).
 

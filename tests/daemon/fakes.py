@@ -128,7 +128,7 @@ def make_config(directory: Path, **sections: dict[str, Any]) -> NodeConfig:
         "http": {"port": 0},
     }
     for section, change in sections.items():
-        values[section] = {**values[section], **change}
+        values[section] = {**values.get(section, {}), **change}
     return NodeConfig(**values)
 
 
