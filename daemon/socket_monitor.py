@@ -66,4 +66,5 @@ class SocketMonitor:
         event = _EVENTS[zmq.Event(raw["event"])]
         self._counters.connections[self._door, event] += 1
         if event in _TROUBLE and (left_out := self._limit.due(event)) is not None:
-            log.warning("connection_trouble", socket=self._door, trouble=event, value=int(raw["value"]), left_out=left_out)
+            value = int(raw["value"])
+            log.warning("connection_trouble", socket=self._door, trouble=event, value=value, left_out=left_out)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.feeder import feed_meps
 from hltnode.daemon.operation import Door, LoginFailure, Outcome
 from hltnode.daemon.service import Node
+from hltnode.processing.backend.base import BackendError
 from hltnode.protocol.control import (
     Command,
     CommandName,
@@ -236,3 +238,30 @@ async def test_a_feeder_is_told_that_a_node_that_is_not_running_takes_nobody(
             feeder._take = heard.append  # type: ignore[method-assign,assignment]
             await eventually(lambda: heard)
         assert heard[0] == Goodbye("node is idle")
+
+
+async def test_a_back_end_that_does_not_warm_up_is_an_error_of_the_node(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise BackendError("no device")
+
+    async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
+        monkeypatch.setattr(node._pipeline, "warm_up", broken)
+        assert (await Console(context, node)("configure")).ok
+        await eventually(lambda: node.state is RunState.ERROR)
+    assert node._exit_code == 1
+
+
+async def test_a_stop_of_the_node_while_it_is_configured_waits_for_the_warm_up_and_ends(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = threading.Event()
+    async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
+        monkeypatch.setattr(node._pipeline, "warm_up", warm.wait)
+        ctl = Console(context, node)
+        assert (await ctl("configure")).state is RunState.CONFIGURED
+        assert not (await ctl("start")).ok
+        node.request_stop()
+        warm.set()
+    assert node._exit_code == 0
