@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hltnode.daemon.coordinator import RunCoordinator
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.log import get_logger
+from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.operation import Outcome
 from hltnode.daemon.run_control import Happening, IllegalTransitionError, next_state
 from hltnode.protocol.control import CommandName, RunState
@@ -21,6 +21,7 @@ DRAIN_QUIET_SECONDS = 0.25
 # For the feeders to send what they had credits for, and again for the back end to finish.
 DRAIN_SECONDS = 10.0
 POLL_SECONDS = 0.005
+LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("run_operator")
 
@@ -65,7 +66,8 @@ class RunOperator:
         self._summary = summary
         self._failed = failed
         self._job: asyncio.Task[None] | None = None
-        self._abandoned = asyncio.Event()
+        self._abandoned = False
+        self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
 
     @property
     def state(self) -> RunState:
@@ -80,7 +82,8 @@ class RunOperator:
             text = self._carry_out(name, run)
         except (IllegalTransitionError, CommandFailedError) as error:
             self._counters.operation.commands[name, Outcome.REFUSED] += 1
-            log.warning("command_refused", command=name, state=before, reason=str(error))
+            if (left_out := self._limit.due(name)) is not None:
+                log.warning("command_refused", command=name, state=before, reason=str(error), left_out=left_out)
             return CommandResult(False, before, str(error))
         self._move(after)
         self._counters.operation.commands[name, Outcome.OK] += 1
@@ -153,14 +156,14 @@ class RunOperator:
 
     def abandon(self) -> None:
         """Give up what is not done: open MEPs are counted as abandoned, nothing more is acknowledged."""
-        if not self._abandoned.is_set():
-            self._abandoned.set()
+        if not self._abandoned:
+            self._abandoned = True
             self._coordinator.abandon()
 
     @property
     def abandoned(self) -> bool:
         """True after `abandon`."""
-        return self._abandoned.is_set()
+        return self._abandoned
 
     async def _drain(self) -> None:
         """Let what was granted come, then build, compute and acknowledge everything."""

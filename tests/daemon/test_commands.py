@@ -229,6 +229,20 @@ async def test_hostile_commands_are_refused_counted_and_change_nothing(
         assert (await ctl("status")).state is RunState.RUNNING
 
 
+async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_free_for_others(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        flooder = context.socket(zmq.DEALER)
+        flooder.setsockopt(zmq.RCVHWM, 1)
+        flooder.connect(node.control.endpoint)
+        for request in range(3000):
+            await flooder.send(encode_message(Command(request, CommandName.START)))
+        assert (await feed_meps(synthetic_meps(20), [feeder])).complete
+        assert (await Console(context, node)("status")).ok
+        await eventually(lambda: node.counters.operation.commands[CommandName.START, Outcome.REFUSED] == 3000)
+
+
 async def test_a_feeder_is_told_that_a_node_that_is_not_running_takes_nobody(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
