@@ -94,15 +94,19 @@ class SetTimes(NamedTuple):
     flush_deadline_ns: int
 
 
+class EndRun(NamedTuple):
+    """Open no MEP any more until a run starts: what still comes is refused and sent again to the next session."""
+
+
 class CloseOpen(NamedTuple):
-    """Close every open MEP now with end_of_run, seal every slot that holds something, open none until a new run."""
+    """Close every open MEP now with end_of_run and seal every slot that holds something."""
 
 
 class Abandon(NamedTuple):
     """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
 
 
-Stimulus = StartRun | FragmentArrived | Tick | SlotFreed | Drain | Resume | SetTimes | CloseOpen | Abandon
+Stimulus = StartRun | FragmentArrived | Tick | SlotFreed | Drain | Resume | SetTimes | EndRun | CloseOpen | Abandon
 
 
 class Place(NamedTuple):

@@ -13,6 +13,7 @@ from hltnode.daemon.building import (
     CloseOpen,
     Drain,
     Effect,
+    EndRun,
     GrantCredit,
     MepRecord,
     Reject,
@@ -298,7 +299,7 @@ class RunCoordinator:
 
     def abandon(self) -> None:
         """Give up MEPs that are open; what is in the pipeline is not waited for."""
-        self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
+        self.carry_out(self.builder.handle(self._clock_ns(), EndRun()))
         self.carry_out(self.builder.handle(self._clock_ns(), Abandon()))
         unacknowledged = sum(len(slot.meps) for slot in self.builder.pool.slots)
         log.critical(
@@ -314,7 +315,8 @@ class RunCoordinator:
         self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
 
     def close_open(self) -> None:
-        """Build what is there: the drain is over."""
+        """Build what is there and open nothing more: the drain is over."""
+        self.carry_out(self.builder.handle(self._clock_ns(), EndRun()))
         self.carry_out(self.builder.handle(self._clock_ns(), CloseOpen()))
 
     def say_goodbye(self) -> None:

@@ -15,6 +15,7 @@ from hltnode.daemon.building import (
     CloseOpen,
     Drain,
     Effect,
+    EndRun,
     FragmentArrived,
     GrantCredit,
     MepRecord,
@@ -76,6 +77,7 @@ class EventBuilder:
             Drain: self._drain,
             Resume: self._resume,
             SetTimes: self._set_times,
+            EndRun: self._end_run,
             CloseOpen: self._close_open,
             Abandon: self._abandon,
         }
@@ -185,8 +187,11 @@ class EventBuilder:
         )
         return []
 
+    def _end_run(self, _now_ns: int, _end: EndRun) -> list[Effect]:
+        self.draining = self.closed = True
+        return []
+
     def _close_open(self, now_ns: int, _close: CloseOpen) -> list[Effect]:
-        self.closed = True
         effects: list[Effect] = []
         for mep in list(self.open.values()):
             self._close(now_ns, mep, CloseReason.END_OF_RUN, effects)
@@ -195,7 +200,6 @@ class EventBuilder:
         return effects
 
     def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
-        self.closed = True
         for mep in self.open.values():
             slot = self.pool.slots[mep.slot]
             slot.abandon_mep(mep)

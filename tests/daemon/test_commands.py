@@ -40,9 +40,16 @@ TOKEN = "a token of the tests, quite long".replace(" ", "-")
 
 @pytest.fixture
 async def context() -> AsyncIterator[zmq.asyncio.Context]:
+    """Context whose consoles are closed at the end of the test."""
     context = zmq.asyncio.Context()
+    CONSOLES.clear()
     yield context
+    for socket in CONSOLES:
+        socket.close(linger=0)
     context.destroy(linger=0)
+
+
+CONSOLES: list[zmq.asyncio.Socket] = []
 
 
 class Console:
@@ -50,7 +57,10 @@ class Console:
 
     def __init__(self, context: zmq.asyncio.Context, node: Node) -> None:
         self.socket = context.socket(zmq.DEALER)
+        # Few replies wait here; the rest is the node's to keep or to drop.
+        self.socket.setsockopt(zmq.RCVHWM, 10)
         self.socket.connect(node.control.endpoint)
+        CONSOLES.append(self.socket)
         self.requests = 0
 
     async def __call__(self, name: str, run: int | None = None) -> Reply:
@@ -233,9 +243,7 @@ async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_fr
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-        flooder = context.socket(zmq.DEALER)
-        flooder.setsockopt(zmq.RCVHWM, 1)
-        flooder.connect(node.control.endpoint)
+        flooder = Console(context, node).socket
         for request in range(3000):
             await flooder.send(encode_message(Command(request, CommandName.START)))
         assert (await feed_meps(synthetic_meps(20), [feeder])).complete
