@@ -16,6 +16,8 @@ from hltnode.daemon.operation import SOCKETS, Door, LoginFailure, OperationCount
 from hltnode.daemon.socket_monitor import SocketMonitor
 
 LOG_INTERVAL_NS = 60_000_000_000
+# Who connects and then says nothing holds a descriptor for so long; libzmq's default is 30 s.
+HANDSHAKE_MS = 5000
 
 log = get_logger("doorkeeper")
 
@@ -95,6 +97,7 @@ class Doorkeeper:
         """What has to be done to the socket of a door before it is bound."""
 
         def prepare(socket: zmq.Socket[bytes]) -> None:
+            socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
             if door in self._curve:
                 assert self._keys is not None
                 socket.setsockopt(zmq.CURVE_SERVER, 1)

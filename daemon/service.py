@@ -397,7 +397,9 @@ class Node:
             self.counters.operation.commands[command.command, Outcome.REFUSED] += 1
             return Reply(command.request, False, self.state, "not an operator: see SECURITY.md")
         result = self.operator.execute(command.command, command.run)
-        return Reply(command.request, result.ok, result.state, result.text[:MAX_TEXT_LENGTH])
+        # The limit of the message is in bytes, and a file name in the text may be anything.
+        text = result.text.encode("utf-8", "replace")[:MAX_TEXT_LENGTH].decode("utf-8", "ignore")
+        return Reply(command.request, result.ok, result.state, text)
 
     async def _close(self) -> None:
         self.receiver.close()

@@ -17,6 +17,7 @@ import zmq.asyncio
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.feeder import feed_meps
 from hltnode.daemon.operation import Door, LoginFailure, Outcome
+from hltnode.daemon.run_operator import CommandFailedError
 from hltnode.daemon.service import Node
 from hltnode.processing.backend.base import BackendError
 from hltnode.protocol.control import (
@@ -30,6 +31,7 @@ from hltnode.protocol.control import (
     encode_message,
 )
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.messages import MAX_TEXT_LENGTH
 from hltnode.protocol.transport import encode_frame
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
@@ -237,6 +239,20 @@ async def test_hostile_commands_are_refused_counted_and_change_nothing(
         assert isinstance(decode_message(await ctl.socket.recv()), Error)
         assert node.counters.control_messages_rejected == len(HOSTILE_COMMANDS)
         assert (await ctl("status")).state is RunState.RUNNING
+
+
+async def test_a_refusal_with_a_long_text_of_strange_characters_is_cut_and_sent(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> str:
+        raise CommandFailedError("é\udcff" * 4096)
+
+    async with running_node(make_config(tmp_path)) as (node, _):
+        monkeypatch.setattr(node._reloader, "reload", refuse)
+        reply = await Console(context, node)("reload")
+        assert not reply.ok
+        assert 0 < len(reply.text.encode()) <= MAX_TEXT_LENGTH
+        assert node.state is RunState.RUNNING
 
 
 async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_free_for_others(
