@@ -98,6 +98,21 @@ class Drain(NamedTuple):
     """Grant no more credits; what was granted may still come."""
 
 
+class Resume(NamedTuple):
+    """Grant credits again after a Drain that nothing has followed."""
+
+
+class SetTimes(NamedTuple):
+    """Other deadlines (ns) for MEPs and slots that are opened from now on."""
+
+    mep_timeout_ns: int
+    flush_deadline_ns: int
+
+
+class EndRun(NamedTuple):
+    """Open no MEP any more until a run starts: what still comes is refused and sent again to the next session."""
+
+
 class CloseOpen(NamedTuple):
     """Close every open MEP now with end_of_run and seal every slot that holds something."""
 
@@ -112,7 +127,20 @@ class Withdraw(NamedTuple):
     meps: tuple[int, ...]
 
 
-Stimulus = StartRun | FragmentArrived | Tick | Settled | SlotFreed | Drain | CloseOpen | Abandon | Withdraw
+Stimulus = (
+    StartRun
+    | FragmentArrived
+    | Tick
+    | Settled
+    | SlotFreed
+    | Drain
+    | Resume
+    | SetTimes
+    | EndRun
+    | CloseOpen
+    | Abandon
+    | Withdraw
+)
 
 
 class Place(NamedTuple):

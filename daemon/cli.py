@@ -2,7 +2,9 @@
 
 import typer
 
+from hltnode.daemon.commands import keys
 from hltnode.daemon.commands.compare import compare
+from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
@@ -17,5 +19,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, feed, process, validate, compare, simulate, inspect, demo):
+for command in (serve, ctl, feed, process, validate, compare, simulate, inspect, demo):
     app.command()(command)
+app.add_typer(keys.app, name="keys")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from hltnode.daemon.vocabulary import (
@@ -28,6 +28,8 @@ from hltnode.daemon.vocabulary import (
 
 ENV_PREFIX = "HLTNODE_"
 ENV_DELIMITER = "__"
+
+CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -77,7 +79,9 @@ class NodeSection(_Section):
     name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
     run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
-    """Run number; 0 takes the run of the first feeder that says hello."""
+    """Run number; 0 takes the run of the first feeder that says hello. A start command may name another one."""
+    autostart: bool = True
+    """Configure and start at once; if false, the node waits in state idle for `hltnode ctl configure` and `start`."""
 
 
 class NetworkSection(_Section):
@@ -231,12 +235,40 @@ class MonitorSection(_Section):
 
 
 class HttpSection(_Section):
-    """/metrics, /healthz, /readyz and /status."""
+    """/metrics, /healthz, /readyz, /status and /control."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
-    """Address to listen on. The pages need no password: leave it on localhost or behind a firewall."""
+    """Address to listen on. The pages need no password and the token is not encrypted: leave it on localhost."""
     port: int = Field(default=9105, ge=0, le=65_535)
     """TCP port; 0 takes a free one."""
+
+
+def _expand_credentials(value: object) -> object:
+    """systemd hands secrets to a service in a directory of its own, named by this variable."""
+    if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
+        return value
+    directory = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not directory:
+        raise ValueError("expected the variable CREDENTIALS_DIRECTORY, which systemd sets for LoadCredential=")
+    return str(Path(directory) / value.removeprefix(CREDENTIALS_PREFIX))
+
+
+SecretPath = Annotated[Path, BeforeValidator(_expand_credentials)]
+
+
+class SecuritySection(_Section):
+    """Keys and tokens, always in files. A path may begin with $CREDENTIALS_DIRECTORY/ (systemd's LoadCredential=)."""
+
+    server_key: SecretPath | None = None
+    """Secret key file of this node (`hltnode keys create`). If set, control and decisions speak CURVE only."""
+    clients: SecretPath | None = None
+    """Directory with the public key (*.key) of every feeder and decision consumer that is let in."""
+    operators: SecretPath | None = None
+    """Directory with the public keys (*.key) of those who may also give commands on the control socket."""
+    encrypt_data: bool = False
+    """CURVE on the data socket as well; one stream is then limited to about 8 Gbit/s."""
+    http_token_file: SecretPath | None = None
+    """File with the token that POST /control/... needs; without it HTTP takes no commands."""
 
 
 class LogSection(_Section):
@@ -271,6 +303,7 @@ class NodeConfig(BaseSettings):
     errors: ErrorsSection = Field(default_factory=ErrorsSection)
     monitor: MonitorSection = Field(default_factory=MonitorSection)
     http: HttpSection = Field(default_factory=HttpSection)
+    security: SecuritySection = Field(default_factory=SecuritySection)
     log: LogSection = Field(default_factory=LogSection)
 
     @classmethod
@@ -303,6 +336,16 @@ class NodeConfig(BaseSettings):
         fixed = [e for e in (*endpoints, *optional) if e is not None and not _is_wildcard(e)]
         if len(set(fixed)) != len(fixed):
             raise ValueError("network: expected different endpoints for data, control, decisions and the other outputs")
+        return self
+
+    @model_validator(mode="after")
+    def _keys_belong_together(self) -> Self:
+        security = self.security
+        allow_list = security.clients or security.operators
+        if security.server_key is not None and allow_list is None:
+            raise ValueError("security.clients: expected with security.server_key, else every key would be let in")
+        if security.server_key is None and (allow_list is not None or security.encrypt_data):
+            raise ValueError("security.server_key: expected with clients, operators and encrypt_data")
         return self
 
 

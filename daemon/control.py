@@ -7,8 +7,9 @@ from typing import Any
 import zmq
 
 from hltnode.daemon.counters import Counters
+from hltnode.daemon.doorkeeper import Peer
 from hltnode.daemon.socket_drain import SocketDrain
-from hltnode.protocol.control import ControlMessage, Error, decode_message, encode_message
+from hltnode.protocol.control import Command, ControlMessage, Error, Reply, decode_message, encode_message
 from hltnode.protocol.errors import ProtocolError
 
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
@@ -27,7 +28,12 @@ def set_heartbeat(socket: zmq.Socket[Any]) -> None:
 
 
 class ControlSocket:
-    """Owner of the ROUTER socket; `handle` gets every message that could be understood, with the sender's identity.
+    """Owner of the ROUTER socket.
+
+    Args:
+        handle: gets every message of a feeder that could be understood, with the sender's identity.
+        obey: gets every command of an operator, with what is known of the sender, and answers it.
+        prepare: makes the socket secure before it is bound.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -39,9 +45,12 @@ class ControlSocket:
         endpoint: str,
         counters: Counters,
         handle: Callable[[bytes, ControlMessage], None],
+        obey: Callable[[Peer, Command], Reply],
+        prepare: Callable[[zmq.Socket[bytes]], None],
     ) -> None:
         self._counters = counters
         self._handle = handle
+        self._obey = obey
         self._socket = context.socket(zmq.ROUTER)
         try:
             self._socket.setsockopt(zmq.LINGER, 0)
@@ -51,13 +60,14 @@ class ControlSocket:
             # Else a message to a feeder that is gone would vanish without a word.
             self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
             set_heartbeat(self._socket)
+            prepare(self._socket)
             self._socket.bind(endpoint)
         except zmq.ZMQError:
             self._socket.close()
             raise
         self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
-        self._drain: SocketDrain[list[bytes]] | None = None
+        self._drain: SocketDrain[list[zmq.Frame]] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to receive."""
@@ -83,22 +93,38 @@ class ControlSocket:
         if self._drain is not None:
             self._drain.kick()
 
-    def _receive(self) -> list[bytes]:
-        return self._socket.recv_multipart(zmq.NOBLOCK)
+    def _receive(self) -> list[zmq.Frame]:
+        # Frames and not bytes: they know their sender. Copied messages do not.
+        return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
 
-    def _parts_arrived(self, parts: list[bytes]) -> None:
-        identity = parts[0]
+    def _parts_arrived(self, parts: list[zmq.Frame]) -> None:
+        identity = parts[0].bytes
         if len(parts) != 2:
             self._refuse(identity, "malformed", f"one part expected, {len(parts) - 1} came")
             return
         try:
-            message = decode_message(parts[1])
+            message = decode_message(parts[1].bytes)
         except ProtocolError as error:
             self._refuse(identity, error.reason, str(error))
             return
         self._counters.control_messages_received += 1
-        self._handle(identity, message)
+        if isinstance(message, Command):
+            self.send((identity,), self._obey(_peer(parts[1]), message))
+        else:
+            self._handle(identity, message)
 
     def _refuse(self, identity: bytes, reason: str, text: str) -> None:
         self._counters.control_messages_rejected += 1
         self.send((identity,), Error(reason, text[:200]))
+
+
+def _peer(frame: zmq.Frame) -> Peer:
+    return Peer(address=_property(frame, "Peer-Address"), key=_property(frame, "User-Id"))
+
+
+def _property(frame: zmq.Frame, name: str) -> str:
+    try:
+        return str(frame.get(name))
+    except zmq.ZMQError:
+        # Not known of this connection: without CURVE nobody has a user id.
+        return ""

@@ -9,14 +9,18 @@ from typing import Any
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
+    Abandon,
     CloseMep,
     CloseOpen,
     Drain,
     Effect,
+    EndRun,
     GrantCredit,
     MepRecord,
     Reject,
+    Resume,
     SealSlot,
+    SetTimes,
     Settled,
     SlotFreed,
     StartRun,
@@ -43,6 +47,7 @@ from hltnode.protocol.control import (
     Hello,
     Nack,
     Revoked,
+    RunState,
     Welcome,
 )
 
@@ -88,13 +93,16 @@ class RunCoordinator:
         self._summary = RunSummary(counters, builder, node=node, session=session)
         self._node = node
         self._session = session
+        self._configured_run = registry.run or 0
         self._max_fragment_bytes = max_fragment_bytes
         self._clock_ns = clock_ns
         self._control: ControlSocket | None = None
         self._acked = AckLedger()
         self._done: dict[int, tuple[tuple[int, int], ...]] = {}
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._draining = False
+        self.node_state = RunState.IDLE
+        """State of the run control: whether feeders are taken."""
+        self._starts = 0
         self._run_over = False
         self._last_traffic_ns = 0
         self._last_received = 0
@@ -130,10 +138,13 @@ class RunCoordinator:
             self._send((identity,), Error("unexpected", f"{type(message).__name__} is not for the node now"))
 
     def _hello(self, now_ns: int, identity: bytes, hello: Hello) -> None:
-        if self._draining:
-            self._send((identity,), Goodbye("draining"))
+        waiting = self.node_state is RunState.PAUSED and not self.registry.started
+        if waiting or self.node_state not in (RunState.RUNNING, RunState.PAUSED):
+            # No error: the feeder says hello again, until somebody starts the node.
+            self._send((identity,), Goodbye(f"node is {self.node_state}"))
             return
-        if hello.run != self.registry.run and self.registry.is_deserted(now_ns) and self.is_quiet():
+        running = self.node_state is RunState.RUNNING
+        if running and hello.run != self.registry.run and self.registry.is_deserted(now_ns) and self.is_quiet():
             # Everybody died without a word and another run wants to begin.
             if self.registry.started and not self._run_over:
                 self._end_run()
@@ -312,18 +323,65 @@ class RunCoordinator:
         log.critical("accounting_broken", run=self.builder.run, **accounts)
         return False
 
+    # Run control
+
+    def open_runs(self, run: int | None) -> int:
+        """Take feeders from now on: of this run, or as configured. Returns the run, 0 for that of the first feeder."""
+        if self._starts:
+            # Feeders send what they kept of a stopped run only to a session that they do not know.
+            self._session = f"{self._session.partition('.')[0]}.{self._starts}"
+        self._starts += 1
+        taken = self._configured_run if run is None else run
+        self.registry.take_run(taken)
+        return taken
+
+    def pause(self) -> None:
+        """Grant no more until `resume`."""
+        self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
+
+    def resume(self) -> None:
+        """Grant again."""
+        self.carry_out(self.builder.handle(self._clock_ns(), Resume()))
+
+    def set_times(self, mep_timeout_ms: int, flush_deadline_ms: int) -> None:
+        """Other deadlines from now on."""
+        times = SetTimes(mep_timeout_ms * 1_000_000, flush_deadline_ms * 1_000_000)
+        self.carry_out(self.builder.handle(self._clock_ns(), times))
+
+    def close_run(self) -> None:
+        """The drain is over: leave the run, if there was one, and forget its feeders."""
+        if self.registry.started and not self._run_over and self.builder.run is not None:
+            # The run may go on later: what is acknowledged now must be known then.
+            self._done[self.builder.run] = tuple(self._acked.ranges())
+            self.leave_run()
+        self.say_goodbye()
+        self._forget_run()
+
+    def abandon(self) -> None:
+        """Give up MEPs that are open; what is in the pipeline is not waited for."""
+        self.carry_out(self.builder.handle(self._clock_ns(), EndRun()))
+        self.carry_out(self.builder.handle(self._clock_ns(), Abandon()))
+        unacknowledged = sum(len(slot.meps) for slot in self.builder.pool.slots)
+        log.critical(
+            "abandoned",
+            run=self.builder.run,
+            meps=self._counters.meps_abandoned,
+            fragments=self._counters.fragments_abandoned,
+            built_but_unacknowledged_meps=unacknowledged,
+        )
+
     def drain(self) -> None:
         """Grant no more; what was granted may still come."""
-        self._draining = True
         self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
 
     def close_open(self) -> None:
-        """Build what is there: the drain is over."""
+        """Build what is there and open nothing more: the drain is over."""
+        self.carry_out(self.builder.handle(self._clock_ns(), EndRun()))
         self.carry_out(self.builder.handle(self._clock_ns(), CloseOpen()))
 
     def say_goodbye(self) -> None:
-        """Tell the feeders that this session ends."""
-        self._send(self.registry.identities(), Goodbye("shutdown"))
+        """Tell the feeders that this session ends; they wait for the next one."""
+        self._send(self.registry.identities(), Goodbye("session ends"))
 
     def feeders(self, now_ns: int) -> list[dict[str, object]]:
         """The feeders for /status."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.daemon.operation import OperationCounters
 from hltnode.daemon.vocabulary import (
     CloseReason,
     DeadTimeReason,
@@ -170,6 +171,7 @@ class Counters:
     writer: WriterCounters = field(default_factory=WriterCounters)
 
     # The process
+    operation: OperationCounters = field(default_factory=OperationCounters)
     loop_lag: float = 0.0
     """Delay of the last timer of the event loop."""
     loop_lag_max: float = 0.0

@@ -6,7 +6,7 @@ exactly one class.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -16,12 +16,15 @@ from hltnode.daemon.building import (
     CloseOpen,
     Drain,
     Effect,
+    EndRun,
     FragmentArrived,
     GrantCredit,
     MepRecord,
     Place,
     Reject,
+    Resume,
     SealSlot,
+    SetTimes,
     Settled,
     SlotFreed,
     StartRun,
@@ -74,6 +77,7 @@ class EventBuilder:
         self.draining = False
         self.floor = 0
         """Every MEP id below it is acknowledged to the feeders."""
+        self.closed = False
         self._limits = limits
         self._ring = limits.closed_ring
         self._mep_bytes = pool.limits.mep_bytes
@@ -96,6 +100,9 @@ class EventBuilder:
             SlotFreed: self._slot_freed,
             StartRun: self._start_run,
             Drain: self._drain,
+            Resume: self._resume,
+            SetTimes: self._set_times,
+            EndRun: self._end_run,
             CloseOpen: self._close_open,
             Abandon: self._abandon,
             Withdraw: self._withdraw,
@@ -126,6 +133,7 @@ class EventBuilder:
         self._complete_up_to = -1
         self.window = CreditWindow()
         self.draining = False
+        self.closed = False
         self.counters.run = start.run
         self.counters.expect_sources(self.sources)
         effects: list[Effect] = []
@@ -228,6 +236,23 @@ class EventBuilder:
         self.draining = True
         return []
 
+    def _resume(self, _now_ns: int, _resume: Resume) -> list[Effect]:
+        self.draining = self.closed
+        effects: list[Effect] = []
+        self._grant(effects, at_least=1)
+        return effects
+
+    def _set_times(self, _now_ns: int, times: SetTimes) -> list[Effect]:
+        # MEPs that are open keep their deadlines, so for one old timeout a new one may close a little late.
+        self._limits = replace(
+            self._limits, mep_timeout_ns=times.mep_timeout_ns, flush_deadline_ns=times.flush_deadline_ns
+        )
+        return []
+
+    def _end_run(self, _now_ns: int, _end: EndRun) -> list[Effect]:
+        self.draining = self.closed = True
+        return []
+
     def _close_open(self, now_ns: int, _close: CloseOpen) -> list[Effect]:
         effects: list[Effect] = []
         for mep in list(self.open.values()):
@@ -280,7 +305,7 @@ class EventBuilder:
             return RejectReason.LATE
         if mep_id in self._done:
             return RejectReason.DUPLICATE
-        if mep_id >= self.floor + self._ring or self.window.outstanding <= 0:
+        if mep_id >= self.floor + self._ring or self.window.outstanding <= 0 or self.closed:
             return RejectReason.NO_CREDIT
         if n_events > self._events_per_mep or needed > self._mep_bytes:
             return RejectReason.OVERSIZED

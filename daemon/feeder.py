@@ -21,6 +21,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.credits import as_ranges
+from hltnode.daemon.curve_keys import ClientKeys
 from hltnode.daemon.fault_injection import FaultInjector
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
@@ -58,6 +59,13 @@ REFUSED_SECONDS = 30.0
 PASSED_OVER_SECONDS = 3.0
 LINGER_MS = 500
 
+# Handshakes that no repetition will mend.
+_HOPELESS = {
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
+}
+_MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(_HOPELESS)
+
 log = get_logger("feeder")
 
 AsyncSocket = zmq.asyncio.Socket
@@ -76,6 +84,14 @@ class FeederIdentity:
     sources: tuple[int, ...]
     events_per_mep: int
     max_fragment_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeederKeys:
+    """CURVE of a feeder: its keys, None for plain connections, and whether the data are encrypted too."""
+
+    keys: ClientKeys | None = None
+    data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +131,7 @@ class Feeder:
         data: str,
         control: str,
         identity: FeederIdentity,
+        security: FeederKeys = FeederKeys(),
         *,
         faults: FaultInjector | None = None,
     ) -> None:
@@ -151,8 +168,12 @@ class Feeder:
             socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
             socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
             set_heartbeat(socket)
-        self._data_monitor: AsyncSocket = self._data.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self._control_monitor: AsyncSocket = self._control.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        if security.keys is not None:
+            security.keys.apply(self._control)
+            if security.data:
+                security.keys.apply(self._data)
+        self._data_monitor: AsyncSocket = self._data.get_monitor_socket(_MONITORED)
+        self._control_monitor: AsyncSocket = self._control.get_monitor_socket(_MONITORED)
         self._data.connect(data)
         self._control.connect(control)
 
@@ -168,7 +189,7 @@ class Feeder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(zmq.ZMQError):
-            self._control.send(encode_message(Goodbye("feeder ends")), zmq.NOBLOCK)
+            await self._control.send(encode_message(Goodbye("feeder ends")), zmq.NOBLOCK)
         for socket in (self._data, self._control):
             socket.disable_monitor()
             socket.close()
@@ -385,11 +406,23 @@ class Feeder:
         self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"
 
     async def _watch(self, monitor: AsyncSocket) -> None:
-        """After a lost connection nothing is sure: stop sending until the node has said welcome again."""
-        while True:
-            parse_monitor_message(await monitor.recv_multipart())
-            log.warning("connection_lost", feeder=self.identity.name)
-            self._lose()
+        """After a lost connection nothing is sure: stop sending until the node has said welcome again.
+
+        Raises FeederRefusedError for a handshake that will fail again and again.
+        """
+        try:
+            while True:
+                event = zmq.Event(parse_monitor_message(await monitor.recv_multipart())["event"])
+                if event in _HOPELESS:
+                    raise FeederRefusedError(f"feeder {self.identity.name}: {_HOPELESS[event]}")
+                if self._limit.due(("connection", event)) is not None:
+                    log.warning("connection_lost", feeder=self.identity.name, trouble=event.name)
+                if event == zmq.EVENT_DISCONNECTED:
+                    self._lose()
+        finally:
+            # Whoever waits for credit has to learn that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
 
     def _lose(self) -> None:
         self._restart_on_welcome = True

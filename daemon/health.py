@@ -40,6 +40,8 @@ class Health:
     disk_problem: str | None = None
     output_problem: str | None = None
     draining: bool = False
+    not_taking: str | None = None
+    """Why the run control does not let feeders send, None while it does."""
 
     def life_problems(self, now_ns: int) -> dict[Condition, str]:
         """Conditions of life that do not hold, each with its reason; the pipeline counts once it is warmed up."""
@@ -65,4 +67,6 @@ class Health:
             problems[Condition.OUTPUTS] = self.output_problem
         if self.draining:
             problems[Condition.SERVING] = "draining"
+        elif self.not_taking is not None:
+            problems[Condition.SERVING] = self.not_taking
         return problems

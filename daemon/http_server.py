@@ -1,15 +1,15 @@
-"""Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status.
+"""Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status; commands by POST to /control.
 
-Small enough to be read in one go, and strict: one request per connection, GET and HEAD only, no body, a limit on the
-size of a request, on the time it may take and on the number of connections. docs/decisions/0004 tells why there is no
-HTTP framework.
+Small enough to be read in one go, and strict: one request per connection, GET and HEAD without a body, POST of little
+JSON (`http_control` answers it), a limit on the size of a request, on the time it may take and on the number of
+connections. docs/decisions/0004 tells why there is no HTTP framework.
 """
 
 import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +17,9 @@ from hltnode.daemon.health import Condition, Health
 from hltnode.daemon.log import RateLimit, get_logger
 
 MAX_REQUEST_BYTES = 8192
+# A command with its run number; nothing that is posted is larger.
+MAX_BODY_BYTES = 1024
+CONTROL_PATH = "/control/"
 MAX_CONNECTIONS = 32
 # A client that needs longer to say GET, or to take the answer, is broken or hostile.
 REQUEST_SECONDS = 5.0
@@ -36,12 +39,22 @@ class Response:
     headers: tuple[str, ...] = ()
 
 
-class _RefusedError(Exception):
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Method, path without query, header fields by lower-case name, and for POST the body."""
+
+    method: str
+    path: str
+    fields: Mapping[bytes, bytes]
+    body: bytes = b""
+
+
+class RefusedError(Exception):
     """A request that gets an error answer."""
 
     def __init__(self, status: HTTPStatus, reason: str, headers: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
-        self.response = _as_json(status, {"error": reason}, headers)
+        self.response = as_json(status, {"error": reason}, headers)
 
 
 class HttpServer:
@@ -52,6 +65,7 @@ class HttpServer:
             series does not hold up the event loop.
         health: state behind /healthz and /readyz.
         status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
+        post: answers a POST to /control/..., or raises RefusedError; called in the loop.
     """
 
     def __init__(
@@ -59,6 +73,7 @@ class HttpServer:
         metrics: Callable[[], bytes],
         health: Health,
         status: Callable[[], Mapping[str, Any]],
+        post: Callable[[Request], Response],
         *,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         request_seconds: float = REQUEST_SECONDS,
@@ -66,6 +81,7 @@ class HttpServer:
         self._metrics = metrics
         self._health = health
         self._status = status
+        self._post = post
         self._monotonic_ns = monotonic_ns
         self._request_seconds = request_seconds
         self._server: asyncio.Server | None = None
@@ -118,16 +134,21 @@ class HttpServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         method = "GET"
         try:
-            method, path = _parse(await _read_head(reader))
-            response = await self._page(path)
-        except _RefusedError as refused:
+            request = _parse(await _read_head(reader))
+            method = request.method
+            if method == "POST":
+                body = await reader.readexactly(_body_length(request))
+                response = self._post(replace(request, body=body))
+            else:
+                response = await self._page(request.path)
+        except RefusedError as refused:
             response = refused.response
         except asyncio.IncompleteReadError:
             return
         except Exception:
             if self._limit.due("page") is not None:
                 log.exception("page_failed")
-            response = _as_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "page failed, see the log"})
+            response = as_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "page failed, see the log"})
         writer.write(_head(response))
         if method != "HEAD":
             writer.write(response.body)
@@ -148,44 +169,60 @@ class HttpServer:
             return _verdict(self._health.problems(now))
         if path == "/status":
             problems = self._health.problems(now)
-            return _as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
-        raise _RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /healthz, /readyz and /status")
+            return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
+        if path.startswith(CONTROL_PATH):
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", ("Allow: POST",))
+        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /healthz, /readyz and /status")
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise _RefusedError(
+        raise RefusedError(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_REQUEST_BYTES} bytes"
         ) from None
 
 
-def _parse(head: bytes) -> tuple[str, str]:
-    """Method and path of a request without a body."""
+def _parse(head: bytes) -> Request:
     request_line, *fields = head[:-4].split(b"\r\n")
     words = request_line.split(b" ")
     if len(words) != 3 or not words[1].startswith(b"/") or words[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise _RefusedError(HTTPStatus.BAD_REQUEST, "expected a request line such as GET /metrics HTTP/1.1")
-    if words[0] not in (b"GET", b"HEAD"):
-        raise _RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", ("Allow: GET, HEAD",))
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected a request line such as GET /metrics HTTP/1.1")
+    path = words[1].partition(b"?")[0].decode("ascii", "replace")
+    is_command = words[0] == b"POST" and path.startswith(CONTROL_PATH)
+    if words[0] not in (b"GET", b"HEAD") and not is_command:
+        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", ("Allow: GET, HEAD",))
+    by_name: dict[bytes, bytes] = {}
     for line in fields:
         name, colon, value = line.partition(b":")
         if not colon or not name or name != name.strip():
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "expected header lines such as Host: localhost")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected header lines such as Host: localhost")
         key = name.lower()
-        if key == b"transfer-encoding" or (key == b"content-length" and value.strip() != b"0"):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "expected no body")
-    path = words[1].partition(b"?")[0]
-    return words[0].decode("ascii"), path.decode("ascii", "replace")
+        value = value.strip()
+        if key == b"transfer-encoding" or (key == b"content-length" and value != b"0" and not is_command):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no body")
+        if by_name.setdefault(key, value) != value:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected each header field once")
+    return Request(words[0].decode("ascii"), path, by_name)
+
+
+def _body_length(request: Request) -> int:
+    length = request.fields.get(b"content-length", b"0")
+    if not length.isdigit() or len(length) > 9:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected Content-Length to be a number")
+    if int(length) > MAX_BODY_BYTES:
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {MAX_BODY_BYTES} bytes")
+    return int(length)
 
 
 def _verdict(problems: Mapping[Condition, str]) -> Response:
     status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-    return _as_json(status, {"ok": not problems, "problems": problems})
+    return as_json(status, {"ok": not problems, "problems": problems})
 
 
-def _as_json(status: HTTPStatus, content: Mapping[str, Any], headers: tuple[str, ...] = ()) -> Response:
+def as_json(status: HTTPStatus, content: Mapping[str, Any], headers: tuple[str, ...] = ()) -> Response:
+    """A JSON answer; `headers` are whole header lines."""
     return Response(status, JSON_TYPE, json.dumps(content, indent=2).encode() + b"\n", headers)
 
 

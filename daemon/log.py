@@ -49,6 +49,14 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     logging.basicConfig(handlers=[handler], level=threshold, force=True)
 
 
+def set_level(level: str) -> None:
+    """Another threshold for the lines of all loggers, with everything else as configured."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(**{**structlog.get_config(), "wrapper_class": structlog.make_filtering_bound_logger(threshold)})
+    # The root logger itself: asyncio's complaints come through it.
+    logging.root.setLevel(threshold)
+
+
 def get_logger(part: str) -> FilteringBoundLogger:
     """Logger whose lines carry `part`, the module of the daemon that speaks."""
     logger: FilteringBoundLogger = structlog.get_logger(part=part)

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from hltnode.daemon.counters import Counters, Histogram
 from hltnode.daemon.health import Condition, Health
+from hltnode.daemon.operation import operation_metrics
 
 PREFIX = "hlt1_"
 
@@ -65,6 +66,7 @@ class NodeCollector(Collector):
         yield from self._pipeline()
         yield from self._decisions()
         yield from self._outputs()
+        yield from operation_metrics(self._counters.operation)
 
     def _node(self) -> Iterator[Metric]:
         info = self._info

@@ -29,6 +29,9 @@ PATIENCE_NS = 50_000_000
 class DecisionPublisher:
     """Owner of the decision socket; all calls from the event loop's thread.
 
+    Args:
+        prepare: makes the socket secure before it is bound.
+
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
     """
@@ -41,6 +44,7 @@ class DecisionPublisher:
         *,
         policy: SlownessPolicy = SlownessPolicy.DROP_NEW,
         high_water_mark: int = HIGH_WATER_MARK,
+        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._counters = counters
@@ -61,6 +65,7 @@ class DecisionPublisher:
             self._socket.setsockopt(zmq.SNDHWM, high_water_mark)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_SUBSCRIPTION_BYTES)
             self._socket.setsockopt(zmq.LINGER, 0)
+            prepare(self._socket)
             self._socket.bind(endpoint)
         except zmq.ZMQError:
             self._socket.close()

@@ -28,6 +28,7 @@ class Receiver:
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: takes the effects that are not about the bytes of the frame, and rejections of frames.
+        prepare: makes the socket secure before it is bound.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -44,6 +45,7 @@ class Receiver:
         *,
         max_frame_bytes: int,
         hwm: int,
+        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._builder = builder
@@ -57,6 +59,7 @@ class Receiver:
             self._socket.setsockopt(zmq.LINGER, 0)
             self._socket.setsockopt(zmq.RCVHWM, hwm)
             self._socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT * max_frame_bytes)
+            prepare(self._socket)
             self._socket.bind(endpoint)
         except zmq.ZMQError:
             self._socket.close()

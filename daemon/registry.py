@@ -63,6 +63,11 @@ class FeederRegistry:
         self.run: int | None = run or None
         self.started = False
 
+    def take_run(self, run: int) -> None:
+        """Take this run from now on and no other one, 0 for that of the first hello; only between runs."""
+        self._configured_run = run
+        self.finish_run()
+
     def hello(self, now_ns: int, identity: bytes, hello: Hello) -> RunStart | None:
         """Note a hello, new or repeated; the start of the run if this one was still missing.
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Mapping
 
 
@@ -33,6 +34,11 @@ class Notifier:
     def stopping(self, status: str) -> None:
         """The stop has begun; draining may take until TimeoutStopSec."""
         self._send(f"STOPPING=1\nSTATUS={status}")
+
+    def reloading(self) -> None:
+        """The configuration is being read again; `ready` says that it is over."""
+        # systemd wants the time of the begin, so that it can tell this reload from an older one.
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def watchdog(self) -> None:
         """Alive: to be called only when the loop and the pipeline thread have ticked."""

@@ -1,14 +1,16 @@
 """The node: sockets, builder, pipeline, outputs and HTTP in one process, from bind to drain.
 
-Order of a start: bind the sockets, warm up the back end, then READY. Order of a stop: no more credits, what was granted
-is built and computed, decisions, files and acknowledgements go out, then everything is closed.
+Order of a start: bind the sockets, warm up the back end, then run; or wait for commands, if it shall not start by
+itself. Order of a stop: no more credits, what was granted is built and computed, decisions, files and acknowledgements
+go out, then everything is closed.
 """
 
 import asyncio
+import json
 import secrets
 import time
 from collections.abc import Callable
-from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import zmq
@@ -18,14 +20,17 @@ from hltnode.daemon.config import NodeConfig
 from hltnode.daemon.control import ControlSocket
 from hltnode.daemon.coordinator import RunCoordinator
 from hltnode.daemon.counters import Counters
+from hltnode.daemon.doorkeeper import Doorkeeper, Peer
 from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
 from hltnode.daemon.event_encoder import EventEncoder
 from hltnode.daemon.event_writer import EventWriter, recover_parts
 from hltnode.daemon.health import Health
+from hltnode.daemon.http_control import HttpControl
 from hltnode.daemon.http_server import HttpServer
 from hltnode.daemon.journal import Journal, read_journal
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.daemon.operation import Door, Outcome
 from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack, WrittenBatch
 from hltnode.daemon.outputs import Outputs
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
@@ -34,40 +39,33 @@ from hltnode.daemon.publisher import DecisionPublisher
 from hltnode.daemon.receiver import Receiver
 from hltnode.daemon.recovery import recover_files
 from hltnode.daemon.registry import FeederRegistry
+from hltnode.daemon.reload import Reloader
+from hltnode.daemon.run_operator import RunOperator
 from hltnode.daemon.sd_notify import Notifier
 from hltnode.daemon.silence import SourceSilence
 from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, Stage
 from hltnode.processing.batch import BatchLimits
+from hltnode.protocol.control import Command, CommandName, Reply, RunState
+from hltnode.protocol.messages import MAX_TEXT_LENGTH
 from hltnode.protocol.transport import HEADER_SIZE
 
 # Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
 TICK_SECONDS = 0.005
-# Nothing new for so long while draining: the feeders have sent what they had credits for.
-DRAIN_QUIET_SECONDS = 0.25
-DRAIN_SECONDS = 10.0
 # Fifty ticks: no callback of ours takes so long, so the machine or a callback is in trouble.
 LOOP_STALL_SECONDS = 0.25
 LOG_INTERVAL_NS = 10_000_000_000
 # Acknowledgements and last decisions have so long to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
+# After a second SIGTERM nobody waits for acknowledgements, only for files to be left whole.
+ABANDON_SECONDS = 1.0
 # A batch that fails may be a bad batch; so many in a row are a broken back end, and only a restart can help.
 MAX_FAILED_BATCHES = 3
 
 log = get_logger("service")
 
 Context = zmq.Context[zmq.Socket[bytes]]
-
-
-class NodeState(StrEnum):
-    """What the node is doing."""
-
-    STARTING = "starting"
-    READY = "ready"
-    DRAINING = "draining"
-    STOPPED = "stopped"
-    ERROR = "error"
 
 
 def batch_limits(config: NodeConfig) -> BatchLimits:
@@ -85,7 +83,10 @@ def batch_limits(config: NodeConfig) -> BatchLimits:
 class Node:
     """One trigger node. `start`, then `run` until somebody calls `request_stop`; `run` returns the exit code.
 
+    `config_file` is what a reload reads again.
+
     Raises (start):
+        SecurityError: a key, an allow-list or the token cannot be used.
         zmq.ZMQError, OSError: an endpoint or the HTTP port cannot be bound, the output directory cannot be written.
         BackendError: the back end does not run an empty batch.
     """
@@ -97,13 +98,15 @@ class Node:
         *,
         backend: str,
         version: str,
+        config_file: Path | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.config = config
-        self.state = NodeState.STARTING
         self.counters = Counters()
+        self.counters.operation.last_reload_s = time.time()
         self.counters.set_lines(engine.lines)
         self.session = secrets.token_hex(8)
+        self._config_file = config_file
         self._engine = engine
         self._clock_ns = clock_ns
         now_ns = clock_ns()
@@ -153,6 +156,14 @@ class Node:
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
             clock_ns=clock_ns,
         )
+        self.operator = RunOperator(
+            self.coordinator,
+            self.counters,
+            warm_up=self._warm_up,
+            reload=lambda: self._reloader.reload(),
+            summary=lambda: json.dumps(self.summary()),
+            failed=self._fail,
+        )
         self._notifier = Notifier()
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._silence = SourceSilence(
@@ -161,6 +172,7 @@ class Node:
         self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
         self._stop = asyncio.Event()
         self._closers: list[Callable[[int], None]] = []
+        self._http: HttpServer | None = None
         self._exit_code = 0
         self._failed_batches = 0
         self._next_ping_ns = 0
@@ -171,30 +183,33 @@ class Node:
         """Bind, warm up, and begin to take data."""
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._loop_exception)
-        network = self.config.network
-        self._context: Context = zmq.Context(network.io_threads)
-        self._http = HttpServer(lambda: render(self._metrics), self.health, self.status)
+        config = self.config
+        self._context: Context = zmq.Context(config.network.io_threads)
         try:
             self._bind()
-            self.http_port = await self._http.start(self.config.http.host, self.config.http.port)
-            await asyncio.to_thread(self._pipeline.warm_up)
+            self._http = HttpServer(lambda: render(self._metrics), self.health, self.status, self._http_control.answer)
+            self.http_port = await self._http.start(config.http.host, config.http.port)
+            if config.node.autostart:
+                await self.operator.configure_now()
         except BaseException:
-            await self._http.close()
             await self._close_sockets(linger_ms=0)
             raise
-        self.health.warmed_up = True
-        self._pipeline.start()
-        self._output.start()
+        self.doors.start(self._loop)
         self.receiver.start(self._loop)
         self.control.start(self._loop)
         self._publish_task = self._loop.create_task(self._publish_written())
+        self._reloader = Reloader(
+            config, self._config_file, self.doors, self.coordinator, self.counters.operation, self._notifier
+        )
         self._tick_due = self._loop.time()
         self._tick()
-        self.state = NodeState.READY
-        self._notifier.ready(f"ready, data {self.receiver.endpoint}")
+        if config.node.autostart:
+            self.operator.execute(CommandName.START)
+        self._notifier.ready(f"data on {self.receiver.endpoint}")
         log.info(
             "ready",
-            node=self.config.node.name,
+            state=self.state,
+            node=config.node.name,
             session=self.session,
             data=self.receiver.endpoint,
             control=self.control.endpoint,
@@ -204,8 +219,27 @@ class Node:
             tck=self._info.tck,
         )
 
+    @property
+    def state(self) -> RunState:
+        """Where the node is in its run control."""
+        return self.operator.state
+
+    async def _warm_up(self) -> None:
+        await asyncio.to_thread(self._pipeline.warm_up)
+        self._pipeline.start()
+        self._output.start()
+        self.health.pipeline_tick_ns = self._clock_ns()
+        self.health.warmed_up = True
+
     def _bind(self) -> None:
         config = self.config
+        self.doors = Doorkeeper(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
+        self._closers.append(lambda _linger_ms: self.doors.close())
+        self._http_control = HttpControl(
+            lambda: self.doors.token,
+            self.operator.execute,
+            lambda failure: self.doors.refused(Door.HTTP, failure),
+        )
         output = config.output
         self._writer = EventWriter(
             output.directory,
@@ -233,11 +267,17 @@ class Node:
             self.coordinator.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
             hwm=config.network.hwm,
+            prepare=self.doors.guard(Door.DATA),
             clock_ns=self._clock_ns,
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
         self.control = ControlSocket(
-            self._context, config.network.control, self.counters, self.coordinator.message_arrived
+            self._context,
+            config.network.control,
+            self.counters,
+            self.coordinator.message_arrived,
+            self._command_arrived,
+            self.doors.guard(Door.CONTROL),
         )
         self._closers.append(self.control.close)
         self.coordinator.attach(self.control)
@@ -247,6 +287,7 @@ class Node:
             self.counters.decisions,
             policy=config.decisions.policy,
             high_water_mark=config.decisions.queue,
+            prepare=self.doors.guard(Door.DECISIONS),
         )
         self._closers.append(self.publisher.close)
         self.outputs = Outputs(self._context, config, self.counters, self.publisher, clock_ns=self._clock_ns)
@@ -272,27 +313,31 @@ class Node:
     async def run(self) -> int:
         """Serve until `request_stop` or a failure; then drain and close. Returns the exit code of the process."""
         await self._stop.wait()
-        if self.state is not NodeState.ERROR:
-            self.state = NodeState.DRAINING
+        if self.state is not RunState.ERROR:
             self.health.draining = True
             self._notifier.stopping("draining")
-            log.info("draining")
-            await self._drain()
+            log.info("draining", state=self.state)
+            await self.operator.shut_down()
         await self._close()
-        if self.state is not NodeState.ERROR:
-            self.state = NodeState.STOPPED
         log.info("stopped", exit_code=self._exit_code)
         return self._exit_code
 
     def request_stop(self) -> None:
-        """Drain and stop; the loop's thread only."""
+        """Drain and stop; a second call abandons what is not done. The loop's thread only."""
+        if self._stop.is_set():
+            self._exit_code = 1
+            self.operator.abandon()
         self._stop.set()
+
+    def request_reload(self) -> None:
+        """Read the configuration file again, as the reload command does; the loop's thread only."""
+        self.operator.execute(CommandName.RELOAD)
 
     def _fail(self, reason: str, **details: object) -> None:
         """Go to ERROR: stop without acknowledging what is not done, so that the feeders send it to the next session."""
-        if self.state is NodeState.ERROR:
+        if self.state is RunState.ERROR:
             return
-        self.state = NodeState.ERROR
+        self.operator.fail()
         self._exit_code = 1
         self.health.draining = True
         log.critical("failed", reason=reason, **details)
@@ -361,8 +406,11 @@ class Node:
         self._silence.look(now_ns)
         self.outputs.tick()
         health.output_problem = self.outputs.problem(now_ns)
+        health.not_taking = None if self.state is RunState.RUNNING else f"state is {self.state}"
         self.counters.slots = self._pool.by_state()
-        if self.builder.run is not None and not self.builder.draining and self.builder.window.outstanding <= 0:
+        if self.state is RunState.PAUSED:
+            self.counters.dead_time[DeadTimeReason.PAUSED] += TICK_SECONDS
+        elif self.builder.run is not None and not self.builder.draining and self.builder.window.outstanding <= 0:
             held_up = self._writer.problem is not None or health.output_problem is not None
             reason = DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT
             self.counters.dead_time[reason] += TICK_SECONDS
@@ -390,32 +438,21 @@ class Node:
         self.counters.count_exception("loop")
         self._fail(f"{context.get('message')}: {context.get('exception')!r}")
 
-    async def _drain(self) -> None:
-        """Let what was granted come, then build, compute and acknowledge everything."""
-        self.coordinator.drain()
-        deadline = self._loop.time() + DRAIN_SECONDS
-        quiet_since = self._loop.time()
-        received = -1
-        while self._loop.time() < deadline and self.state is not NodeState.ERROR:
-            if self.counters.fragments_received != received or self.builder.open:
-                received = self.counters.fragments_received
-                quiet_since = self._loop.time()
-            if self._loop.time() - quiet_since >= DRAIN_QUIET_SECONDS:
-                break
-            await asyncio.sleep(TICK_SECONDS)
-        self.receiver.close()
-        self.coordinator.close_open()
-        while not self.coordinator.is_quiet() and self.state is not NodeState.ERROR:
-            if self._loop.time() >= deadline + DRAIN_SECONDS:
-                self._fail("the pipeline did not finish while draining")
-            await asyncio.sleep(TICK_SECONDS)
-        self.coordinator.leave_run()
+    def _command_arrived(self, peer: Peer, command: Command) -> Reply:
+        if not self.doors.may_command(peer):
+            self.counters.operation.commands[command.command, Outcome.REFUSED] += 1
+            return Reply(command.request, False, self.state, "not an operator: see SECURITY.md")
+        result = self.operator.execute(command.command, command.run)
+        # The limit of the message is in bytes, and a file name in the text may be anything.
+        text = result.text.encode("utf-8", "replace")[:MAX_TEXT_LENGTH].decode("utf-8", "ignore")
+        return Reply(command.request, result.ok, result.state, text)
 
     async def _close(self) -> None:
         self.receiver.close()
-        stopped = await asyncio.to_thread(self._pipeline.stop, STOP_SECONDS)
-        written = await asyncio.to_thread(self._output.stop, STOP_SECONDS)
-        if not (stopped and written) and self.state is not NodeState.ERROR:
+        patience = ABANDON_SECONDS if self.operator.abandoned else STOP_SECONDS
+        stopped = await asyncio.to_thread(self._pipeline.stop, patience)
+        written = await asyncio.to_thread(self._output.stop, patience)
+        if not (stopped and written) and self.state is not RunState.ERROR:
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
         if self._tick_handle is not None:
             self._tick_handle.cancel()
@@ -425,17 +462,23 @@ class Node:
         if not self.coordinator.check_accounts():
             self._exit_code = 1
         self.coordinator.say_goodbye()
-        await self._http.close()
         await self._close_sockets(LINGER_MS)
         if stopped:
             self._engine.close()
         self._notifier.close()
 
     async def _close_sockets(self, linger_ms: int) -> None:
+        if self._http is not None:
+            await self._http.close()
         for close in self._closers:
             close(linger_ms)
         # Waits for what is queued to leave.
         await asyncio.to_thread(self._context.term)
+
+    def summary(self) -> dict[str, Any]:
+        """What the status command tells: /status without the lists that grow with the site."""
+        status = self.status()
+        return {key: status[key] for key in ("node", "session", "state", "run", "version", "tck", "accounting")}
 
     def status(self) -> dict[str, Any]:
         """What /status shows besides the health."""
@@ -450,6 +493,7 @@ class Node:
             "tck": self._info.tck,
             "lines": list(self.counters.lines),
             "feeders": self.coordinator.feeders(now_ns),
+            "config_version": self.counters.operation.config_version,
             "sources": len(self.builder.sources),
             "silent_sources": self._silence.silent,
             "credits": self.builder.window.outstanding,

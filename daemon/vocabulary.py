@@ -116,6 +116,7 @@ class DeadTimeReason(StrEnum):
 
     NO_SLOT = "no_slot"
     OUTPUT = "output"
+    PAUSED = "paused"
 
 
 @unique

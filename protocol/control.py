@@ -1,9 +1,10 @@
-"""Control messages between feeder (DEALER) and node (ROUTER): msgpack maps with "v" and "type"."""
+"""Control messages to the node (ROUTER) from feeders and operators (DEALER): msgpack maps with "v" and "type"."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import StrEnum, unique
 from typing import TypeAlias
 
 from .buffers import Buffer
@@ -102,7 +103,54 @@ class Error:
     text: str
 
 
-ControlMessage: TypeAlias = Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error
+@unique
+class RunState(StrEnum):
+    """Where a node is in its run control; a wire value and a metric label."""
+
+    IDLE = "idle"
+    CONFIGURED = "configured"
+    READY = "ready"
+    RUNNING = "running"
+    PAUSED = "paused"
+    DRAINING = "draining"
+    ERROR = "error"
+
+
+@unique
+class CommandName(StrEnum):
+    """What an operator may ask of a node."""
+
+    CONFIGURE = "configure"
+    START = "start"
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+    STATUS = "status"
+    RELOAD = "reload"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Operator to node.  `request` comes back in the reply; `run` is for start only: the run to take, or None."""
+
+    request: int
+    command: CommandName
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Node to operator: whether the command was obeyed, the state after it, and a text (JSON for status)."""
+
+    request: int
+    ok: bool
+    state: RunState
+    text: str
+
+
+ControlMessage: TypeAlias = (
+    Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error | Command | Reply
+)
 
 
 def _hello(take: MessageFields) -> Hello:
@@ -165,6 +213,24 @@ def _error(take: MessageFields) -> Error:
     return Error(reason=take.text("reason"), text=take.text("text"))
 
 
+def _command(take: MessageFields) -> Command:
+    name = take.text("command")
+    try:
+        command = CommandName(name)
+    except ValueError:
+        raise take.malformed(f"unknown command {name[:80]!r}") from None
+    return Command(request=take.uint("request", 32), command=command, run=take.optional_uint("run", 32))
+
+
+def _reply(take: MessageFields) -> Reply:
+    name = take.text("state")
+    try:
+        state = RunState(name)
+    except ValueError:
+        raise take.malformed(f"unknown state {name[:80]!r}") from None
+    return Reply(request=take.uint("request", 32), ok=take.boolean("ok"), state=state, text=take.text("text"))
+
+
 _READERS: dict[str, Callable[[MessageFields], ControlMessage]] = {
     "hello": _hello,
     "welcome": _welcome,
@@ -175,6 +241,8 @@ _READERS: dict[str, Callable[[MessageFields], ControlMessage]] = {
     "end_of_run": _end_of_run,
     "goodbye": _goodbye,
     "error": _error,
+    "command": _command,
+    "reply": _reply,
 }
 _TYPE_NAMES: dict[type[ControlMessage], str] = {
     Hello: "hello",
@@ -186,6 +254,8 @@ _TYPE_NAMES: dict[type[ControlMessage], str] = {
     EndOfRun: "end_of_run",
     Goodbye: "goodbye",
     Error: "error",
+    Command: "command",
+    Reply: "reply",
 }
 
 

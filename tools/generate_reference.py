@@ -9,7 +9,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -92,8 +92,7 @@ def command_line_page() -> str:
         "<!-- Written by tools/generate_reference.py from daemon/cli.py and daemon/commands. Do not edit. -->",
         "",
     ]
-    group: Any = typer.main.get_command(app)
-    for name, command in group.commands.items():
+    for name, command in _flat(typer.main.get_command(app)):
         lines += [f"## hltnode {name}", "", inspect.cleandoc(command.help or ""), ""]
         lines += ["| argument or option | default | meaning |", "|---|---|---|"]
         for parameter in command.params:
@@ -103,6 +102,15 @@ def command_line_page() -> str:
             lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _flat(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Commands with their names, those of groups too: `keys create`."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _flat(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
 
 
 def _plain(default: object) -> str:

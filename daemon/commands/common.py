@@ -37,6 +37,13 @@ VeloBanksOption = Annotated[
     VeloBanks, typer.Option("--velo-banks", help="Encoding to use where a sample has two: auto, retina or superpixel.")
 ]
 
+ServerKeyOption = Annotated[
+    Path | None, typer.Option("--server-key", metavar="FILE", help="Public key of the node (NAME.key), for CURVE.")
+]
+KeyFileOption = Annotated[
+    Path | None, typer.Option("--key-file", metavar="FILE", help="Own secret key (NAME.key_secret), for CURVE.")
+]
+
 
 @contextmanager
 def user_errors() -> Iterator[None]:

@@ -235,7 +235,7 @@ def wait_until_alive(node: subprocess.Popen[bytes], url: str) -> None:
         if node.poll() is not None:
             raise DemoError(f"the node did not start: exit code {node.returncode}")
         try:
-            if json_module.loads(get(f"{url}/status"))["state"] == "ready":
+            if json_module.loads(get(f"{url}/status"))["state"] == "running":
                 return
         except urllib.error.URLError:
             pass

@@ -19,14 +19,26 @@ from hltnode.daemon import log
 from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
+    KeyFileOption,
+    ServerKeyOption,
     console,
     load_geometry,
     user_errors,
     write_json,
 )
+from hltnode.daemon.curve_keys import load_client_keys
 from hltnode.daemon.distributor import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
 from hltnode.daemon.fault_injection import FaultInjector, FaultPlan
-from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError, FeedReport, feed_meps, make_report, share
+from hltnode.daemon.feeder import (
+    Feeder,
+    FeederIdentity,
+    FeederKeys,
+    FeederRefusedError,
+    FeedReport,
+    feed_meps,
+    make_report,
+    share,
+)
 from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
 from hltnode.daemon.vocabulary import LogFormat
 from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
@@ -77,6 +89,11 @@ def feed(
             "(fragments of a connection after which this process kills itself).",
         ),
     ] = None,
+    server_key: ServerKeyOption = None,
+    key_file: KeyFileOption = None,
+    encrypt_data: Annotated[
+        bool, typer.Option("--encrypt-data", help="CURVE on the data connection too (security.encrypt_data).")
+    ] = False,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -102,7 +119,10 @@ def feed(
             )
         else:
             stream = meps_of_files(paths, events_per_mep=events_per_mep, repeat=repeat, run=run)
-        site = Site.of(to, control, supervisor, part)
+        keys = load_client_keys(server_key, key_file)
+        if encrypt_data and keys is None:
+            raise FeedError("--encrypt-data: --server-key and --key-file are expected")
+        site = Site.of(to, control, supervisor, part, FeederKeys(keys, encrypt_data))
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
@@ -166,9 +186,12 @@ class Site:
     supervisor: str | None
     follows: bool
     """True for a process that does what the supervisor of another one says."""
+    keys: FeederKeys
 
     @classmethod
-    def of(cls, data: list[str], control: list[str] | None, supervisor: str | None, part: str | None) -> "Site":
+    def of(
+        cls, data: list[str], control: list[str] | None, supervisor: str | None, part: str | None, keys: FeederKeys
+    ) -> "Site":
         """From the command line. Raises FeedError for options that do not fit together."""
         control = control or [control_endpoint(endpoint) for endpoint in data]
         if len(control) != len(data):
@@ -178,7 +201,7 @@ class Site:
         if len(data) > 1 and part is not None and supervisor is None:
             raise FeedError("--supervisor is needed: several processes have to agree which node a MEP goes to")
         follows = supervisor is not None and part is not None and not part.startswith("1/")
-        return cls(tuple(zip(data, control, strict=True)), supervisor, follows)
+        return cls(tuple(zip(data, control, strict=True)), supervisor, follows, keys)
 
     def connect(
         self, context: zmq.asyncio.Context, identities: list[FeederIdentity], faults: FaultPlan | None, seed: int
@@ -191,6 +214,7 @@ class Site:
                     data,
                     control,
                     identity,
+                    self.keys,
                     faults=None if faults is None else FaultInjector(faults, f"{seed}/{number}/{identity.sources[0]}"),
                 )
                 for identity in identities

@@ -31,7 +31,9 @@ def serve(
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration of the node (TOML).")],
     json: JsonOption = None,
 ) -> None:
-    """Run a node until SIGTERM or SIGINT, which let it drain; the JSON result is its last status.
+    """Run a node until SIGTERM or SIGINT, which let it drain; a second one abandons. SIGHUP reloads the configuration.
+
+    The JSON result is the last status.
 
     Example: hltnode serve --config node.toml
     """
@@ -41,7 +43,7 @@ def serve(
         keep_heap()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                exit_code, status = runner.run(serve_node(settings))
+                exit_code, status = runner.run(serve_node(settings, config))
             except zmq.ZMQError as error:
                 console.print(f"[red]error:[/red] network: {error}", highlight=False)
                 raise typer.Exit(1) from error
@@ -49,24 +51,36 @@ def serve(
     raise typer.Exit(exit_code)
 
 
-async def serve_node(config: NodeConfig) -> tuple[int, dict[str, Any]]:
+async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any]]:
     """Make the engine and the node of a configuration and serve until a signal. Returns exit code and last status."""
-    stop = asyncio.Event()
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, signals.put_nowait, number)
     pipeline = config.pipeline
     backend = create_backend(pipeline.backend.value, threads=thread_count(pipeline.threads))
     engine = create_engine(
         backend, load_geometry(config.geometry.directory), load_trigger(config.trigger.file), batch_limits(config)
     )
-    node = Node(config, engine, backend=backend.name, version=package_version())
+    node = Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
     await node.start()
-    waiting = asyncio.create_task(stop.wait())
-    waiting.add_done_callback(lambda _: node.request_stop())
+    following = asyncio.create_task(follow_signals(signals, node))
     exit_code = await node.run()
-    waiting.cancel()
+    following.cancel()
     return exit_code, node.status()
+
+
+async def follow_signals(signals: "asyncio.Queue[signal.Signals]", node: Node) -> None:
+    """Tell the node: SIGHUP reloads, SIGTERM or SIGINT drains and stops, a second one abandons what is not done.
+
+    Signals of the time before the node was there wait in the queue.
+    """
+    while True:
+        number = await signals.get()
+        if number is signal.SIGHUP:
+            node.request_reload()
+        else:
+            node.request_stop()
 
 
 def package_version() -> str:

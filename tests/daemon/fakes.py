@@ -142,7 +142,8 @@ async def running_node(config: NodeConfig) -> AsyncIterator[tuple[Node, FakeEngi
     try:
         yield node, engine
     finally:
-        node.request_stop()
+        if not node._stop.is_set():
+            node.request_stop()
         await task
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import uvloop
 
 from hltnode.daemon import log
+from hltnode.daemon.commands.serve import follow_signals
 from hltnode.daemon.config import load_config
 from hltnode.daemon.service import Node, batch_limits
 from hltnode.daemon.vocabulary import LogFormat
@@ -18,11 +19,15 @@ async def main(config_file: Path) -> int:
     config = load_config(config_file)
     engine = FakeEngine(batch_limits(config))
     engine.behaviour.seconds = 0.005
-    node = Node(config, engine, backend="fake", version="0")
-    loop = asyncio.get_running_loop()
+    node = Node(config, engine, backend="fake", version="0", config_file=config_file)
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
     await node.start()
-    loop.add_signal_handler(signal.SIGTERM, node.request_stop)
-    return await node.run()
+    following = asyncio.create_task(follow_signals(signals, node))
+    exit_code = await node.run()
+    following.cancel()
+    return exit_code
 
 
 if __name__ == "__main__":

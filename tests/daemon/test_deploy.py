@@ -157,6 +157,7 @@ def test_the_unit_waits_for_ready_watches_and_gives_time_to_drain() -> None:
     assert service["KillMode"] == "mixed"
     assert int(service["TimeoutStopSec"]) >= 30
     assert service["LimitMEMLOCK"] == "infinity"
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -14,7 +15,15 @@ import pytest_asyncio
 import uvloop
 
 from hltnode.daemon.health import Health
-from hltnode.daemon.http_server import MAX_CONNECTIONS, MAX_REQUEST_BYTES, HttpServer
+from hltnode.daemon.http_server import (
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+    MAX_REQUEST_BYTES,
+    HttpServer,
+    Request,
+    Response,
+    as_json,
+)
 
 pytestmark = pytest.mark.loopback
 
@@ -34,7 +43,9 @@ class Node:
             configured=True,
             warmed_up=True,
         )
-        self.server = HttpServer(self.metrics, self.health, lambda: self.status(), request_seconds=request_seconds)
+        self.server = HttpServer(
+            self.metrics, self.health, lambda: self.status(), self.post, request_seconds=request_seconds
+        )
         self.broken = False
         self.port = 0
 
@@ -42,6 +53,9 @@ class Node:
         if self.broken:
             raise RuntimeError("collector broken")
         return b"hlt1_ready 1.0\n"
+
+    def post(self, request: Request) -> Response:
+        return as_json(HTTPStatus.OK, {"path": request.path, "body": request.body.decode()})
 
     def status(self) -> Mapping[str, Any]:
         return {"node": "n1", "run": 7}
@@ -175,6 +189,39 @@ async def test_a_malformed_request_is_400_and_the_next_one_is_served(node: Node,
     assert (await node.ask("/healthz"))[0] == 200
 
 
+async def test_a_command_arrives_with_its_body(node: Node) -> None:
+    request = b"POST /control/start HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b'{"run": 7}'
+    status, _, body = parse(await node.raw(request))
+    assert (status, json.loads(body)) == (200, {"path": "/control/start", "body": '{"run": 7}'})
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (b"Content-Length: many", 400),
+        (b"Content-Length: -1", 400),
+        (b"Content-Length: 1\r\nContent-Length: 2", 400),
+        (b"Transfer-Encoding: chunked", 400),
+        (b"Content-Length: %d" % (MAX_BODY_BYTES + 1), 413),
+        (b"Content-Length: 999999999999999999999", 400),
+    ],
+)
+async def test_a_body_of_no_or_too_great_length_is_refused(node: Node, fields: bytes, expected: int) -> None:
+    request = b"POST /control/start HTTP/1.1\r\n" + fields + b"\r\n\r\n"
+    assert parse(await node.raw(request))[0] == expected
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_a_request(node: Node) -> None:
+    assert await node.raw(b"POST /control/start HTTP/1.1\r\nContent-Length: 10\r\n\r\n{") == b""
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_command_by_get_is_405(node: Node) -> None:
+    status, headers, _ = await node.ask("/control/start")
+    assert (status, headers["Allow"]) == (405, "POST")
+
+
 async def test_a_path_of_strange_bytes_is_404(node: Node) -> None:
     assert parse(await node.raw(b"GET /\xff\xfe\x00%00.. HTTP/1.1\r\n\r\n"))[0] == 404
 
@@ -246,7 +293,7 @@ async def test_several_scrapes_at_once_are_all_answered(node: Node) -> None:
 
 
 async def test_a_port_in_use_is_an_error_at_the_start(node: Node) -> None:
-    second = HttpServer(node.metrics, node.health, node.status)
+    second = HttpServer(node.metrics, node.health, node.status, node.post)
     with pytest.raises(OSError, match="address already in use"):
         await second.start("127.0.0.1", node.port)
 

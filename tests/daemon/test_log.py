@@ -92,3 +92,14 @@ def test_the_limiter_forgets_old_keys_instead_of_growing() -> None:
     for key in range(3 * log.MAX_LIMITED_KEYS):
         limit.due(key)
     assert len(limit._seen) == log.MAX_LIMITED_KEYS
+
+
+def test_another_level_holds_for_loggers_that_exist_already() -> None:
+    stream = io.StringIO()
+    log.configure("warning", LogFormat.JSON, stream)
+    logger = log.get_logger("builder")
+    logger.info("hidden")
+    log.set_level("debug")
+    logger.debug("shown")
+    assert logging.root.level == logging.DEBUG
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["shown"]

@@ -230,14 +230,14 @@ async def test_a_fragment_that_the_node_cannot_take_ends_the_feed_with_a_reason(
 async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.service.DRAIN_SECONDS", 0.5)
+    monkeypatch.setattr("hltnode.daemon.run_operator.DRAIN_SECONDS", 0.5)
     config = make_config(tmp_path, builder={"mep_timeout_ms": 10_000, "expected_sources": (*SOURCES, 7777)})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         for mep in synthetic_meps(3):
             await feeder.offer(mep)
         await eventually(lambda: len(node.builder.open) == 3)
         node.request_stop()
-        await eventually(lambda: node.state == "stopped", seconds=20)
+        await eventually(lambda: node.state == "ready", seconds=20)
         await eventually(lambda: feeder.window.unacknowledged == 0)
     assert node.counters.meps_closed[CloseReason.END_OF_RUN] == 3
     check_accounts(node)
@@ -319,7 +319,7 @@ async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, co
             await feeder.offer(mep)
         await eventually(lambda: feeder.window.unacknowledged == 0)
         status = json.loads(json.dumps(node.status()))
-        assert (status["state"], status["run"], status["sources"]) == ("ready", 42, 4)
+        assert (status["state"], status["run"], status["sources"]) == ("running", 42, 4)
         assert status["feeders"] == [
             {"name": "feeder", "sources": 4, "connected": True, "ended": False, "last_mep": None}
         ]

@@ -43,6 +43,17 @@ def test_messages_reach_an_abstract_socket(receiver: socket.socket) -> None:
     assert talk(Notifier({"NOTIFY_SOCKET": "@" + name}), receiver) == EXPECTED
 
 
+def test_a_reload_is_announced_with_its_time(tmp_path: Path, receiver: socket.socket) -> None:
+    path = str(tmp_path / "notify")
+    receiver.bind(path)
+    notifier = Notifier({"NOTIFY_SOCKET": path})
+    notifier.reloading()
+    notifier.close()
+    first, second = receiver.recv(4096).decode().split("\n")
+    assert first == "RELOADING=1"
+    assert int(second.removeprefix("MONOTONIC_USEC=")) > 0
+
+
 def test_without_systemd_nothing_is_sent_and_nothing_is_watched() -> None:
     notifier = Notifier({})
     notifier.ready("taking data")

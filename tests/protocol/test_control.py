@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from hltnode.protocol.control import (
     Ack,
+    Command,
+    CommandName,
     ControlMessage,
     Credit,
     EndOfRun,
@@ -18,6 +20,8 @@ from hltnode.protocol.control import (
     Goodbye,
     Hello,
     Nack,
+    Reply,
+    RunState,
     Welcome,
     decode_message,
     encode_message,
@@ -39,6 +43,8 @@ messages = st.one_of(
     st.builds(EndOfRun, u32, st.none() | u64),
     st.builds(Goodbye, text),
     st.builds(Error, text, text),
+    st.builds(Command, u32, st.sampled_from(CommandName), st.none() | u32),
+    st.builds(Reply, u32, st.booleans(), st.sampled_from(RunState), text),
 )
 
 CREDIT = {"v": 1, "type": "credit", "run": 7, "meps": 100}

@@ -1,0 +1,44 @@
+"""hltnode keys: key pairs for CURVE and tokens for commands over HTTP."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hltnode.daemon.commands.common import user_errors
+from hltnode.daemon.curve_keys import create_key_pair
+
+TOKEN_BYTES = 32
+
+app = typer.Typer(help="Write key pairs for CURVE and tokens for HTTP commands.", no_args_is_help=True)
+
+
+@app.command()
+def create(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if it is missing.")],
+    name: Annotated[str, typer.Option("--name", help="Whose key: part of the file names.")] = "node",
+) -> None:
+    """Write a key pair: DIR/NAME.key (public, to be copied) and DIR/NAME.key_secret (mode 0600, to be kept).
+
+    Example: hltnode keys create /etc/hltnode/keys --name farm-1
+    """
+    with user_errors():
+        if not name or Path(name).name != name:
+            raise ValueError(f"--name {name}: expected a plain file name")
+        public, secret = create_key_pair(directory, name)
+    typer.echo(f"public key {public}\nsecret key {secret}")
+
+
+@app.command()
+def token(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; must not exist.")]) -> None:
+    """Write a random token for commands over HTTP (mode 0600).
+
+    Example: hltnode keys token /etc/hltnode/http-token
+    """
+    with user_errors():
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+    typer.echo(f"token {file}")
