@@ -78,7 +78,7 @@ class Doorkeeper:
         self._authenticator: AsyncioAuthenticator | None = None
         self._monitors: list[SocketMonitor] = []
         if self._keys is not None:
-            self._curve = frozenset(SOCKETS if security.encrypt_data else (Door.CONTROL, Door.DECISIONS))
+            self._curve = frozenset(SOCKETS if security.encrypt_data else (Door.CONTROL, Door.DECISIONS, Door.EVENTS))
             self._authenticator = AsyncioAuthenticator(context)
             for door in self._curve:
                 self._authenticator.configure_curve_callback(door.value, self)

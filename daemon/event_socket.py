@@ -1,5 +1,7 @@
 """Kept events on a socket, for consumers that do not want to wait for files."""
 
+from collections.abc import Callable
+
 import zmq
 
 from hltnode.daemon.counters import OutputCounters
@@ -15,10 +17,19 @@ class OutputSocket:
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
+
+    Args:
+        prepare: makes the socket secure before it is bound.
     """
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, kind: EventSocketKind, *, high_water_mark: int
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        endpoint: str,
+        kind: EventSocketKind,
+        *,
+        high_water_mark: int,
+        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
     ) -> None:
         self._socket = context.socket(zmq.PUSH if kind is EventSocketKind.PUSH else zmq.PUB)
         try:
@@ -28,6 +39,7 @@ class OutputSocket:
             # Consumers have nothing to say but subscriptions.
             self._socket.setsockopt(zmq.MAXMSGSIZE, 1024)
             self._socket.setsockopt(zmq.LINGER, 0)
+            prepare(self._socket)
             self._socket.bind(endpoint)
         except zmq.ZMQError:
             self._socket.close()

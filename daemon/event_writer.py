@@ -98,7 +98,7 @@ class EventWriter:
         self.problem: str | None = None
         """Why the last `flush` failed, None after one that worked; for `Health.disk_problem`."""
         try:
-            directory.mkdir(exist_ok=True)
+            directory.mkdir(parents=True, exist_ok=True)
             probe = directory / f".{prefix}.probe"
             probe.touch()
             probe.unlink()

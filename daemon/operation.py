@@ -29,6 +29,7 @@ class Door(StrEnum):
     DATA = "data"
     CONTROL = "control"
     DECISIONS = "decisions"
+    EVENTS = "events"
     HTTP = "http"
 
 
@@ -57,7 +58,7 @@ class LoginFailure(StrEnum):
     NOT_AN_OPERATOR = "not_an_operator"
 
 
-SOCKETS = (Door.DATA, Door.CONTROL, Door.DECISIONS)
+SOCKETS = (Door.DATA, Door.CONTROL, Door.DECISIONS, Door.EVENTS)
 
 
 @dataclass(slots=True)

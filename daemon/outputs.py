@@ -40,9 +40,11 @@ class Outputs:
         counters: Counters,
         publisher: DecisionPublisher,
         *,
+        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._publisher = publisher
+        self._prepare = prepare
         self._clock_ns = clock_ns
         self._counters = counters
         self.events: dict[EventStream, EventOutput] = {}
@@ -55,7 +57,13 @@ class Outputs:
             if config.monitor.endpoint is not None:
                 self._monitor = EventOutput(
                     OutputName.MONITOR,
-                    OutputSocket(context, config.monitor.endpoint, EventSocketKind.PUB, high_water_mark=MONITOR_QUEUE),
+                    OutputSocket(
+                        context,
+                        config.monitor.endpoint,
+                        EventSocketKind.PUB,
+                        high_water_mark=MONITOR_QUEUE,
+                        prepare=prepare,
+                    ),
                     SlownessPolicy.DROP_NEW,
                     counters.outputs[OutputName.MONITOR],
                     queue=MONITOR_QUEUE,
@@ -68,7 +76,9 @@ class Outputs:
         self, context: Context, stream: EventStream, name: OutputName, section: EventSocketSection
     ) -> None:
         if section.endpoint is not None:
-            socket = OutputSocket(context, section.endpoint, section.kind, high_water_mark=section.queue)
+            socket = OutputSocket(
+                context, section.endpoint, section.kind, high_water_mark=section.queue, prepare=self._prepare
+            )
             self.events[stream] = EventOutput(
                 name, socket, section.policy, self._counters.outputs[name], queue=section.queue
             )

@@ -290,7 +290,14 @@ class Node:
             prepare=self.doors.guard(Door.DECISIONS),
         )
         self._closers.append(self.publisher.close)
-        self.outputs = Outputs(self._context, config, self.counters, self.publisher, clock_ns=self._clock_ns)
+        self.outputs = Outputs(
+            self._context,
+            config,
+            self.counters,
+            self.publisher,
+            prepare=self.doors.guard(Door.EVENTS),
+            clock_ns=self._clock_ns,
+        )
         self._closers.append(self.outputs.close)
         self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info))
         self._pipeline = Pipeline(

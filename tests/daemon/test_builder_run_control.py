@@ -31,14 +31,14 @@ from tests.daemon.test_event_builder import (
 def test_no_credit_is_granted_between_drain_and_resume_and_what_was_granted_is_taken() -> None:
     builder = make_builder()
     builder.handle(0, Drain())
-    limit = builder.window.limit
-    for mep in range(limit):
-        assert not [e for e in send_mep(builder, mep) if isinstance(e, GrantCredit)]
-    assert not [e for e in builder.handle(50 * MS, Tick()) if isinstance(e, GrantCredit)]
-    assert builder.window.limit == limit
+    effects = [effect for mep in range(builder.window.outstanding) for effect in send_mep(builder, mep)]
+    effects += builder.handle(50 * MS, Tick())
+    assert [e for e in effects if isinstance(e, CloseMep)]
+    assert not [e for e in effects if isinstance(e, GrantCredit)]
+    assert builder.window.outstanding == 0
     granted = [e for e in builder.handle(50 * MS, Resume()) if isinstance(e, GrantCredit)]
-    assert [e.mep_limit for e in granted] == [builder.window.limit]
-    assert builder.window.limit > limit
+    assert [e.meps for e in granted] == [builder.window.limit]
+    assert builder.window.outstanding > 0
     check_identities(builder)
 
 

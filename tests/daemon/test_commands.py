@@ -104,7 +104,7 @@ async def test_a_node_is_led_through_all_states_by_commands(tmp_path: Path, cont
             assert (await ctl("stop")).state is RunState.DRAINING
             await eventually(lambda: node.state is RunState.READY)
         assert json.loads((await ctl("status")).text)["state"] == "ready"
-        assert len(list((tmp_path / "out").glob("*accepted*.mdf"))) == 1
+        await eventually(lambda: len(list((tmp_path / "out").glob("*accepted*.mdf"))) == 1)
 
 
 async def test_an_illegal_command_is_an_error_reply_that_names_state_and_command(
@@ -147,9 +147,9 @@ async def test_a_paused_node_grants_no_credits_and_keeps_its_run(tmp_path: Path,
         feeding = asyncio.create_task(feed_meps(synthetic_meps(300), [feeder]))
         await eventually(lambda: node.counters.meps_acknowledged >= 10)
         await ctl("pause")
-        limit = node.builder.window.limit
-        await eventually(lambda: node.counters.meps_acknowledged == limit)
-        assert node.builder.window.limit == limit
+        # The level of the credits falls as what was granted is acknowledged, until nothing may come any more.
+        await eventually(lambda: node.builder.window.limit == 0)
+        assert node.builder.run is not None
         assert not feeding.done()
         assert "serving" in node.health.problems(node.health.loop_tick_ns)
         await ctl("resume")

@@ -266,8 +266,11 @@ def test_a_directory_that_cannot_be_written_stops_the_start(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="Not a directory"):
         open_writer(tmp_path / "file" / "output")
-    with pytest.raises(OutputError, match="No such file"):
-        open_writer(tmp_path / "a" / "b")
+
+
+def test_a_directory_that_is_not_there_is_made_with_its_parents(tmp_path: Path) -> None:
+    open_writer(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
