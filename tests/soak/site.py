@@ -81,7 +81,7 @@ port = {self._http}
         """Start the node and wait until it answers. Raises SoakError."""
         self.node = self._start("node", "serve", "--config", str(self._config))
         end = time.monotonic() + START_SECONDS
-        while (status := self.status()) is None or status["state"] != "ready":
+        while (status := self.status()) is None or status["state"] != "running":
             if self.node.poll() is not None or time.monotonic() > end:
                 raise SoakError(f"the node did not start (exit code {self.node.poll()})")
             time.sleep(0.05)
