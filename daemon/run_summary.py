@@ -76,6 +76,11 @@ def write_summary(summary: dict[str, Any], directory: Path, prefix: str) -> Path
     stem = f"{prefix}_{summary['run']:010d}"
     files = {path.name: path.stat().st_size for path in sorted(directory.glob(f"{stem}_*.mdf"))}
     path = directory / f"{stem}_summary.json"
+    part = 1
+    while path.exists():
+        # The run was left and taken up again by the same session.
+        part += 1
+        path = directory / f"{stem}_summary_{part}.json"
     new = path.with_suffix(".new")
     new.write_text(json.dumps({**summary, "files": files}, indent=1) + "\n")
     os.rename(new, path)
