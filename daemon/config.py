@@ -117,7 +117,7 @@ class BuilderSection(_Section):
     overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
     """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one.
     Longer than it takes to send a damaged fragment again."""
-    evict_after_ms: int = Field(default=100, ge=1, le=600_000)
+    evict_after_ms: int = Field(default=400, ge=1, le=600_000)
     """Age in milliseconds from which an incomplete MEP gives way when no slot has room and complete ones wait."""
     on_timeout: IncompletePolicy = IncompletePolicy.BUILD
     """build: decide on what came, flagged as incomplete; error: all events of the MEP go to the error stream."""

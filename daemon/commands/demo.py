@@ -108,6 +108,8 @@ max_frame_bytes = {8 << 20}
 feeders = {feeders}
 max_mep_bytes = {16 << 20}
 mep_timeout_ms = 5000
+overtaken_after_ms = 5000
+evict_after_ms = 5000
 [pipeline]
 backend = "{backend}"
 slot_bytes = {64 << 20}
