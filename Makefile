@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-KERNEL_SOURCES := $(shell find protocol processing/kernels processing/backend -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+KERNEL_SOURCES := $(shell find protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
 SOAK_SECONDS ?= 600
 
 .PHONY: demo test test-all soak check format bench reference clean

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.geometry.magnet import MEV_PER_TESLA_MM, Magnet
 from hltnode.processing.geometry.material import Slab, is_hit, scattering_angle, slabs
+from hltnode.processing.simulation import _native
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 
@@ -90,7 +91,7 @@ class LayerStates:
 class _Step:
     """From one node to the next, with what stands there: a layer (its number or -1) and a slab (or none).
 
-    `field` f32[nx * ny, 3]: the field in the middle of the step on the grid.
+    `field` f32[nx, ny, 3] (T): the field in the middle of the step on the grid.
     """
 
     first_z: float
@@ -123,84 +124,35 @@ class Propagation:
             for a, b in itertools.pairwise(edges):
                 layer, behind = nodes[last] if b == edges[-1] else (-1, None)
                 grid = magnet.field(_GRID_X[:, None], _GRID_Y, 0.5 * (a + b))
-                field = np.moveaxis(grid, 0, -1).reshape(-1, 3).astype(np.float32)
+                field = np.ascontiguousarray(np.moveaxis(grid, 0, -1), dtype=np.float32)
                 self._steps.append(_Step(a, b, layer, behind, field))
 
     def propagate(self, random: EventRandom, flights: Flights, *, scattering: bool = True) -> LayerStates:
         """Move flights forward to where they stop, and note their crossings; without scattering, in vacuum."""
-        states = LayerStates.empty(self.n_layers, len(flights))
-        alive = np.ones(len(flights), dtype=bool)
+        it = flights
+        states = LayerStates.empty(self.n_layers, len(it))
+        alive = np.ones(len(it), dtype=bool)
+        reached = np.empty(len(it), dtype=np.int64)
         for step in self._steps:
-            rows = np.flatnonzero(alive & (flights.z < step.last_z) & (flights.z_end > flights.z))
-            moving = flights.take(rows)
-            _move(moving, step)
-            lost = (np.abs(moving.tx) > _STEEPEST_SLOPE) | (np.abs(moving.ty) > _STEEPEST_SLOPE)
-            lost |= (np.abs(moving.x) > _GRID_X[-1]) | (np.abs(moving.y) > _GRID_Y[-1])
-            there = (moving.z >= step.last_z) & ~lost
+            n_there = _native.advance(
+                *(it.x, it.y, it.z, it.tx, it.ty, it.p, it.charge, it.z_end),
+                *(alive, reached, step.field),
+                *(_GRID_STEP, step.first_z, step.last_z, MEV_PER_TESLA_MM, _STEEPEST_SLOPE),
+            )
+            there = reached[:n_there]
             if step.layer >= 0:
-                which = rows[there]
                 for name in ("x", "y", "tx", "ty"):
-                    getattr(states, name)[step.layer, which] = getattr(moving, name)[there]
-                states.reached[step.layer, which] = True
+                    getattr(states, name)[step.layer, there] = getattr(it, name)[there]
+                states.reached[step.layer, there] = True
             if scattering and step.slab is not None:
-                _cross(random, moving, there, step.slab)
-                lost |= moving.p < _SLOWEST
-            for name in ("x", "y", "z", "tx", "ty", "p"):
-                getattr(flights, name)[rows] = getattr(moving, name)
-            alive[rows[lost]] = False
+                _cross(random, it, there, step.slab)
+                alive[there[it.p[there] < _SLOWEST]] = False
         return states
 
 
-def _move(flights: Flights, step: _Step) -> None:
-    """One step of the leap-frog kind: half the way, the whole kick by the field there, the other half."""
-    length = np.minimum(step.last_z, flights.z_end) - np.maximum(step.first_z, flights.z)
-    start = np.maximum(flights.z, step.first_z)
-    # From where it is to the first node a particle flies straight: VELO and decays in it have no field to speak of.
-    lead = start - flights.z
-    x, y = flights.x + lead * flights.tx, flights.y + lead * flights.ty
-    bx, by, bz = _interpolate(step.field, x + 0.5 * length * flights.tx, y + 0.5 * length * flights.ty)
-    curvature = MEV_PER_TESLA_MM * flights.charge / flights.p * length
-    kick_x, kick_y = _kick(flights.tx, flights.ty, bx, by, bz, curvature)
-    kick_x, kick_y = _kick(flights.tx + 0.5 * kick_x, flights.ty + 0.5 * kick_y, bx, by, bz, curvature)
-    limit = 2 * _STEEPEST_SLOPE
-    tx = np.clip(flights.tx + kick_x, -limit, limit)
-    ty = np.clip(flights.ty + kick_y, -limit, limit)
-    flights.x = x + 0.5 * length * (flights.tx + tx)
-    flights.y = y + 0.5 * length * (flights.ty + ty)
-    flights.z = start + length
-    flights.tx, flights.ty = tx, ty
-
-
-def _kick(
-    tx: FloatArray, ty: FloatArray, bx: FloatArray, by: FloatArray, bz: FloatArray, curvature: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Change of the slopes by the Lorentz force over a step."""
-    strength = curvature * np.sqrt(1.0 + tx * tx + ty * ty)
-    return (
-        strength * (tx * ty * bx - (1.0 + tx * tx) * by + ty * bz),
-        strength * ((1.0 + ty * ty) * bx - tx * ty * by - tx * bz),
-    )
-
-
-def _interpolate(field: NDArray[np.float32], x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The field at places, bilinear in the grid; the other three quarters of the cross-section mirror the first."""
-    u = np.minimum(np.abs(x) * (1.0 / _GRID_STEP), len(_GRID_X) - 1.001)
-    v = np.minimum(np.abs(y) * (1.0 / _GRID_STEP), len(_GRID_Y) - 1.001)
-    i, j = u.astype(np.int64), v.astype(np.int64)
-    u, v = (u - i).astype(np.float32)[:, None], (v - j).astype(np.float32)[:, None]
-    corner = i * len(_GRID_Y) + j
-    low, high = field.take(corner, 0), field.take(corner + len(_GRID_Y), 0)
-    low += (field.take(corner + 1, 0) - low) * v
-    high += (field.take(corner + len(_GRID_Y) + 1, 0) - high) * v
-    low += (high - low) * u
-    b = low.T.astype(np.float64)
-    upper = np.sign(y)
-    return b[0] * np.sign(x) * upper, b[1], b[2] * upper
-
-
-def _cross(random: EventRandom, flights: Flights, there: Mask, slab: Slab) -> None:
+def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab) -> None:
     """Scatter those flights in a slab, and take the energy that they lose."""
-    hit = np.flatnonzero(there & is_hit(slab, flights.x, flights.y))
+    hit = there[is_hit(slab, flights.x[there], flights.y[there])]
     tx, ty, p, event = flights.tx[hit], flights.ty[hit], flights.p[hit], flights.event[hit]
     stretch = np.sqrt(1.0 + tx * tx + ty * ty)
     beta_squared = p * p / (p * p + flights.mass[hit] ** 2)
