@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -50,6 +52,58 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
     return absent_with_size ? -1 : static_cast<int64_t>(sum);
 }
 
+// A view of the bytes of an object, for as long as this lives.
+class View {
+  public:
+    explicit View(PyObject* object)
+    {
+        if (PyObject_GetBuffer(object, &buffer_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    ~View() { PyBuffer_Release(&buffer_); }
+    const void* data() const { return buffer_.buf; }
+    std::size_t size() const { return static_cast<std::size_t>(buffer_.len); }
+
+  private:
+    Py_buffer buffer_;
+};
+
+// Header, payload and padding of raw banks (formats.md B2), given as tuples (type, version, source id, payload), back
+// to back. Throws for a bank that does not fit its header.
+nb::bytes encode_banks(const nb::list& banks)
+{
+    constexpr std::size_t header_size = 8, max_size = 0xFFFF;
+    constexpr uint16_t magic = 0xCBCB;
+    std::vector<char> out;
+    out.reserve(1 << 18);
+    for (const nb::handle bank : banks) {
+        if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
+            throw nb::value_error("a raw bank has four parts");
+        uint8_t type, version;
+        uint16_t source;
+        const View payload(PyTuple_GET_ITEM(bank.ptr(), 3));
+        const std::size_t length = header_size + payload.size();
+        if (!nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 0)), type) ||
+            !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 1)), version) ||
+            !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 2)), source) || length > max_size)
+            throw nb::value_error("a raw bank does not fit its header");
+        const unsigned char header[header_size] = {magic & 0xFF,
+                                                   magic >> 8,
+                                                   static_cast<unsigned char>(length & 0xFF),
+                                                   static_cast<unsigned char>(length >> 8),
+                                                   type,
+                                                   version,
+                                                   static_cast<unsigned char>(source & 0xFF),
+                                                   static_cast<unsigned char>(source >> 8)};
+        const std::size_t at = out.size();
+        out.resize(at + ((length + 3) & ~std::size_t{3}));
+        std::memcpy(out.data() + at, header, header_size);
+        std::memcpy(out.data() + at + header_size, payload.data(), payload.size());
+    }
+    return nb::bytes(out.data(), out.size());
+}
+
 }  // namespace
 
 NB_MODULE(_native, module)
@@ -57,6 +111,8 @@ NB_MODULE(_native, module)
     module.doc() = "Loops over bytes of the wire and file formats";
     module.def("jenkins", &jenkins, nb::arg("bytes"), nb::call_guard<nb::gil_scoped_release>(),
                "Bob Jenkins' one-at-a-time hash of a buffer of bytes, with signed characters and seed 0");
+    module.def("encode_banks", &encode_banks, nb::arg("banks"),
+               "Raw banks, given as (type, version, source id, payload), back to back; ValueError if one does not fit");
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 where an absent bank has a size");
 }

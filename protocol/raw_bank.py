@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
+from . import _native
 from .buffers import Buffer, byte_view
 from .errors import BankError, RejectReason
 
@@ -63,8 +64,7 @@ class BankType(IntEnum):
     PCIE_TEST = 254
 
 
-@dataclass(frozen=True, slots=True)
-class RawBank:
+class RawBank(NamedTuple):
     """One raw bank: `type` and `version` u8, `source_id` u16, `payload` a view of bytes, without header or padding."""
 
     type: int
@@ -131,5 +131,10 @@ def encode_bank(bank: RawBank) -> bytes:
 
 
 def encode_banks(banks: Iterable[RawBank]) -> bytes:
-    """The raw banks back to back, as they fill an MDF record."""
-    return b"".join(map(encode_bank, banks))
+    """The raw banks back to back, as they fill an MDF record; raises BankError as encode_bank does."""
+    several = list(banks)
+    try:
+        return _native.encode_banks(several)
+    except ValueError:
+        # Bank by bank, the error says which one it is and why.
+        return b"".join(map(encode_bank, several))
