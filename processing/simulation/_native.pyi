@@ -21,3 +21,17 @@ def advance(
     mev_per_tesla_mm: float,
     steepest: float,
 ) -> int: ...
+def cluster(
+    order: NDArray[np.int64],
+    sorted: NDArray[np.int64],
+    charge: NDArray[np.float64],
+    threshold: float,
+    seed: float,
+    total: float,
+    first: NDArray[np.int64],
+    size: NDArray[np.int64],
+    cluster_charge: NDArray[np.float64],
+    position: NDArray[np.float64],
+    channel_charge: NDArray[np.float64],
+    of_deposit: NDArray[np.int64],
+) -> tuple[int, int]: ...

@@ -119,6 +119,92 @@ std::size_t advance(const Column<double>& x, const Column<double>& y, const Colu
     return n_there;
 }
 
+// Where the clusters of strip_clusters.py go: each array has room for as many as there are deposits.
+struct ClusterColumns {
+    int64_t *first, *size;
+    double *charge, *position, *channel_charge;
+    int64_t* of_deposit;
+    std::size_t n = 0, n_channels = 0;
+};
+
+// Neighbouring channels above the threshold, while more may follow.
+class OpenCluster {
+  public:
+    explicit OpenCluster(int64_t first) : first_(first), end_(first) {}
+    bool reaches(int64_t channel) const { return channel == end_; }
+
+    void add(double charge, double* channel_charge)
+    {
+        channel_charge[end_ - first_] = charge;
+        sum_ += charge;
+        weighted_ += charge * static_cast<double>(end_ - first_);
+        largest_ = std::max(largest_, charge);
+        ++end_;
+    }
+
+    // Writes the cluster down if it is good; returns its number, or -1.
+    int64_t close(ClusterColumns& out, double seed, double total) const
+    {
+        if (largest_ < seed || sum_ < total) return -1;
+        out.first[out.n] = first_;
+        out.size[out.n] = end_ - first_;
+        out.charge[out.n] = sum_;
+        out.position[out.n] = weighted_ / sum_;
+        out.n_channels += static_cast<std::size_t>(end_ - first_);
+        return static_cast<int64_t>(out.n++);
+    }
+
+  private:
+    int64_t first_, end_;
+    double sum_ = 0, weighted_ = 0, largest_ = 0;
+};
+
+// Clusters of deposits whose channels are `sorted`; `order` tells where each stands in `charge` and `of_deposit`.
+// Returns the number of clusters and of their channels.
+nb::tuple cluster(const Column<const int64_t>& order, const Column<const int64_t>& sorted,
+                  const Column<const double>& charge, double threshold, double seed, double total,
+                  const Column<int64_t>& first, const Column<int64_t>& size, const Column<double>& cluster_charge,
+                  const Column<double>& position, const Column<double>& channel_charge,
+                  const Column<int64_t>& of_deposit)
+{
+    const std::size_t n = sorted.size();
+    require(order.size() == n && charge.size() == n && first.size() == n && size.size() == n &&
+                cluster_charge.size() == n && position.size() == n && channel_charge.size() == n &&
+                of_deposit.size() == n,
+            "the columns of deposits differ in length");
+    ClusterColumns out{first.data(),    size.data(),           cluster_charge.data(),
+                       position.data(), channel_charge.data(), of_deposit.data()};
+    {
+        const nb::gil_scoped_release without_gil;
+        for (std::size_t i = 0; i < n; ++i)
+            require(order.data()[i] >= 0 && static_cast<std::size_t>(order.data()[i]) < n, "no such deposit");
+        std::fill_n(out.of_deposit, n, int64_t{-1});
+        OpenCluster open(0);
+        std::size_t begin = 0, end = 0;  // deposits of the open cluster
+        const auto close = [&] {
+            if (begin == end) return;
+            const int64_t number = open.close(out, seed, total);
+            for (; begin < end; ++begin) out.of_deposit[order.data()[begin]] = number;
+        };
+        for (std::size_t i = 0; i < n;) {
+            const int64_t channel = sorted.data()[i];
+            const std::size_t start = i;
+            double sum = 0;
+            for (; i < n && sorted.data()[i] == channel; ++i) sum += charge.data()[order.data()[i]];
+            if (sum < threshold) continue;
+            if (begin == end || !open.reaches(channel)) {
+                close();
+                open = OpenCluster(channel);
+                begin = start;
+            }
+            open.add(sum, out.channel_charge + out.n_channels);
+            end = i;
+        }
+        close();
+    }
+    return nb::make_tuple(out.n, out.n_channels);
+}
+
 }  // namespace
 
 NB_MODULE(_native, module)
@@ -129,4 +215,8 @@ NB_MODULE(_native, module)
                nb::arg("grid_step"), nb::arg("first_z"), nb::arg("last_z"), nb::arg("mev_per_tesla_mm"),
                nb::arg("steepest"), nb::call_guard<nb::gil_scoped_release>(),
                "Move flights by one step; returns how many reach its end, whose rows stand in `there`");
+    module.def("cluster", &cluster, nb::arg("order"), nb::arg("sorted"), nb::arg("charge"), nb::arg("threshold"),
+               nb::arg("seed"), nb::arg("total"), nb::arg("first"), nb::arg("size"), nb::arg("cluster_charge"),
+               nb::arg("position"), nb::arg("channel_charge"), nb::arg("of_deposit"),
+               "Clusters of deposits sorted by channel; returns the number of clusters and of their channels");
 }

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from hltnode.processing.simulation import _native
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.propagation import LayerStates
 from hltnode.processing.simulation.sorting import distinct, stable_order
@@ -103,30 +104,17 @@ def cluster(
 
     A cluster's charge must reach `total`. Deposits where `dead` is set are lost.
     """
-    order, ordered = stable_order(channel)
-    is_new = np.diff(ordered, prepend=-1) != 0
-    starts = np.flatnonzero(is_new)
-    place = np.empty(len(channel), dtype=np.int64)
-    place[order] = np.cumsum(is_new) - 1
-    channels = ordered[starts]
-    charges = np.add.reduceat(np.where(dead, 0.0, charge)[order], starts) if len(starts) else np.empty(0)
-
-    lit = np.flatnonzero(charges >= threshold)
-    lit_channels, lit_charges = channels[lit], charges[lit]
-    begins = np.flatnonzero(np.diff(lit_channels, prepend=-2) != 1)
-    if not len(begins):
-        none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
-        return Clusters(none, none, nothing, nothing, nothing, np.full(len(channel), -1))
-    label = np.cumsum(np.diff(lit_channels, prepend=-2) != 1) - 1
-    first, size = lit_channels[begins], np.bincount(label)
-    charge_sum = np.add.reduceat(lit_charges, begins)
-    good = (np.maximum.reduceat(lit_charges, begins) >= seed) & (charge_sum >= total)
-    number = np.where(good, np.cumsum(good) - 1, -1)
-    weighted = np.add.reduceat(lit_charges * (lit_channels - first[label]), begins) / charge_sum
-    of_channel = np.full(len(channels), -1)
-    of_channel[lit] = number[label]
+    n = len(channel)
+    first, size, of_deposit = np.empty((3, n), dtype=np.int64)
+    sums, position, channel_charge = np.empty((3, n))
+    n_clusters, n_channels = _native.cluster(
+        *stable_order(channel),
+        np.where(dead, 0.0, charge),
+        *(threshold, seed, total),
+        *(first, size, sums, position, channel_charge, of_deposit),
+    )
     return Clusters(
-        first[good], size[good], charge_sum[good], weighted[good], lit_charges[good[label]], of_channel[place]
+        *(column[:n_clusters] for column in (first, size, sums, position)), channel_charge[:n_channels], of_deposit
     )
 
 
