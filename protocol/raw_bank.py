@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from . import _native
 from .buffers import Buffer, byte_view
@@ -106,6 +110,19 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
             )
         yield RawBank(bank_type, version, source, view[at + HEADER_SIZE : at + length])
         at = following
+
+
+def cut_into_banks(
+    stream: bytes, ends: NDArray[np.int64], bank_type: BankType, version: int, sources: Sequence[int]
+) -> list[RawBank]:
+    """Banks whose payloads follow one another in `stream`, as views that end at `ends`; `sources` repeat as needed."""
+    view = memoryview(stream)
+    begin = 0
+    banks = []
+    for source, end in zip(itertools.cycle(sources), ends.tolist(), strict=False):
+        banks.append(RawBank(bank_type, version, source, view[begin:end]))
+        begin = end
+    return banks
 
 
 def encode_bank(bank: RawBank) -> bytes:

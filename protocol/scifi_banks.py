@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import RejectReason, SciFiBankError
-from .raw_bank import BankType, RawBank
+from .raw_bank import BankType, RawBank, cut_into_banks
 from .source_id import number_of
 
 N_BANKS = 240
@@ -96,10 +96,11 @@ def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
     )
 
 
-def encode_scifi(words: SciFiWords) -> list[RawBank]:
+def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_events: int = 1) -> list[RawBank]:
     """One version 5 bank for each of the 240, empty ones included; words are ordered by link and cell.
 
-    Raises SciFiBankError for values that do not fit, more than 31 words of a link among them.
+    Of several events, whose number (0, 1, ...) each word has in `event`, the banks follow one another. Raises
+    SciFiBankError for values that do not fit, more than 31 words of a link among them.
     """
     for name, values, end in (
         ("bank", words.bank, N_BANKS),
@@ -111,16 +112,18 @@ def encode_scifi(words: SciFiWords) -> list[RawBank]:
         if len(values) and int(values.max()) >= end:
             raise SciFiBankError(RejectReason.MALFORMED, f"SciFi word: {name} {values.max()}, 0..{end - 1} expected")
     channel = words.link << np.uint32(7) | words.cell
-    place = words.bank.astype(np.int64) << _CHANNEL_BITS | channel
+    bank = words.bank.astype(np.int64) + (0 if event is None else N_BANKS * event)
+    place = bank << _CHANNEL_BITS | channel
     order = np.argsort(place, kind="stable")  # quick where words come in order already
     place = place[order]
-    per_link = np.bincount(place >> 7, minlength=1)
-    if per_link.max() > MAX_CLUSTERS_PER_LINK:
+    link_starts = np.flatnonzero(np.diff(place >> 7, prepend=-1))
+    most = int(np.diff(link_starts, append=len(place)).max(initial=0))
+    if most > MAX_CLUSTERS_PER_LINK:
         raise SciFiBankError(
-            RejectReason.OVERSIZED, f"SciFi: {per_link.max()} words of one link, {MAX_CLUSTERS_PER_LINK} at most"
+            RejectReason.OVERSIZED, f"SciFi: {most} words of one link, {MAX_CLUSTERS_PER_LINK} at most"
         )
     data = (channel[order] << np.uint32(2) | words.fraction[order] << np.uint32(1) | words.edge[order]).astype(_U16)
-    ends = np.searchsorted(place, np.arange(1, N_BANKS + 1) << _CHANNEL_BITS)
+    ends = np.searchsorted(place, np.arange(1, n_events * N_BANKS + 1) << _CHANNEL_BITS)
     counts = np.diff(ends, prepend=0)
     # Each bank has its header and an even number of words.
     sizes = _HEADER_WORDS + counts + counts % 2
@@ -128,13 +131,7 @@ def encode_scifi(words: SciFiWords) -> list[RawBank]:
     stream = np.zeros(int(bank_ends[-1]), _U16)
     before = bank_ends - sizes + _HEADER_WORDS - (ends - counts)
     stream[np.arange(len(data)) + np.repeat(before, counts)] = data
-    payloads = memoryview(stream.tobytes())
-    banks = []
-    start = 0
-    for number, end in enumerate((2 * bank_ends).tolist()):
-        banks.append(RawBank(BankType.FT_CLUSTER, 5, number, payloads[start:end]))
-        start = end
-    return banks
+    return cut_into_banks(stream.tobytes(), 2 * bank_ends, BankType.FT_CLUSTER, 5, range(N_BANKS))
 
 
 def words_of_clusters(

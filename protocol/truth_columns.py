@@ -162,22 +162,33 @@ def encode_particle_columns(
     n_scifi_ids: NDArray[np.int64] | None = None,
     version: int = PARTICLES_VERSION,
 ) -> list[RawBank]:
-    """The banks (type 32, numbered from 0) of particles given as columns; before version 2 `from_signal` is lost.
-
-    `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
-    defaults. `velo_ids` holds the LHCbIDs of the first particle, then those of the second ...; `n_velo_ids` tells how
-    many each has; so do the others, where nothing means no ids. Raises TruthError if these do not add up, a column is
-    unknown, or a value does not fit.
-    """
-    if not 0 <= version <= _MAX_VERSION:
-        raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are written")
-    n = len(n_velo_ids)
-    none, no_ids = np.zeros(n, np.int64), np.empty(0, np.uint32)
+    """The banks (type 32, numbered from 0) of the particles of one event, as encode_particles_of_events writes them."""
+    none, no_ids = np.zeros(len(n_velo_ids), np.int64), np.empty(0, np.uint32)
     lists = [
         (velo_ids, n_velo_ids),
         (no_ids if ut_ids is None else ut_ids, none if n_ut_ids is None else n_ut_ids),
         (no_ids if scifi_ids is None else scifi_ids, none if n_scifi_ids is None else n_scifi_ids),
     ]
+    (banks,) = encode_particles_of_events(columns, lists, [len(n_velo_ids)], version)
+    return banks
+
+
+def encode_particles_of_events(
+    columns: Mapping[str, ArrayLike],
+    lists: Sequence[tuple[NDArray[np.uint32], NDArray[np.int64]]],
+    n_particles: Sequence[int],
+    version: int = PARTICLES_VERSION,
+) -> list[list[RawBank]]:
+    """The banks (type 32, numbered from 0) of each of several events, of `n_particles` particles given as columns.
+
+    `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
+    defaults. `lists` are those of VELO, UT and SciFi: the LHCbIDs of the first particle, then those of the second ...,
+    and how many each has. Before version 2 `from_signal` is lost. Raises TruthError if these do not add up, a column
+    is unknown, or a value does not fit.
+    """
+    if not 0 <= version <= _MAX_VERSION:
+        raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are written")
+    n = sum(n_particles)
     for ids, counts in lists:
         if len(counts) != n or int(counts.sum()) != len(ids):
             raise TruthError(
@@ -188,19 +199,27 @@ def encode_particle_columns(
     stored = _stored(columns, n, layout)
     n_ids = np.stack([counts for _, counts in lists], axis=1)
     size = layout.itemsize + _WORD * (_N_LISTS + n_ids.sum(axis=1))
-    start = _U32.size + np.cumsum(size) - size
-    data = np.zeros(_U32.size + int(size.sum()), dtype=np.uint8)
-    data[: _U32.size] = np.frombuffer(_U32.pack(n), dtype=np.uint8)
+    # Each event's particles stand behind their number.
+    event_ends = np.cumsum(n_particles)
+    event = np.repeat(np.arange(len(n_particles)), n_particles)
+    start = _U32.size * (event + 1) + np.cumsum(size) - size
+    ends = _U32.size * np.arange(1, len(n_particles) + 1) + np.append(0, np.cumsum(size))[event_ends]
+    begins = np.append(0, ends[:-1]) if len(ends) else ends
+    data = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
+    data[begins[:, None] + np.arange(_U32.size)] = np.array(n_particles, "<u4").view(np.uint8).reshape(-1, _U32.size)
     data[start[:, None] + np.arange(layout.itemsize)] = stored.view(np.uint8).reshape(n, layout.itemsize)
     list_start = start + layout.itemsize
     for ids, counts in lists:
         data[list_start[:, None] + np.arange(_WORD)] = counts.astype("<u4").view(np.uint8).reshape(n, _WORD)
         data[_bytes_of_lists(list_start + _WORD, counts)] = ids.astype("<u4").view(np.uint8).reshape(-1, _WORD)
         list_start = list_start + _WORD * (counts + 1)
-    payload = memoryview(data.tobytes())
+    view = memoryview(data.tobytes())
     return [
-        RawBank(BankType.MC_TRACKS, version, number, payload[at : at + CHUNK_SIZE])
-        for number, at in enumerate(range(0, len(payload), CHUNK_SIZE))
+        [
+            RawBank(BankType.MC_TRACKS, version, number, view[at : min(at + CHUNK_SIZE, end)])
+            for number, at in enumerate(range(begin, end, CHUNK_SIZE))
+        ]
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import RejectReason, UtBankError
-from .raw_bank import BankType, RawBank
+from .raw_bank import BankType, RawBank, cut_into_banks
 from .source_id import SubDetector, number_of, source_id, subdetector_of
 
 N_BOARDS = 240
@@ -22,6 +22,10 @@ N_LANES = 6
 N_STRIPS = 512
 # The boards that exist: two sides of 21 boards in the first two layers, of 24 in the last two; 64 numbers per layer.
 BOARDS = tuple(64 * layer + board for layer in range(4) for board in range(42 if layer < 2 else 48))
+
+# Where a board stands among those that exist, -1 for the others.
+_INDEX_OF_BOARD = np.full(N_BOARDS, -1, np.int64)
+_INDEX_OF_BOARD[list(BOARDS)] = np.arange(len(BOARDS))
 
 _U16 = np.dtype("<u2")
 _HEADER_SIZE_V3 = 4
@@ -161,10 +165,13 @@ def decode_ut_charges(banks: Iterable[RawBank]) -> UtCharges:
     )
 
 
-def encode_ut_v3(hits: UtHits, charges: UtCharges) -> list[RawBank]:
+def encode_ut_v3(
+    hits: UtHits, charges: UtCharges, event: NDArray[np.int64] | None = None, n_events: int = 1
+) -> list[RawBank]:
     """One version 3 bank for every existing board, empty ones included; the order of hits in a board is kept.
 
-    `charges` belong to `hits`, cluster by cluster.  Raises UtBankError for values that do not fit.
+    Of several events, whose number (0, 1, ...) each hit has in `event`, the banks follow one another. `charges`
+    belong to `hits`, cluster by cluster.  Raises UtBankError for values that do not fit.
     """
     n = len(hits.board)
     _check(
@@ -187,9 +194,9 @@ def encode_ut_v3(hits: UtHits, charges: UtCharges) -> list[RawBank]:
         | (hits.lane * np.uint32(N_STRIPS) + hits.strip - np.uint32(1)) << np.uint32(2)
         | hits.flags << np.uint32(14)
     ).astype(_U16)
-    by_board = _by_board(hits.board)
-    order = np.concatenate([chosen for _, chosen in by_board])
-    counts = np.array([len(chosen) for _, chosen in by_board])
+    bank = _INDEX_OF_BOARD[hits.board] + (0 if event is None else len(BOARDS) * event)
+    order = np.argsort(bank, kind="stable")
+    counts = np.bincount(bank, minlength=n_events * len(BOARDS))
     # Board by board, a row of bytes per cluster: neighbour sum, then the strips' charges, the last one marked.
     first_adc, n_strips = (np.cumsum(n_strips) - n_strips)[order], n_strips[order]
     row_ends = np.cumsum(n_strips + 1)
@@ -212,11 +219,7 @@ def encode_ut_v3(hits: UtHits, charges: UtCharges) -> list[RawBank]:
     stream[word_at], stream[word_at + 1] = words[order] & 0xFF, words[order] >> 8
     row_at = np.repeat(starts + charges_at - (np.cumsum(rows_of_bank) - rows_of_bank), rows_of_bank)
     stream[row_at + np.arange(len(rows))] = rows
-    payloads = memoryview(stream.tobytes())
-    banks = []
-    for (board, _), start, end in zip(by_board, starts.tolist(), ends.tolist(), strict=True):
-        banks.append(RawBank(BankType.UT, 3, board, payloads[start:end]))
-    return banks
+    return cut_into_banks(stream.tobytes(), ends, BankType.UT, 3, BOARDS)
 
 
 def encode_ut_v4(hits: UtHits) -> list[RawBank]:
@@ -317,7 +320,7 @@ def _by_board(board: NDArray[np.uint32]) -> list[tuple[int, NDArray[np.int64]]]:
 
 
 def _check(what: str, hits: UtHits, **columns: tuple[NDArray[np.uint32], int, int]) -> None:
-    if not np.isin(hits.board, BOARDS).all():
+    if len(hits.board) and (hits.board.max() >= N_BOARDS or _INDEX_OF_BOARD[hits.board].min() < 0):
         raise UtBankError(RejectReason.UNKNOWN_SOURCE, f"UT {what}: a board that does not exist")
     for name, (values, low, end) in {"lane": (hits.lane, 0, N_LANES), **columns}.items():
         if len(values) and not (low <= int(values.min()) and int(values.max()) < end):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import RejectReason, VeloBankError
-from .raw_bank import BankType, RawBank
+from .raw_bank import BankType, RawBank, cut_into_banks
 from .source_id import FIRST_SENSOR_PAIR_VERSION, number_of
 
 N_SENSORS = 208
@@ -163,10 +163,13 @@ def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
     return clusters
 
 
-def encode_retina_clusters(clusters: RetinaClusters, version: int) -> list[RawBank]:
+def encode_retina_clusters(
+    clusters: RetinaClusters, version: int, event: NDArray[np.int64] | None = None, n_events: int = 1
+) -> list[RawBank]:
     """One VPRetinaCluster bank per sensor (versions 2, 3) or sensor pair (4), as encode_superpixels does.
 
-    In version 4 the lowest bit of `flags` must be 0: its place tells the sensor.  Raises VeloBankError.
+    Of several events, whose number (0, 1, ...) each cluster has in `event`, the banks follow one another. In
+    version 4 the lowest bit of `flags` must be 0: its place tells the sensor.  Raises VeloBankError.
     """
     it = clusters
     _check_version("retina clusters", version)
@@ -192,7 +195,7 @@ def encode_retina_clusters(clusters: RetinaClusters, version: int) -> list[RawBa
         | it.column << np.uint32(column_at)
         | it.flags << np.uint32(column_at + 10)
     )
-    return _banks_of(words, it.sensor, BankType.VP_RETINA_CLUSTER, version, _RETINA_SENSOR_BIT)
+    return _banks_of(words, it.sensor, BankType.VP_RETINA_CLUSTER, version, _RETINA_SENSOR_BIT, event, n_events)
 
 
 def _fraction_bits(version: int) -> int:
@@ -250,7 +253,13 @@ def _words_of(
 
 
 def _banks_of(
-    words: NDArray[np.uint32], sensor: NDArray[np.uint32], bank_type: BankType, version: int, sensor_bit: int
+    words: NDArray[np.uint32],
+    sensor: NDArray[np.uint32],
+    bank_type: BankType,
+    version: int,
+    sensor_bit: int,
+    event: NDArray[np.int64] | None = None,
+    n_events: int = 1,
 ) -> list[RawBank]:
     _check_version(bank_type.name, version)
     pairs = version >= FIRST_SENSOR_PAIR_VERSION
@@ -258,8 +267,9 @@ def _banks_of(
         if (words >> np.uint32(sensor_bit) & np.uint32(1)).any():
             raise VeloBankError(RejectReason.MALFORMED, f"{bank_type.name}: bit {sensor_bit} is in use by the flags")
         words = words | (sensor & np.uint32(1)) << np.uint32(sensor_bit)
-    number = sensor // 2 if pairs else sensor
-    n_banks = N_SENSORS // 2 if pairs else N_SENSORS
+    per_event = N_SENSORS // 2 if pairs else N_SENSORS
+    n_banks = n_events * per_event
+    number = (sensor // 2 if pairs else sensor).astype(np.int64) + (0 if event is None else per_event * event)
     order = np.argsort(number, kind="stable")
     ordered = words[order].astype(_WORD)
     ends = np.searchsorted(number[order], np.arange(n_banks), side="right")
@@ -270,10 +280,4 @@ def _banks_of(
     stream[np.arange(len(ordered)) + np.repeat(n_before * np.arange(1, n_banks + 1), counts)] = ordered
     if not pairs:
         stream[bank_ends - counts - 1] = counts
-    payloads = memoryview(stream.tobytes())
-    banks: list[RawBank] = []
-    start = 0
-    for source, end in enumerate((_WORD.itemsize * bank_ends).tolist()):
-        banks.append(RawBank(bank_type, version, source, payloads[start:end]))
-        start = end
-    return banks
+    return cut_into_banks(stream.tobytes(), _WORD.itemsize * bank_ends, bank_type, version, range(per_event))

@@ -28,10 +28,19 @@ def cluster(
     threshold: float,
     seed: float,
     total: float,
-    first: NDArray[np.int64],
-    size: NDArray[np.int64],
-    cluster_charge: NDArray[np.float64],
-    position: NDArray[np.float64],
-    channel_charge: NDArray[np.float64],
-    of_deposit: NDArray[np.int64],
-) -> tuple[int, int]: ...
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+]: ...
+def crossings(
+    lines: NDArray[np.float64],
+    z: NDArray[np.float64],
+    to_x: NDArray[np.float64],
+    to_y: NDArray[np.float64],
+    half_length: float,
+    half_width: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...

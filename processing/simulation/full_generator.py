@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.simulation.collisions import SimulatedCollisions
 from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.downstream_particles import (
     background,
@@ -23,23 +22,26 @@ from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.muon_response import MuonResponse, MuonResult
 from hltnode.processing.simulation.particle_table import ParticleTable
 from hltnode.processing.simulation.propagation import LAST_Z, Flights, LayerStates, Propagation
-from hltnode.processing.simulation.scifi_response import SciFiResponse, SciFiResult
+from hltnode.processing.simulation.scifi_response import SciFiResponse
 from hltnode.processing.simulation.sources import Source
 from hltnode.processing.simulation.strip_clusters import Crossings, links
 from hltnode.processing.simulation.truth_banks import HitLists, truth_of_chunk
 from hltnode.processing.simulation.ut_response import N_LAYERS as N_UT_LAYERS
 from hltnode.processing.simulation.ut_response import UtResponse, UtResult
-from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VERSIONS, VeloEncoding, velo_banks_of
-from hltnode.processing.simulation.velo_generator import DEFAULT_RUN, check_request, odin_bank
+from hltnode.processing.simulation.velo_encoding import (
+    DEFAULT_VERSIONS,
+    VERSIONS,
+    VeloEncoding,
+    by_event,
+    velo_banks_of,
+)
+from hltnode.processing.simulation.velo_generator import CHUNK, DEFAULT_RUN, check_request, odin_bank
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.simulation.velo_response import FiredPixels, VeloResponse
 from hltnode.protocol.muon_banks import MuonDigits, MuonPads, encode_muon
 from hltnode.protocol.raw_bank import RawBank
-from hltnode.protocol.scifi_banks import SciFiWords, encode_scifi
-from hltnode.protocol.ut_banks import UtCharges, UtHits, encode_ut_v3, encode_ut_v4
-
-# Events that fly together: enough to keep the vectors long, few enough for the memory.
-CHUNK = 16
+from hltnode.protocol.scifi_banks import encode_scifi
+from hltnode.protocol.ut_banks import UtHits, encode_ut_v3, encode_ut_v4
 
 _MUON = 13
 
@@ -98,17 +100,16 @@ class FullSimulation:
     def _chunk(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
         generators = [np.random.default_rng((seed, event_id)) for event_id in event_ids]
         random = EventRandom(generators)
-        velo = [self._in_velo(rng, event_id) for rng, event_id in zip(generators, event_ids, strict=True)]
-        collisions = [event.collisions for event in velo]
+        collisions = [self._source(rng, event_id) for rng, event_id in zip(generators, event_ids, strict=True)]
         table = ParticleTable(len(generators))
         for number, one in enumerate(collisions):
             table.add(np.full(len(one.particles), number), one.particles)
+        fired = self._velo.fire(random, table.event, table.particles)
+        velo_banks, velo_ids, velo_cluster = self._velo_banks(fired, len(generators))
         n_charged = np.array([len(one.collision) for one in collisions])
         behind = table.add(*background(random, n_charged, [one.positions for one in collisions]))
         none = np.zeros((len(behind), 2))
-        kick, kick_z = (
-            np.concatenate([*(getattr(event.fired, name) for event in velo), none]) for name in ("kick", "kick_z")
-        )
+        kick, kick_z = (np.concatenate([values, none]) for values in (fired.kick, fired.kick_z))
         flown = self._fly(random, table, kick, kick_z)
 
         event, key, particles, place = table.by_event()
@@ -122,41 +123,34 @@ class FullSimulation:
         is_muon = (np.abs(particles.pid[place[flown.row]]) == _MUON) | flown.decays_late
         muon = self._muon.respond(random, flights.take(arrived), is_muon[arrived], n_charged)
 
-        first_row = np.searchsorted(event, np.arange(len(velo)))
-        in_velo = HitLists(
-            np.concatenate([one.particle + first for one, first in zip(velo, first_row.tolist(), strict=True)]),
-            np.concatenate([one.lhcb_id for one in velo]),
-        )
+        velo_particle, velo_hit = links(fired.particle, velo_cluster, len(velo_ids))
         truth = truth_of_chunk(
             event,
             key,
             particles,
             collisions,
-            in_velo,
+            HitLists(place[velo_particle], velo_ids[velo_hit]),
             HitLists(place[flown.row[ut.particle]], ut.lhcb_id),
             HitLists(place[flown.row[scifi.particle]], scifi.lhcb_id),
         )
+        n = len(generators)
         banks = zip(
-            self._ut_banks(ut, len(velo)), scifi_banks(scifi, len(velo)), muon_banks(muon, len(velo)), strict=True
+            velo_banks,
+            self._ut_banks(ut, n),
+            by_event(encode_scifi(scifi.words, scifi.event, n), n),
+            muon_banks(muon, n),
+            truth,
+            strict=True,
         )
-        for event_id, rng, in_it, parts, of_truth in zip(event_ids, generators, velo, banks, truth, strict=True):
-            yield [
-                odin_bank(rng, self._run, event_id),
-                *in_it.banks,
-                *(bank for part in parts for bank in part),
-                *of_truth,
-            ]
+        for event_id, rng, parts in zip(event_ids, generators, banks, strict=True):
+            yield [odin_bank(rng, self._run, event_id), *itertools.chain.from_iterable(parts)]
 
-    def _in_velo(self, rng: np.random.Generator, event_id: int) -> "_VeloEvent":
-        """Collisions of an event, and what the VELO sees of them."""
-        collisions = self._source(rng, event_id)
-        fired = self._velo.fire(rng, collisions.particles)
+    def _velo_banks(
+        self, fired: FiredPixels, n_events: int
+    ) -> tuple[list[list[RawBank]], NDArray[np.uint32], Int64Array]:
         versions = self._versions
-        banks, ids, cluster = velo_banks_of(
-            fired, versions.velo, versions.velo_version or DEFAULT_VERSIONS[versions.velo]
-        )
-        particle, hit = links(fired.particle, cluster, len(ids))
-        return _VeloEvent(collisions, fired, banks, particle, ids[hit])
+        version = versions.velo_version or DEFAULT_VERSIONS[versions.velo]
+        return velo_banks_of(fired, n_events, versions.velo, version)
 
     def _fly(self, random: EventRandom, table: ParticleTable, kick: FloatArray, kick_z: FloatArray) -> "_Flown":
         """Send all particles through the detector, and those that they turn into on their way (added to the table)."""
@@ -185,30 +179,15 @@ class FullSimulation:
             decays_late=late,
         )
 
-    def _ut_banks(self, result: UtResult, n_events: int) -> Iterator[list[RawBank]]:
+    def _ut_banks(self, result: UtResult, n_events: int) -> list[list[RawBank]]:
+        if self._versions.ut_version == 3:
+            return by_event(encode_ut_v3(result.hits, result.charges, result.event, n_events), n_events)
         edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
-        hits, charges = result.hits, result.charges
-        adc_edges = np.concatenate([[0], np.cumsum(charges.n_strips, dtype=np.int64)])
-        for a, b in itertools.pairwise(edges):
-            of_event = UtHits(
-                *(getattr(hits, name)[a:b] for name in ("board", "lane", "strip", "fraction", "flags", "adc"))
-            )
-            if self._versions.ut_version == 4:
-                yield encode_ut_v4(of_event)
-            else:
-                adc = charges.adc[adc_edges[a] : adc_edges[b]]
-                yield encode_ut_v3(of_event, UtCharges(charges.neighbour_sum[a:b], charges.n_strips[a:b], adc))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _VeloEvent:
-    """An event up to the end of the VELO; `particle` and `lhcb_id` tell who left which hit."""
-
-    collisions: SimulatedCollisions
-    fired: FiredPixels
-    banks: list[RawBank]
-    particle: Int64Array
-    lhcb_id: NDArray[np.uint32]
+        names = ("board", "lane", "strip", "fraction", "flags", "adc")
+        return [
+            encode_ut_v4(UtHits(*(getattr(result.hits, name)[a:b] for name in names)))
+            for a, b in itertools.pairwise(edges)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,13 +199,6 @@ class _Flown:
     flights: Flights
     states: tuple[LayerStates, LayerStates]
     decays_late: Mask
-
-
-def scifi_banks(result: SciFiResult, n_events: int) -> Iterator[list[RawBank]]:
-    """The SciFi banks (version 5) of each event."""
-    edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
-    for a, b in itertools.pairwise(edges):
-        yield encode_scifi(SciFiWords(*(getattr(result.words, name)[a:b] for name in SciFiWords.__slots__)))
 
 
 def muon_banks(result: MuonResult, n_events: int) -> Iterator[list[RawBank]]:

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -119,90 +121,139 @@ std::size_t advance(const Column<double>& x, const Column<double>& y, const Colu
     return n_there;
 }
 
-// Where the clusters of strip_clusters.py go: each array has room for as many as there are deposits.
+// An array of rows of `width` values that Python owns.
+template <typename T>
+nb::ndarray<nb::numpy, T> owned(std::vector<T>&& values, std::size_t width)
+{
+    auto* kept = new std::vector<T>(std::move(values));
+    const nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+    const std::size_t shape[2] = {kept->size() / width, width};
+    return nb::ndarray<nb::numpy, T>(kept->data(), width == 1 ? 1 : 2, shape, owner);
+}
+
+// Clusters as strip_clusters.py explains them.
 struct ClusterColumns {
-    int64_t *first, *size;
-    double *charge, *position, *channel_charge;
-    int64_t* of_deposit;
-    std::size_t n = 0, n_channels = 0;
+    std::vector<int64_t> first, size;
+    std::vector<double> charge, position, channel_charge;
+    std::vector<int64_t> of_deposit;
 };
 
 // Neighbouring channels above the threshold, while more may follow.
 class OpenCluster {
   public:
-    explicit OpenCluster(int64_t first) : first_(first), end_(first) {}
-    bool reaches(int64_t channel) const { return channel == end_; }
+    bool reaches(int64_t channel) const { return !charges_.empty() && channel == end(); }
 
-    void add(double charge, double* channel_charge)
+    void open(int64_t first)
     {
-        channel_charge[end_ - first_] = charge;
-        sum_ += charge;
-        weighted_ += charge * static_cast<double>(end_ - first_);
-        largest_ = std::max(largest_, charge);
-        ++end_;
+        first_ = first;
+        charges_.clear();
     }
+
+    void add(double charge) { charges_.push_back(charge); }
 
     // Writes the cluster down if it is good; returns its number, or -1.
     int64_t close(ClusterColumns& out, double seed, double total) const
     {
-        if (largest_ < seed || sum_ < total) return -1;
-        out.first[out.n] = first_;
-        out.size[out.n] = end_ - first_;
-        out.charge[out.n] = sum_;
-        out.position[out.n] = weighted_ / sum_;
-        out.n_channels += static_cast<std::size_t>(end_ - first_);
-        return static_cast<int64_t>(out.n++);
+        double sum = 0, weighted = 0, largest = 0;
+        for (std::size_t k = 0; k < charges_.size(); ++k) {
+            sum += charges_[k];
+            weighted += charges_[k] * static_cast<double>(k);
+            largest = std::max(largest, charges_[k]);
+        }
+        if (largest < seed || sum < total) return -1;
+        out.first.push_back(first_);
+        out.size.push_back(end() - first_);
+        out.charge.push_back(sum);
+        out.position.push_back(weighted / sum);
+        out.channel_charge.insert(out.channel_charge.end(), charges_.begin(), charges_.end());
+        return static_cast<int64_t>(out.first.size()) - 1;
     }
 
   private:
-    int64_t first_, end_;
-    double sum_ = 0, weighted_ = 0, largest_ = 0;
+    int64_t end() const { return first_ + static_cast<int64_t>(charges_.size()); }
+
+    int64_t first_ = 0;
+    std::vector<double> charges_;
 };
 
-// Clusters of deposits whose channels are `sorted`; `order` tells where each stands in `charge` and `of_deposit`.
-// Returns the number of clusters and of their channels.
-nb::tuple cluster(const Column<const int64_t>& order, const Column<const int64_t>& sorted,
-                  const Column<const double>& charge, double threshold, double seed, double total,
-                  const Column<int64_t>& first, const Column<int64_t>& size, const Column<double>& cluster_charge,
-                  const Column<double>& position, const Column<double>& channel_charge,
-                  const Column<int64_t>& of_deposit)
+// Clusters of deposits whose channels are `sorted`; `order` tells where each stands in `charge`. Returns the columns of
+// strip_clusters.Clusters.
+nb::tuple cluster(const Column<const int64_t>& order_column, const Column<const int64_t>& sorted_column,
+                  const Column<const double>& charge, double threshold, double seed, double total)
 {
-    const std::size_t n = sorted.size();
-    require(order.size() == n && charge.size() == n && first.size() == n && size.size() == n &&
-                cluster_charge.size() == n && position.size() == n && channel_charge.size() == n &&
-                of_deposit.size() == n,
-            "the columns of deposits differ in length");
-    ClusterColumns out{first.data(),    size.data(),           cluster_charge.data(),
-                       position.data(), channel_charge.data(), of_deposit.data()};
+    const std::size_t n = sorted_column.size();
+    const int64_t *order = order_column.data(), *sorted = sorted_column.data();
+    require(order_column.size() == n && charge.size() == n, "the columns of deposits differ in length");
+    require(std::all_of(order, order + n, [n](int64_t i) { return i >= 0 && static_cast<std::size_t>(i) < n; }),
+            "the order names a deposit that is not there");
+    ClusterColumns out;
     {
         const nb::gil_scoped_release without_gil;
-        for (std::size_t i = 0; i < n; ++i)
-            require(order.data()[i] >= 0 && static_cast<std::size_t>(order.data()[i]) < n, "no such deposit");
-        std::fill_n(out.of_deposit, n, int64_t{-1});
-        OpenCluster open(0);
+        out.of_deposit.assign(n, -1);
+        OpenCluster open;
         std::size_t begin = 0, end = 0;  // deposits of the open cluster
         const auto close = [&] {
             if (begin == end) return;
             const int64_t number = open.close(out, seed, total);
-            for (; begin < end; ++begin) out.of_deposit[order.data()[begin]] = number;
+            for (; begin < end; ++begin) out.of_deposit[static_cast<std::size_t>(order[begin])] = number;
         };
         for (std::size_t i = 0; i < n;) {
-            const int64_t channel = sorted.data()[i];
+            const int64_t channel = sorted[i];
             const std::size_t start = i;
             double sum = 0;
-            for (; i < n && sorted.data()[i] == channel; ++i) sum += charge.data()[order.data()[i]];
+            for (; i < n && sorted[i] == channel; ++i) sum += charge.data()[order[i]];
             if (sum < threshold) continue;
             if (begin == end || !open.reaches(channel)) {
                 close();
-                open = OpenCluster(channel);
+                open.open(channel);
                 begin = start;
             }
-            open.add(sum, out.channel_charge + out.n_channels);
+            open.add(sum);
             end = i;
         }
         close();
     }
-    return nb::make_tuple(out.n, out.n_channels);
+    return nb::make_tuple(owned(std::move(out.first), 1), owned(std::move(out.size), 1),
+                          owned(std::move(out.charge), 1), owned(std::move(out.position), 1),
+                          owned(std::move(out.channel_charge), 1), owned(std::move(out.of_deposit), 1));
+}
+
+using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Where straight lines x = ax + bx z, y = ay + by z (rows ax, bx, ay, by, first z, last z of `lines`) cross sensors of
+// rising z, in the order of flight. Row s of `to_x` and `to_y` makes the place on sensor s, from its centre, of
+// (ax, bx, ay, by, 1). Returns the line, the sensor and the place from the sensor's corner of each crossing.
+nb::tuple crossings(const Table& lines, const Column<const double>& z, const Table& to_x, const Table& to_y,
+                    double half_length, double half_width)
+{
+    const std::size_t n_sensors = z.size();
+    require(lines.shape(1) == 6 && to_x.shape(1) == 5 && to_y.shape(1) == 5 && to_x.shape(0) == n_sensors &&
+                to_y.shape(0) == n_sensors,
+            "tables of crossings do not fit");
+    std::vector<int64_t> line, sensor;
+    std::vector<double> place;
+    {
+        const nb::gil_scoped_release without_gil;
+        const auto at = [](const double* to, const double* l) {
+            return to[0] * l[0] + to[1] * l[1] + to[2] * l[2] + to[3] * l[3] + to[4];
+        };
+        for (std::size_t i = 0; i < lines.shape(0); ++i) {
+            const double* l = lines.data() + 6 * i;
+            const auto low = std::upper_bound(z.data(), z.data() + n_sensors, std::min(l[4], l[5])) - z.data();
+            const auto high = std::lower_bound(z.data(), z.data() + n_sensors, std::max(l[4], l[5])) - z.data();
+            for (auto k = low; k < high; ++k) {
+                const auto s = l[4] < l[5] ? k : low + high - 1 - k;
+                const double x = at(to_x.data() + 5 * s, l);
+                if (!(std::abs(x) < half_length)) continue;
+                const double y = at(to_y.data() + 5 * s, l);
+                if (!(std::abs(y) < half_width)) continue;
+                line.push_back(static_cast<int64_t>(i));
+                sensor.push_back(static_cast<int64_t>(s));
+                place.insert(place.end(), {x + half_length, y + half_width});
+            }
+        }
+    }
+    return nb::make_tuple(owned(std::move(line), 1), owned(std::move(sensor), 1), owned(std::move(place), 2));
 }
 
 }  // namespace
@@ -215,8 +266,9 @@ NB_MODULE(_native, module)
                nb::arg("grid_step"), nb::arg("first_z"), nb::arg("last_z"), nb::arg("mev_per_tesla_mm"),
                nb::arg("steepest"), nb::call_guard<nb::gil_scoped_release>(),
                "Move flights by one step; returns how many reach its end, whose rows stand in `there`");
+    module.def("crossings", &crossings, nb::arg("lines"), nb::arg("z"), nb::arg("to_x"), nb::arg("to_y"),
+               nb::arg("half_length"), nb::arg("half_width"),
+               "Line, sensor and place of the crossings of straight lines with sensors");
     module.def("cluster", &cluster, nb::arg("order"), nb::arg("sorted"), nb::arg("charge"), nb::arg("threshold"),
-               nb::arg("seed"), nb::arg("total"), nb::arg("first"), nb::arg("size"), nb::arg("cluster_charge"),
-               nb::arg("position"), nb::arg("channel_charge"), nb::arg("of_deposit"),
-               "Clusters of deposits sorted by channel; returns the number of clusters and of their channels");
+               nb::arg("seed"), nb::arg("total"), "Clusters of deposits sorted by channel");
 }

@@ -1,7 +1,8 @@
 """From fired VELO pixels to clusters, as the clustering of the readout or of HLT1 gives them.
 
 A pixel is named by its channel id, sensor << 18 | column << 8 | row with column 0-767 (formats.md B8), which sorts
-pixels by sensor, column and row.
+pixels by sensor, column and row. Where pixels of several events are handled together, the event's number in the chunk
+stands above the channel id.
 """
 
 import numpy as np
@@ -13,6 +14,7 @@ from hltnode.protocol.velo_banks import RetinaClusters
 Int64Array = NDArray[np.int64]
 
 _DETECTOR_TYPE_SHIFT, SENSOR_SHIFT, COLUMN_SHIFT = 28, 18, 8
+EVENT_SHIFT = 26
 COLUMN_MASK, ROW_MASK = 0x3FF, 0xFF
 _LAST_ROW = 255
 
@@ -25,7 +27,7 @@ _QUARTERS = 1 << _FRACTION_BITS
 
 def label_clusters(channels: Int64Array) -> Int64Array:
     """Cluster number (0, 1, ...) of each pixel: 8-connected components of sorted, distinct channel ids."""
-    column, row = channels >> COLUMN_SHIFT, channels & ROW_MASK
+    column, row = channels >> COLUMN_SHIFT, channels & ROW_MASK  # columns count on over sensors, with gaps between
     above = np.flatnonzero((np.diff(channels) == 1) & (row[:-1] != _LAST_ROW))
     starts, ends = [above], [above + 1]
     # Sorted order puts the up to three neighbours of the next column behind one another, from row - 1 on.

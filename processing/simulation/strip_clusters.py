@@ -104,18 +104,8 @@ def cluster(
 
     A cluster's charge must reach `total`. Deposits where `dead` is set are lost.
     """
-    n = len(channel)
-    first, size, of_deposit = np.empty((3, n), dtype=np.int64)
-    sums, position, channel_charge = np.empty((3, n))
-    n_clusters, n_channels = _native.cluster(
-        *stable_order(channel),
-        np.where(dead, 0.0, charge),
-        *(threshold, seed, total),
-        *(first, size, sums, position, channel_charge, of_deposit),
-    )
-    return Clusters(
-        *(column[:n_clusters] for column in (first, size, sums, position)), channel_charge[:n_channels], of_deposit
-    )
+    order, ordered = stable_order(channel)
+    return Clusters(*_native.cluster(order, ordered, np.where(dead, 0.0, charge), threshold, seed, total))
 
 
 def links(row: Int64Array, cluster_of: Int64Array, n_clusters: int) -> tuple[Int64Array, Int64Array]:

@@ -1,10 +1,11 @@
 """Truth banks of the whole detector: who left which hits, and who could be reconstructed (formats.md B12)."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.simulation.collisions import SimulatedCollisions
@@ -14,10 +15,10 @@ from hltnode.processing.simulation.velo_particles import Int64Array, Mask, Parti
 from hltnode.protocol.lhcb_id import scifi_channel, ut_channel, velo_channel
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.truth import encode_vertices
-from hltnode.protocol.truth_columns import encode_particle_columns
+from hltnode.protocol.truth_columns import encode_particles_of_events
 
-_UT_STEREO_LAYERS = (1, 2)
-_SCIFI_STEREO_LAYERS = (1, 2)
+# Of the four layers of the UT, and of each station of the SciFi.
+_STEREO_LAYERS = (1, 2)
 _N_STATIONS = 3
 
 
@@ -78,26 +79,22 @@ def truth_of_chunk(
         "dom_tau": particles.dom_tau,
         "charge": particles.charge,
     }
-    starts = [np.concatenate([[0], np.cumsum(counts)]) for _, counts in lists]
     edges = np.searchsorted(event, np.arange(len(collisions) + 1))
-    banks = []
-    for first, last, collision in zip(edges.tolist(), edges[1:].tolist(), collisions, strict=False):
-        velo_ids, ut_ids, scifi_ids = (
-            ids[start[first] : start[last]] for (ids, _), start in zip(lists, starts, strict=True)
-        )
-        n_ids = np.stack([counts[first:last] for _, counts in lists])
-        seen = n_ids.any(axis=0)
-        n_velo, n_ut, n_scifi = n_ids[:, seen]
-        vertices = collision_vertices(collision, has_velo[first:last])
-        own: dict[str, ArrayLike] = {name: values[first:last][seen] for name, values in columns.items()}
-        own["n_pvs"] = n_visible(vertices)
-        banks.append(
-            [
-                *encode_particle_columns(own, velo_ids, n_velo, ut_ids, n_ut, scifi_ids, n_scifi),
-                encode_vertices(vertices),
-            ]
-        )
-    return banks
+    vertices = [
+        collision_vertices(collision, has_velo[first:last])
+        for (first, last), collision in zip(itertools.pairwise(edges.tolist()), collisions, strict=True)
+    ]
+    columns["n_pvs"] = np.array([n_visible(of_event) for of_event in vertices])[event]
+    seen = np.any([counts > 0 for _, counts in lists], axis=0)
+    particle_banks = encode_particles_of_events(
+        {name: values[seen] for name, values in columns.items()},
+        [(ids, counts[seen]) for ids, counts in lists],
+        np.bincount(event[seen], minlength=len(collisions)).tolist(),
+    )
+    return [
+        [*of_event, encode_vertices(its_vertices)]
+        for of_event, its_vertices in zip(particle_banks, vertices, strict=True)
+    ]
 
 
 def _has_velo(hits: HitLists, n: int) -> Mask:
@@ -107,7 +104,8 @@ def _has_velo(hits: HitLists, n: int) -> Mask:
 
 def _has_ut(hits: HitLists, n: int) -> Mask:
     """A hit in an x layer and one in a stereo layer."""
-    stereo = np.isin(ut_channel(hits.lhcb_id).layer, _UT_STEREO_LAYERS)
+    layer = ut_channel(hits.lhcb_id).layer
+    stereo = (layer == _STEREO_LAYERS[0]) | (layer == _STEREO_LAYERS[1])
     both: Mask = _n_distinct(hits.particle, stereo.astype(np.int64), n) == 2
     return both
 
@@ -115,7 +113,7 @@ def _has_ut(hits: HitLists, n: int) -> Mask:
 def _has_scifi(hits: HitLists, n: int) -> Mask:
     """In each station a hit in an x layer and one in a stereo layer."""
     channel = scifi_channel(hits.lhcb_id)
-    stereo = np.isin(channel.layer, _SCIFI_STEREO_LAYERS)
+    stereo = (channel.layer == _STEREO_LAYERS[0]) | (channel.layer == _STEREO_LAYERS[1])
     everywhere: Mask = _n_distinct(hits.particle, 2 * channel.station.astype(np.int64) + stereo, n) == 2 * _N_STATIONS
     return everywhere
 

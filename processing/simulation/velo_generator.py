@@ -11,15 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
+from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.pixel_clusters import SENSOR_SHIFT
 from hltnode.processing.simulation.sources import check_nu
+from hltnode.processing.simulation.strip_clusters import links
 from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
-from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask, ParticleColumns
 from hltnode.processing.simulation.velo_response import VeloResponse
 from hltnode.protocol.odin import CrossingType, Odin, encode_odin
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.truth import McVertex, encode_vertices
 from hltnode.protocol.truth_columns import encode_particle_columns
+
+# Events that are made together: enough to keep the vectors long, few enough for the memory.
+CHUNK = 16
 
 # Mean number of collisions of a crossing in the minimum-bias samples of the upgrade (hlt1-allen.md 1.3).
 DEFAULT_NU = 7.6
@@ -83,13 +88,22 @@ def _events(
     velo_banks: VeloEncoding,
     run: int,
 ) -> Iterator[list[RawBank]]:
-    for event_id in event_ids:
-        rng = np.random.default_rng((seed, event_id))
-        event = generate(rng, nu, geometry.beamline)
-        fired = response.fire(rng, event.particles)
-        banks, ids, cluster = velo_banks_of(fired, velo_banks, DEFAULT_VERSIONS[velo_banks])
-        truth = _truth_banks(rng, event, fired.particle, cluster, ids)
-        yield [odin_bank(rng, run, event_id), *banks, *truth]
+    for start in range(0, len(event_ids), CHUNK):
+        ids_of_chunk = event_ids[start : start + CHUNK]
+        generators = [np.random.default_rng((seed, event_id)) for event_id in ids_of_chunk]
+        collisions = [generate(rng, nu, geometry.beamline) for rng in generators]
+        particles = ParticleColumns.join([one.particles for one in collisions])
+        event = np.repeat(np.arange(len(collisions)), [len(one.particles) for one in collisions])
+        fired = response.fire(EventRandom(generators), event, particles)
+        banks, ids, cluster = velo_banks_of(fired, len(collisions), velo_banks, DEFAULT_VERSIONS[velo_banks])
+        # One row per particle and cluster, by rising particle.
+        owner, hit = links(fired.particle, cluster, len(ids))
+        first = np.searchsorted(event, np.arange(len(collisions) + 1)).tolist()
+        hits = np.searchsorted(owner, first).tolist()
+        for number, (event_id, rng) in enumerate(zip(ids_of_chunk, generators, strict=True)):
+            of_event = slice(hits[number], hits[number + 1])
+            truth = _truth_banks(rng, collisions[number], owner[of_event] - first[number], ids[hit[of_event]])
+            yield [odin_bank(rng, run, event_id), *banks[number], *truth]
 
 
 def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
@@ -108,19 +122,9 @@ def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
 
 
 def _truth_banks(
-    rng: np.random.Generator,
-    event: SimulatedCollisions,
-    hit_particle: Int64Array,
-    hit_cluster: Int64Array,
-    cluster_ids: NDArray[np.uint32],
+    rng: np.random.Generator, event: SimulatedCollisions, owner: Int64Array, ids: NDArray[np.uint32]
 ) -> list[RawBank]:
-    """Truth of the particles that made a cluster and of all collisions."""
-    # One row per particle and cluster, by rising particle.
-    owner, cluster = np.divmod(
-        np.unique(hit_particle * (len(cluster_ids) + 1) + hit_cluster),
-        len(cluster_ids) + 1,
-    )
-    ids = cluster_ids[cluster]
+    """Truth of the particles that made a cluster, by rising `owner`, and of all collisions."""
     n_ids = np.bincount(owner, minlength=len(event.particles))
     has_velo = n_modules(owner, ids, len(event.particles)) >= MIN_MODULES
     seen = np.flatnonzero(n_ids)

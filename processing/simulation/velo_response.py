@@ -7,7 +7,6 @@ Units: mm, MeV.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hltnode.processing.geometry.ideal_velo import (
     N_ROWS,
@@ -15,7 +14,9 @@ from hltnode.processing.geometry.ideal_velo import (
     column_edges,
 )
 from hltnode.processing.geometry.velo import VeloGeometry
-from hltnode.processing.simulation.pixel_clusters import COLUMN_SHIFT, SENSOR_SHIFT
+from hltnode.processing.simulation import _native
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.pixel_clusters import COLUMN_SHIFT, EVENT_SHIFT, SENSOR_SHIFT
 from hltnode.processing.simulation.sorting import distinct_and_places
 from hltnode.processing.simulation.velo_particles import (
     FloatArray,
@@ -60,8 +61,8 @@ _COLUMN_OF_HALF_PIXEL = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FiredPixels:
-    """Sorted, distinct channel ids of the fired pixels (i64) of an event, and the particle of each crossing with the
-    position in `channels` of the pixel at its middle; particles are in rising order.
+    """Sorted, distinct `channels` i64 of the fired pixels of a chunk: channel ids with the event above (EVENT_SHIFT);
+    and the `particle` of each crossing with the position in `channels` of the pixel at its middle, by rising particle.
 
     Behind the VELO, scattering has added `kick` f64[n_particles, 2] to the slopes of the particles, and to their x and
     y as seen from there z kick - `kick_z` f64[n_particles, 2] (mm).
@@ -90,29 +91,21 @@ class VeloResponse:
         self._to_centred_x = self._line_coefficients(self._along_x, t, self._size[0] / 2)
         self._to_centred_y = self._line_coefficients(self._along_y, t, self._size[1] / 2)
 
-    def _line_coefficients(self, step: FloatArray, t: FloatArray, centre: float) -> NDArray[np.float32]:
+    def _line_coefficients(self, step: FloatArray, t: FloatArray, centre: float) -> FloatArray:
         offset = -(step[:, 0] * t[:, 9] + step[:, 1] * t[:, 10]) - centre
-        return np.stack(
-            [
-                step[:, 0],
-                step[:, 0] * self._z,
-                step[:, 1],
-                step[:, 1] * self._z,
-                offset,
-            ],
-            dtype=np.float32,
-        )
+        return np.stack([step[:, 0], step[:, 0] * self._z, step[:, 1], step[:, 1] * self._z, offset], axis=1)
 
-    def fire(self, rng: np.random.Generator, particles: ParticleColumns) -> FiredPixels:
-        """Send particles through the detector; the momentum along z of none may be 0."""
+    def fire(self, random: EventRandom, event: Int64Array, particles: ParticleColumns) -> FiredPixels:
+        """Send particles, by rising event, through the detector; the momentum along z of none may be 0."""
         slopes = particles.momentum[:, :2] / particles.momentum[:, 2:]
         particle, sensor, local = self._straight_crossings(particles, slopes)
-        displacement, kick, kick_z = self._scattering(rng, particles, slopes, particle, sensor)
+        displacement, kick, kick_z = self._scattering(random, event, particles, slopes, particle, sensor)
         local += displacement
-        alive = self._is_inside(local) & (rng.random(len(particle)) < HIT_EFFICIENCY)
+        alive = self._is_inside(local) & random.chance(event[particle], HIT_EFFICIENCY)
         particle, sensor, local = particle[alive], sensor[alive], local[alive]
-        pixels = self._pixels_of_crossings(rng, slopes[particle], sensor, local)
-        stray = self._stray_pixels(rng, sensor, local)
+        of_crossing = event[particle]
+        pixels = self._pixels_of_crossings(random, of_crossing, slopes[particle], sensor, local)
+        stray = self._stray_pixels(random, of_crossing, sensor, local)
         channels, index = distinct_and_places(np.concatenate([pixels.ravel(), stray]))
         return FiredPixels(
             channels,
@@ -126,35 +119,17 @@ class VeloResponse:
         self, particles: ParticleColumns, slopes: FloatArray
     ) -> tuple[Int64Array, Int64Array, FloatArray]:
         """Particle, sensor (in z order) and local x, y of each crossing of a straight line, in the order of flight."""
-        n = len(particles)
         z0 = particles.origin[:, 2]
         at_zero = particles.origin[:, :2] - slopes * z0[:, None]
-        line = np.stack(
-            [at_zero[:, 0], slopes[:, 0], at_zero[:, 1], slopes[:, 1], np.ones(n)],
-            axis=1,
-            dtype=np.float32,
+        columns = (at_zero[:, 0], slopes[:, 0], at_zero[:, 1], slopes[:, 1], z0, particles.z_end)
+        return _native.crossings(
+            np.stack(columns, axis=1), self._z, self._to_centred_x, self._to_centred_y, *(self._size / 2).tolist()
         )
-        # Not a matrix product: BLAS would start its threads for these small arrays.
-        x, y = (np.einsum("nk,ks->ns", line, to_centred) for to_centred in (self._to_centred_x, self._to_centred_y))
-        half_length, half_width = (self._size / 2).astype(np.float32)
-        particle, sensor = np.nonzero((np.abs(x) < half_length) & (np.abs(y) < half_width))
-        # The part of the line that is flown: from the origin on, to the end.
-        z, start, end = self._z[sensor], z0[particle], particles.z_end[particle]
-        flown = (z > np.minimum(start, end)) & (z < np.maximum(start, end))
-        particle, sensor, backward = (
-            particle[flown],
-            sensor[flown],
-            (end < start)[flown],
-        )
-        # np.nonzero lists the sensors of a particle by rising z; a backward one passes them the other way.
-        order = np.argsort(particle * len(self._z) + np.where(backward, len(self._z) - 1 - sensor, sensor))
-        particle, sensor = particle[order], sensor[order]
-        local = np.stack([x[particle, sensor], y[particle, sensor]], axis=1, dtype=np.float64) + self._size / 2
-        return particle, sensor, local
 
     def _scattering(
         self,
-        rng: np.random.Generator,
+        random: EventRandom,
+        event: Int64Array,
         particles: ParticleColumns,
         slopes: FloatArray,
         particle: Int64Array,
@@ -169,8 +144,9 @@ class VeloResponse:
         # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both serves.
         to_slope = (stretch * (1 + slopes.T**2) ** 0.5).T
         kick_size = _scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
-        hardness = np.where(rng.random(len(particle)) < _HARD_FRACTION, _HARD_FACTOR, 1.0)
-        kicks = rng.normal(size=(len(particle), 2)) * kick_size[particle] * hardness[:, None]
+        of_crossing = event[particle]
+        hardness = np.where(random.chance(of_crossing, _HARD_FRACTION), _HARD_FACTOR, 1.0)
+        kicks = random.normal(of_crossing, 2) * kick_size[particle] * hardness[:, None]
         z = self._z[sensor]
         is_first = np.diff(particle, prepend=-1) != 0
         first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(particle)), 0))
@@ -178,7 +154,7 @@ class VeloResponse:
         theta = np.cumsum(kicks, axis=0) - kicks
         theta_z = np.cumsum(kicks * z[:, None], axis=0) - kicks * z[:, None]
         displacement = z[:, None] * (theta - theta[first_of]) - (theta_z - theta_z[first_of])
-        foil_kick = self._foil_scattering(rng, particles, tx2_ty2, to_slope)
+        foil_kick = self._foil_scattering(random, event, particles, tx2_ty2, to_slope)
         foil_z = self._foil_z(particles, tx2_ty2)
         displacement += foil_kick[particle] * (z - foil_z[particle])[:, None]
         local = np.stack(
@@ -204,7 +180,8 @@ class VeloResponse:
 
     @staticmethod
     def _foil_scattering(
-        rng: np.random.Generator,
+        random: EventRandom,
+        event: Int64Array,
         particles: ParticleColumns,
         tx2_ty2: FloatArray,
         to_slope: FloatArray,
@@ -212,24 +189,27 @@ class VeloResponse:
         """Kick f64[n, 2] of the slopes in the foil; none for particles that start outside it."""
         inside = np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _FOIL_RADIUS
         angle = _scattering_angle(particles.p, _FOIL_X0 * np.sqrt(1 + tx2_ty2)) * inside
-        return rng.normal(size=to_slope.shape) * to_slope * angle[:, None]
+        return random.normal(event, 2) * to_slope * angle[:, None]
 
     def _is_inside(self, local: FloatArray) -> Mask:
         inside: Mask = np.all((local > 0) & (local < self._size), axis=1)
         return inside
 
-    def _channels(self, sensor: Int64Array, x: FloatArray, y: FloatArray) -> Int64Array:
-        """Channel id of the pixel at each place of a sensor (in z order); beyond the edge, of the pixel at the edge."""
+    def _channels(self, event: Int64Array, sensor: Int64Array, x: FloatArray, y: FloatArray) -> Int64Array:
+        """Channel of the pixel at each place of a sensor (in z order); beyond the edge, of the pixel at the edge."""
         half_pixel = np.clip((x / _HALF_PIXEL).astype(np.int64), 0, len(_COLUMN_OF_HALF_PIXEL) - 1)
         row = np.clip((y / PIXEL_PITCH).astype(np.int64), 0, N_ROWS - 1)
         channels: Int64Array = (
-            self._order[sensor] << SENSOR_SHIFT | _COLUMN_OF_HALF_PIXEL[half_pixel] << COLUMN_SHIFT | row
+            (event << EVENT_SHIFT | self._order[sensor] << SENSOR_SHIFT)
+            | _COLUMN_OF_HALF_PIXEL[half_pixel] << COLUMN_SHIFT
+            | row
         )
         return channels
 
     def _pixels_of_crossings(
         self,
-        rng: np.random.Generator,
+        random: EventRandom,
+        event: Int64Array,
         slopes: FloatArray,
         sensor: Int64Array,
         local: FloatArray,
@@ -237,21 +217,28 @@ class VeloResponse:
         """Channel ids i64[n, samples] of the pixels that collect the charge of each crossing."""
         path_x = (slopes * self._along_x[sensor]).sum(axis=1) * SENSOR_THICKNESS
         path_y = (slopes * self._along_y[sensor]).sum(axis=1) * SENSOR_THICKNESS
-        spread = rng.standard_normal((2, len(sensor), len(_SAMPLES)), dtype=np.float32) * _DIFFUSION
-        x = local[:, 0, None] + path_x[:, None] * _SAMPLES + spread[0]
-        y = local[:, 1, None] + path_y[:, None] * _SAMPLES + spread[1]
-        return self._channels(sensor[:, None], x, y)
+        n = len(_SAMPLES)
+        spread = random.normal(event, 2 * n)
+        x = local[:, 0, None] + path_x[:, None] * _SAMPLES + spread[:, :n] * _DIFFUSION
+        y = local[:, 1, None] + path_y[:, None] * _SAMPLES + spread[:, n:] * _DIFFUSION
+        return self._channels(event[:, None], sensor[:, None], x, y)
 
-    def _stray_pixels(self, rng: np.random.Generator, sensor: Int64Array, local: FloatArray) -> Int64Array:
-        """Channel ids of pixels fired by knocked-out electrons and by noise."""
-        delta = np.flatnonzero(rng.random(len(sensor)) < _DELTA_PROBABILITY)
-        place = local[delta] + rng.normal(0.0, _DELTA_RANGE, (len(delta), 2))
+    def _stray_pixels(
+        self, random: EventRandom, event: Int64Array, sensor: Int64Array, local: FloatArray
+    ) -> Int64Array:
+        """Channels of pixels fired by knocked-out electrons and by noise."""
+        delta = np.flatnonzero(random.chance(event, _DELTA_PROBABILITY))
+        place = local[delta] + _DELTA_RANGE * random.normal(event[delta], 2)
         kept = self._is_inside(place)
-        knocked = self._channels(sensor[delta[kept]], place[kept, 0], place[kept, 1])
-        n_noise = int(rng.poisson(_NOISE_PER_EVENT))
-        noise_sensor = rng.integers(0, len(self._z), n_noise)
-        noise_place = rng.random((2, n_noise)) * self._size[:, None]
-        return np.concatenate([knocked, self._channels(noise_sensor, noise_place[0], noise_place[1])])
+        of_delta = delta[kept]
+        knocked = self._channels(event[of_delta], sensor[of_delta], place[kept, 0], place[kept, 1])
+        n_noise = random.poisson(np.full((len(random), 1), _NOISE_PER_EVENT))[:, 0]
+        noisy = np.repeat(np.arange(len(random)), n_noise)
+        u = random.uniform(noisy, 3)
+        noise = self._channels(
+            noisy, (u[:, 0] * len(self._z)).astype(np.int64), u[:, 1] * self._size[0], u[:, 2] * self._size[1]
+        )
+        return np.concatenate([knocked, noise])
 
 
 def _scattering_angle(p: FloatArray, thickness: FloatArray) -> FloatArray:
