@@ -10,10 +10,11 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
 from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.velo_generator import simulate_events
 from hltnode.processing.validation import Checker, ParticleTable, Stage, TrackTable
 from hltnode.processing.validation.html_report import checker_page
-from hltnode.processing.validation.likeness import DetectorGeometry, SampleSummary
+from hltnode.processing.validation.likeness import SampleSummary
 from hltnode.processing.validation.likeness.comparison import compare
 from hltnode.processing.validation.likeness.html_report import likeness_page
 from hltnode.processing.validation.tracks import TrackStates
@@ -97,7 +98,7 @@ def test_a_result_may_lack_what_the_other_has(events) -> None:
 
 
 def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> None:
-    geometry = DetectorGeometry.builtin()
+    geometry = Detector.builtin()
     real, simulated = SampleSummary(geometry), SampleSummary(geometry)
     for banks in events:
         simulated.add_event(banks)

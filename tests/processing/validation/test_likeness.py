@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.velo_generator import simulate_events
-from hltnode.processing.validation.likeness import DetectorGeometry, SampleSummary
+from hltnode.processing.validation.likeness import SampleSummary
 from hltnode.processing.validation.likeness.comparison import compare, comparison_result
 from hltnode.processing.validation.likeness.distribution import Distribution, Quantity, kolmogorov_distance
 from hltnode.processing.validation.likeness.residuals import TruthHits, curve_at, fit_curves
@@ -47,7 +48,7 @@ def test_the_kolmogorov_distance_of_whole_numbers_is_exact() -> None:
 
 
 def test_means_that_differ_by_more_than_fifteen_per_cent_are_named() -> None:
-    geometry = DetectorGeometry.builtin()
+    geometry = Detector.builtin()
     real, simulated = SampleSummary(geometry), SampleSummary(geometry)
     for name, of_real, of_simulated in (
         ("long_per_event", 100, 114),
@@ -91,7 +92,7 @@ def test_truth_hits_are_found_by_id_whatever_their_orientation_and_lost_ids_drop
 
 @pytest.fixture(scope="module")
 def real_sample(shared: Path) -> SampleSummary:
-    summary = SampleSummary(DetectorGeometry.load(shared / "data" / "lhcb-geometry"))
+    summary = SampleSummary(Detector.load(shared / "data" / "lhcb-geometry"))
     path = shared / "data" / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
     for record in iter_records(path.read_bytes()):
         summary.add_event(record.banks())
@@ -133,7 +134,7 @@ def test_a_sample_is_like_itself(real_sample: SampleSummary) -> None:
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
 def test_the_velo_of_simulated_events_is_counted_in_both_encodings(encoding) -> None:
-    summary = SampleSummary(DetectorGeometry.builtin())
+    summary = SampleSummary(Detector.builtin())
     events = list(simulate_events(3, 1, geometry=VeloGeometry.builtin(), nu=2.0, velo_banks=encoding))
     for banks in events:
         summary.add_event(banks)
@@ -150,7 +151,7 @@ def test_truth_that_does_not_fit_is_left_out_of_the_distributions_of_truth() -> 
     truth_types = (BankType.MC_TRACKS, BankType.MC_VERTICES)
     mixed = [bank for bank in first if bank.type not in truth_types]
     mixed += [bank for bank in second if bank.type in truth_types]
-    summary = SampleSummary(DetectorGeometry.builtin())
+    summary = SampleSummary(Detector.builtin())
     summary.add_event(mixed)
     assert summary.faults.events == 1
     assert "long_per_event" not in summary.distributions
