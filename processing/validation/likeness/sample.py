@@ -146,6 +146,9 @@ class SampleSummary:
         hits = self.geometry.muon.hits(digits)
         self._add("muon_hits_per_event", len(hits.station))
         self._add("muon_region", 4 * hits.station + hits.region)
+        self._add("muon_hit_x", np.abs(hits.x))
+        self._add("muon_hit_y", np.abs(hits.y))
+        self._add("muon_time", digits.time)
 
     def _add_truth(self, truth: EventTruth) -> None:
         particles, values = truth.particles, truth.particles.values
@@ -154,6 +157,7 @@ class SampleSummary:
         self._add("particles_per_event", seen.sum())
         self._add("velo_particles_per_event", velo.sum())
         self._add("long_per_event", long.sum())
+        self._add("downstream_per_event", ((values["is_down"] != 0) & ~velo).sum())
         self._add("velo_hits_per_particle", particles.n_velo_ids[velo])
         self._add("velo_eta", values["eta"][velo])
         self._add("velo_hits_per_long", particles.n_velo_ids[long])

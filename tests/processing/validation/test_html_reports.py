@@ -112,3 +112,15 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> N
     assert "sim&lt;1&gt;.mdf" in page
     images = "".join(images_of(page))
     assert images.count("D = ") == sum(pair.distance is not None for pair in compared)
+
+
+def test_the_likeness_report_names_layers_and_regions_and_has_whole_ticks_for_whole_numbers() -> None:
+    real, simulated = SampleSummary(Detector.builtin()), SampleSummary(Detector.builtin())
+    for sample in (real, simulated):
+        sample._add("muon_region", [0, 0, 15])
+        sample._add("ut_layer", [2])
+        sample._add("retina_banks_per_event", [208, 208])
+    images = "".join(images_of(likeness_page(("a", "b"), real, simulated, compare(real, simulated))))
+    for text in ("M2R1", "M5R4", "UTbV", "D = 0.000", "208"):
+        assert f">{text}" in images
+    assert "207.6" not in images
