@@ -19,8 +19,9 @@ from .source_id import number_of
 
 N_BANKS = 10
 N_BATCHES = 4
-# Addresses of the read-out boards' tables.
+# Addresses that the read-out boards of a bank have together, and those of one board.
 ADDRESSES_OF_BANKS = (1536, 1536, 1536, 1536, 3072, 3072, 1920, 1920, 1920, 1920)
+BOARD_ADDRESSES = 192
 MAX_ADDRESS = (1 << 12) - 1
 MAX_TIME = 15
 
@@ -50,9 +51,10 @@ class MuonPads:
 
 
 def batch_of(bank: NDArray[np.uint32], address: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The batch in which boards send a digit: each reads a quarter of the addresses (a few real boards differ)."""
-    per_batch = np.array(ADDRESSES_OF_BANKS, np.uint32)[bank] // np.uint32(N_BATCHES)
-    return np.minimum(address // per_batch, np.uint32(N_BATCHES - 1))
+    """The batch in which a digit is sent: of a quarter of the boards; of ten, of 3, 2, 3 and 2."""
+    boards = np.array(ADDRESSES_OF_BANKS, np.uint32)[bank] // np.uint32(BOARD_ADDRESSES)
+    batch = address // np.uint32(BOARD_ADDRESSES) * np.uint32(N_BATCHES) // boards
+    return np.minimum(batch, np.uint32(N_BATCHES - 1))
 
 
 def decode_muon(banks: Iterable[RawBank]) -> MuonDigits:

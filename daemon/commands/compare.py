@@ -15,7 +15,8 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.event_files import EventFileError, read_events
-from hltnode.processing.validation.likeness import DetectorGeometry, SampleSummary, comparison
+from hltnode.processing.simulation.detector import Detector
+from hltnode.processing.validation.likeness import SampleSummary, comparison
 from hltnode.processing.validation.truth_check import event_name
 from hltnode.protocol.errors import ProtocolError
 
@@ -36,7 +37,7 @@ def compare(
         # Only reports need matplotlib, an extra.
         from hltnode.processing.validation.likeness.html_report import likeness_page
 
-        detector = DetectorGeometry.builtin() if geometry is None else DetectorGeometry.load(geometry)
+        detector = Detector.builtin() if geometry is None else Detector.load(geometry)
         samples = (_summary(real, detector), _summary(simulated, detector))
         compared = comparison.compare(*samples)
         output.write_text(likeness_page((real.name, simulated.name), *samples, compared))
@@ -48,7 +49,7 @@ def compare(
     typer.echo(f"{samples[0].events} real and {samples[1].events} simulated events: {output}")
 
 
-def _summary(path: Path, geometry: DetectorGeometry) -> SampleSummary:
+def _summary(path: Path, geometry: Detector) -> SampleSummary:
     """The distributions of a file. Raises EventFileError, which names file and event."""
     summary = SampleSummary(geometry)
     columns = (SpinnerColumn(), TextColumn(f"{path.name}: {{task.completed}} events"), TimeElapsedColumn())

@@ -13,8 +13,6 @@ plane; a chamber in front of it or behind is scaled by its z.
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.muon_banks import ADDRESSES_OF_BANKS
-
 N_STATIONS = 4
 N_REGIONS = 4
 N_QUARTERS = 4
@@ -101,29 +99,6 @@ def cells_of_quarter(gx: int, gy: int) -> tuple[NDArray[np.int64], NDArray[np.in
     y, x = np.divmod(np.arange(4 * gx * gy), 2 * gx)
     keep = (x >= gx) | (y >= gy)
     return x[keep], y[keep]
-
-
-def tiles_of_addresses() -> tuple[NDArray[np.uint32], ...]:
-    """The tile id of each address of each bank (0: none): x strips, then y strips of each region and quarter.
-
-    Banks 0-3 read a quarter of M2 each, the others two quarters of M3 (4, 5), M4 (6, 7) and M5 (8, 9). The real boards
-    read the same tiles in an order of their own, so real banks need the read-out table of the geometry files.
-    """
-    banks = []
-    for bank, n_addresses in enumerate(ADDRESSES_OF_BANKS):
-        station = 0 if bank < 4 else (bank - 2) // 2
-        quarters = (bank,) if bank < 4 else (2 * (bank % 2), 2 * (bank % 2) + 1)
-        tiles = []
-        for quarter in quarters:
-            for region in range(N_REGIONS):
-                layout = N_REGIONS * station + region
-                grids = {(int(grid[0][layout]), int(grid[1][layout])): None for grid in (X_STRIP_GRID, Y_STRIP_GRID)}
-                for gx, gy in grids:
-                    x, y = cells_of_quarter(gx, gy)
-                    tiles.append(gy << 24 | gx << 18 | station << 16 | region << 14 | quarter << 12 | x << 5 | y)
-        of_bank = np.concatenate(tiles).astype(np.uint32)
-        banks.append(np.concatenate((of_bank, np.zeros(n_addresses - len(of_bank), np.uint32))))
-    return tuple(banks)
 
 
 def _cells(

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.geometry import ideal_muon
+from hltnode.processing.geometry import ideal_muon, muon_read_out
 from hltnode.processing.geometry.files import GeometryFile
 from hltnode.protocol.muon_banks import ADDRESSES_OF_BANKS, N_BANKS, MuonDigits
 
@@ -150,7 +150,7 @@ class MuonGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal muon stations, computed from figures, with a read-out in order of the cells (ideal_muon.py)."""
+        """The ideal muon stations, computed from figures (ideal_muon.py), with the real read-out (muon_read_out.py)."""
         tables = tuple(
             MuonTable(
                 grid_x=grid_x,
@@ -162,7 +162,7 @@ class MuonGeometry:
             )
             for grid_x, grid_y, size_x, size_y, offset, xyz in map(ideal_muon.table, ideal_muon.GRIDS)
         )
-        return cls(ideal_muon.tiles_of_addresses(), *tables)
+        return cls(muon_read_out.tiles_of_addresses(), *tables)
 
     def address_of_tile(self, tile: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """The bank and address that read out tiles, u32 each; raises ValueError for a tile without read-out."""

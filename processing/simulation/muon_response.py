@@ -18,6 +18,7 @@ from hltnode.processing.geometry.muon import (
     MuonTiles,
 )
 from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.muon_pads import PadFinder
 from hltnode.processing.simulation.propagation import Flights
 from hltnode.processing.simulation.sorting import distinct
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
@@ -72,6 +73,7 @@ class MuonResponse:
         self._digits = np.full((*shape, 2), -1, dtype=np.int64)
         for column, table in enumerate((geometry.x_strip, geometry.y_strip)):
             self._digits[(*place, column)] = self._addresses(geometry, tiles, table)
+        self._pad_finder = PadFinder(self._digits)
         self.station_z = np.array([middles[tiles.station == station, 2].mean() for station in range(N_STATIONS)])
         # Places of columns and rows, seen from the collisions, in the middle plane of the station.
         scale = self.station_z[tiles.station] / middles[:, 2]
@@ -223,9 +225,6 @@ class MuonResponse:
         bank, address = (code >> 12).astype(np.uint32), (code & MAX_ADDRESS).astype(np.uint32)
         time = np.clip(np.rint(_MEAN_TIME + _TIME_SPREAD * random.normal(digit_event)), 0, MAX_TIME)
         digits = MuonDigits(bank, batch_of(bank, address), address, time.astype(np.uint32))
-        # Boards number the pads of their part in an order of their own; here: by region, quarter, row and column.
-        both = (codes >= 0).all(axis=1)
-        pad_address = ((region << 2 | quarter) << 11 | y << 7 | x)[both]
-        pad = distinct(event[both] << 20 | (codes[both, 0] >> 12) << 16 | pad_address)
+        pad = self._pad_finder.find(digit)
         pads = MuonPads((pad >> 16 & 0xF).astype(np.uint32), (pad & 0xFFFF).astype(np.uint32))
         return MuonResult(digit_event, digits, pad >> 20, pads)

@@ -28,18 +28,21 @@ def test_without_matplotlib_the_report_is_refused_before_the_work(tmp_path: Path
 
 
 @pytest.mark.physics
-def test_real_and_simulated_events_are_compared(shared: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("loaded", [False, True])
+def test_real_and_simulated_events_are_compared(shared: Path, tmp_path: Path, loaded: bool) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     real = shared / "data" / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
     folder = shared / "data" / "lhcb-geometry"
     simulated = write(tmp_path / "mb.mdf", simulate_events(5, 1, geometry=VeloGeometry.load(folder)))
     report, result = tmp_path / "r.html", tmp_path / "out.json"
-    found = run(real, simulated, "-o", report, "--json", result, "--geometry", folder)
+    found = run(real, simulated, "-o", report, "--json", result, *(["--geometry", folder] if loaded else []))
     assert found.exit_code == 0, found.output
     compared = json.loads(result.read_text())
     assert (compared["real_events"], compared["simulated_events"]) == (7, 5)
     assert compared["real"] == str(real)
-    assert {"ut_hits_per_event", "scifi_hits_per_event", "muon_hits_per_event"} <= set(compared["quantities"])
+    assert {"ut_hits_per_event", "scifi_hits_per_event", "muon_hits_per_event", "muon_region"} <= set(
+        compared["quantities"]
+    )
     assert 0 <= compared["quantities"]["velo_clusters_per_sensor"]["kolmogorov_distance"] < 0.5
     assert "velo_clusters_per_event" in found.output
     assert "<img" in report.read_text()

@@ -58,9 +58,11 @@ def test_the_bits_of_a_digit_are_those_of_the_format() -> None:
     assert decode_muon_pads([bank]).address.tolist() == [77]
 
 
-def test_a_batch_is_a_quarter_of_the_addresses() -> None:
+def test_a_batch_is_a_quarter_of_the_boards_or_of_ten_three_two_three_and_two() -> None:
     bank, address = np.array([0, 0, 5, 9, 9], np.uint32), np.array([383, 384, 3071, 480, 4000], np.uint32)
-    assert batch_of(bank, address).tolist() == [0, 1, 3, 1, 3]
+    assert batch_of(bank, address).tolist() == [0, 1, 3, 0, 3]
+    of_ten = batch_of(np.full(10, 6, np.uint32), np.arange(0, 1920, 192, dtype=np.uint32))
+    assert of_ten.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(

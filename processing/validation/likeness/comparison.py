@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hltnode.processing.validation.likeness.distribution import Distribution, Quantity, kolmogorov_distance
+from hltnode.processing.validation.likeness.distribution import (
+    Distribution,
+    Quantity,
+    distance_by_chance,
+    kolmogorov_distance,
+)
 from hltnode.processing.validation.likeness.quantities import QUANTITIES
 from hltnode.processing.validation.likeness.sample import SampleSummary
 
@@ -38,6 +43,13 @@ class Compared:
             return None
         return kolmogorov_distance(self.real.counts, self.simulated.counts)
 
+    @property
+    def chance(self) -> float | None:
+        """The distance that chance alone makes, on average."""
+        if self.real is None or self.simulated is None:
+            return None
+        return distance_by_chance(self.real.counts, self.simulated.counts)
+
     def result(self) -> dict[str, Any]:
         """The JSON object of the quantity."""
         return {
@@ -50,6 +62,7 @@ class Compared:
             "ratio": self.ratio,
             "differs": self.differs,
             "kolmogorov_distance": self.distance,
+            "kolmogorov_distance_by_chance": self.chance,
         }
 
 

@@ -15,7 +15,8 @@ class Quantity:
 
     Whole numbers have bins of their own, centred on them. `means_alike`: whether the means of the samples should be
     alike, to be said as their ratio. `occupancy`: the value is the place of a hit; drawn as hits per event, with
-    `drawn_together` places in a bin.
+    `drawn_together` places in a bin, at `place_names` if they are few. `falls`: drawn with a logarithmic axis, as most
+    entries lie at the lower end and the others matter too.
     """
 
     name: str
@@ -29,6 +30,13 @@ class Quantity:
     means_alike: bool = True
     occupancy: bool = False
     drawn_together: int = 1
+    place_names: tuple[str, ...] = ()
+    falls: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers."""
+        return self.low == -0.5
 
     @property
     def edges(self) -> Float64Array:
@@ -92,3 +100,14 @@ def kolmogorov_distance(one: NDArray[np.float64], other: NDArray[np.float64]) ->
     if not one.sum() or not other.sum():
         return None
     return float(np.abs(np.cumsum(one) / one.sum() - np.cumsum(other) / other.sum()).max())
+
+
+def distance_by_chance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
+    """The mean Kolmogorov distance of two samples of one continuous distribution with as many entries; None if empty.
+
+    0.869 sqrt(1/n + 1/m), the mean of Kolmogorov's distribution (large n and m; sqrt(pi/2) ln 2). Hits come in clusters
+    and tracks, so that theirs is larger; that of whole numbers is smaller.
+    """
+    if not one.sum() or not other.sum():
+        return None
+    return float(np.sqrt(np.pi / 2) * np.log(2) * np.sqrt(1 / one.sum() + 1 / other.sum()))

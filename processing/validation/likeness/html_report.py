@@ -5,6 +5,7 @@ from html import escape
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from hltnode.processing.validation.html_report import figure_element, page
 from hltnode.processing.validation.likeness.comparison import MAX_DIFFERENCE, Compared
@@ -46,7 +47,8 @@ def likeness_page(
     body.append(
         "<p class=note>Distributions: points are the real sample with √n errors, lines the simulated one, scaled to "
         "the same area; hits by place are per event. D: Kolmogorov distance, the largest difference of the cumulative "
-        "distributions.</p>"
+        "distributions. By chance: what D is on average for as many independent entries of one distribution; hits "
+        "come in clusters and tracks and have more.</p>"
     )
     for detector in dict.fromkeys(pair.quantity.detector for pair in compared):
         of_detector = [pair for pair in compared if pair.quantity.detector == detector]
@@ -80,7 +82,8 @@ def _truth(names: tuple[str, str], samples: tuple[SampleSummary, SampleSummary])
 
 def _means_table(means: Sequence[Compared]) -> list[str]:
     rows = [
-        "<table><tr><th>quantity</th><th>per</th><th>real</th><th>simulated</th><th>ratio</th><th>D</th><th></th></tr>"
+        "<table><tr><th>quantity</th><th>per</th><th>real</th><th>simulated</th><th>ratio</th><th>D</th>"
+        "<th>by chance</th><th></th></tr>"
     ]
     for pair in means:
         it = pair.quantity
@@ -89,7 +92,8 @@ def _means_table(means: Sequence[Compared]) -> list[str]:
         rows.append(
             f"<tr{' class=differs' if pair.differs else ''}><td>{_title(it)}</td><td>{it.per}</td>"
             f"<td>{_mean(pair.real)}</td><td>{_mean(pair.simulated)}</td>"
-            f"<td>{pair.ratio:.3f}</td><td>{pair.distance:.3f}</td><td>{'differs' if pair.differs else ''}</td></tr>"
+            f"<td>{pair.ratio:.3f}</td><td>{pair.distance:.3f}</td>"
+            f"<td>{pair.chance:.3f}</td><td>{'differs' if pair.differs else ''}</td></tr>"
         )
     return [*rows, "</table>"]
 
@@ -97,7 +101,7 @@ def _means_table(means: Sequence[Compared]) -> list[str]:
 def _shapes_table(shapes: Sequence[Compared]) -> list[str]:
     rows = [
         "<table><tr><th>quantity</th><th>per</th><th>real: mean, width</th><th>simulated: mean, width</th><th>D</th>"
-        "</tr>"
+        "<th>by chance</th></tr>"
     ]
     for pair in shapes:
         cells = [
@@ -106,7 +110,7 @@ def _shapes_table(shapes: Sequence[Compared]) -> list[str]:
         ]
         rows.append(
             f"<tr><td>{_title(pair.quantity)}</td><td>{pair.quantity.per}</td><td>{cells[0]}</td><td>{cells[1]}</td>"
-            f"<td>{pair.distance:.3f}</td></tr>"
+            f"<td>{pair.distance:.3f}</td><td>{pair.chance:.3f}</td></tr>"
         )
     return [*rows, "</table>"]
 
@@ -126,19 +130,45 @@ def _figure(compared: Sequence[Compared], real_events: int, simulated_events: in
     for axis, pair in zip(axes, compared, strict=True):
         edges, groups = _bins(pair)
         per_event = (real_events, simulated_events) if pair.quantity.occupancy else (None, None)
+        drawn = []
         if pair.simulated is not None:
             values, _ = _heights(pair.simulated, groups, per_event[1])
             axis.stairs(values, edges, color=COLOURS[1], linewidth=1.3, label=_label("sim", pair.simulated))
+            drawn.append(values)
         if pair.real is not None:
             values, errors = _heights(pair.real, groups, per_event[0])
             _draw_points(axis, edges, values, errors, _label("real", pair.real))
+            drawn.append(values)
         per = f" / {pair.quantity.per}" if pair.quantity.per in _PER_LARGE_THING else ""
         axis.set_xlabel(axis_title(pair.quantity.title + per, pair.quantity.unit))
         axis.set_ylabel("hits per event" if pair.quantity.occupancy else f"fraction of {_plural(pair.quantity.per)}")
-        axis.set_ylim(0, 1.45 * axis.get_ylim()[1])
-        distance = "" if pair.distance is None else f"D = {pair.distance:.3f}"
+        _dress(axis, pair.quantity, edges, np.concatenate(drawn))
+        distance = "" if pair.distance is None else f"D = {pair.distance:.3f} (by chance {pair.chance:.3f})"
         axis.legend(loc="upper right", fontsize=8, frameon=False, title=distance, title_fontsize=8)
     return figure_element(figure, ", ".join(_title(pair.quantity) for pair in compared) + ".")
+
+
+def _dress(axis: Axes, quantity: Quantity, edges: Float64Array, heights: Float64Array) -> None:
+    """Scale and ticks of both axes, with room for the legend."""
+    filled = heights[heights > 0]
+    if quantity.falls and len(filled):
+        low, high = 0.5 * filled.min(), 1.5 * filled.max()
+        axis.set_yscale("log", nonpositive="clip")
+        axis.set_ylim(low, high * (high / low) ** 0.4)
+    else:
+        axis.set_ylim(0, 1.45 * axis.get_ylim()[1])
+    if quantity.place_names:
+        many = len(quantity.place_names) > 4
+        axis.set_xticks(
+            range(len(quantity.place_names)),
+            quantity.place_names,
+            rotation=90 if many else 0,
+            fontsize=7 if many else None,
+        )
+        return
+    if quantity.whole and len(edges) == 2:  # one value: not a bin as wide as the picture
+        axis.set_xlim(edges[0] - 3, edges[1] + 3)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10], integer=quantity.whole))
 
 
 def _plural(per: str) -> str:

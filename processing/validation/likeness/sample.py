@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hltnode.processing.geometry.muon import MuonGeometry
-from hltnode.processing.geometry.scifi import SciFiGeometry, SciFiHitPositions
-from hltnode.processing.geometry.ut import UtGeometry, UtHitPositions
-from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.geometry.scifi import SciFiHitPositions
+from hltnode.processing.geometry.ut import UtHitPositions
+from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.pixel_clusters import COLUMN_SHIFT, SENSOR_SHIFT, label_clusters, retina_ids
 from hltnode.processing.simulation.pixel_clusters import retina_clusters as clusters_of_pixels
 from hltnode.processing.validation.likeness.distribution import Distribution
@@ -42,35 +39,6 @@ _SCIFI_X_SLOPE = 0.01
 _SCIFI_MIDDLE = 8600.0
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorGeometry:
-    """The geometry of all detectors.
-
-    `muon` is None for the ideal detector: its read-out numbers pads and strips in an order of its own, so it cannot
-    make hits of the banks of the experiment (docs/geometry.md). Muon hits are then not compared; digits are.
-    """
-
-    velo: VeloGeometry
-    ut: UtGeometry
-    scifi: SciFiGeometry
-    muon: MuonGeometry | None
-
-    @classmethod
-    def load(cls, directory: Path) -> Self:
-        """From a folder of LHCb geometry files. Raises GeometryError."""
-        return cls(
-            VeloGeometry.load(directory),
-            UtGeometry.load(directory),
-            SciFiGeometry.load(directory),
-            MuonGeometry.load(directory),
-        )
-
-    @classmethod
-    def builtin(cls) -> Self:
-        """The ideal detector."""
-        return cls(VeloGeometry.builtin(), UtGeometry.builtin(), SciFiGeometry.builtin(), None)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _VeloHits:
     ids: NDArray[np.uint32]
@@ -81,7 +49,7 @@ class SampleSummary:
     """Distributions of the quantities that a sample has, and the events whose truth does not fit (left out of those
     of truth)."""
 
-    def __init__(self, geometry: DetectorGeometry) -> None:
+    def __init__(self, geometry: Detector) -> None:
         self.geometry = geometry
         self.events = 0
         self.distributions: dict[str, Distribution] = {}
@@ -175,11 +143,12 @@ class SampleSummary:
         digits = decode_muon(banks)
         self._add("muon_digits_per_event", len(digits.bank))
         self._add("muon_digits_per_bank", np.bincount(digits.bank, minlength=N_MUON_BANKS))
-        if self.geometry.muon is None:
-            return
         hits = self.geometry.muon.hits(digits)
         self._add("muon_hits_per_event", len(hits.station))
         self._add("muon_region", 4 * hits.station + hits.region)
+        self._add("muon_hit_x", np.abs(hits.x))
+        self._add("muon_hit_y", np.abs(hits.y))
+        self._add("muon_time", digits.time)
 
     def _add_truth(self, truth: EventTruth) -> None:
         particles, values = truth.particles, truth.particles.values
@@ -188,6 +157,7 @@ class SampleSummary:
         self._add("particles_per_event", seen.sum())
         self._add("velo_particles_per_event", velo.sum())
         self._add("long_per_event", long.sum())
+        self._add("downstream_per_event", ((values["is_down"] != 0) & ~velo).sum())
         self._add("velo_hits_per_particle", particles.n_velo_ids[velo])
         self._add("velo_eta", values["eta"][velo])
         self._add("velo_hits_per_long", particles.n_velo_ids[long])

@@ -114,10 +114,18 @@ def test_the_builtin_cells_lie_near_those_of_the_real_events(real: MuonGeometry,
             assert (np.abs(a - b).max(axis=0) < [0.3, 5.0, 0.05]).all()
 
 
-def test_the_builtin_read_out_has_the_tiles_of_the_real_boards(real: MuonGeometry, ideal: MuonGeometry) -> None:
-    for a, b in zip(ideal.tile_of_address, real.tile_of_address, strict=True):
-        assert sorted(a[a > 0].tolist()) == sorted(b[b > 0].tolist())
-        assert len(a) == len(b)
+def test_the_real_events_have_the_same_hits_with_the_builtin_geometry(
+    real: MuonGeometry, ideal: MuonGeometry, real_events: list[list[RawBank]]
+) -> None:
+    n_hits = 0
+    for event in real_events:
+        expected, found = (geometry.hits(decode_muon(event)) for geometry in (real, ideal))
+        for name in ("tile", "station", "region", "crossed", "time", "time_difference"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        for name, within in (("x", 0.3), ("y", 5.0), ("z", 0.05), ("dx", 0.25), ("dy", 2.5)):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=0, atol=within)
+        n_hits += len(found.tile)
+    assert n_hits == 1691
 
 
 @pytest.mark.parametrize("source", ["ideal", "real"])

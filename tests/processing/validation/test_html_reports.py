@@ -10,10 +10,11 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
 from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.velo_generator import simulate_events
 from hltnode.processing.validation import Checker, ParticleTable, Stage, TrackTable
 from hltnode.processing.validation.html_report import checker_page
-from hltnode.processing.validation.likeness import DetectorGeometry, SampleSummary
+from hltnode.processing.validation.likeness import SampleSummary
 from hltnode.processing.validation.likeness.comparison import compare
 from hltnode.processing.validation.likeness.html_report import likeness_page
 from hltnode.processing.validation.tracks import TrackStates
@@ -97,7 +98,7 @@ def test_a_result_may_lack_what_the_other_has(events) -> None:
 
 
 def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> None:
-    geometry = DetectorGeometry.builtin()
+    geometry = Detector.builtin()
     real, simulated = SampleSummary(geometry), SampleSummary(geometry)
     for banks in events:
         simulated.add_event(banks)
@@ -111,3 +112,15 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> N
     assert "sim&lt;1&gt;.mdf" in page
     images = "".join(images_of(page))
     assert images.count("D = ") == sum(pair.distance is not None for pair in compared)
+
+
+def test_the_likeness_report_names_layers_and_regions_and_has_whole_ticks_for_whole_numbers() -> None:
+    real, simulated = SampleSummary(Detector.builtin()), SampleSummary(Detector.builtin())
+    for sample in (real, simulated):
+        sample._add("muon_region", [0, 0, 15])
+        sample._add("ut_layer", [2])
+        sample._add("retina_banks_per_event", [208, 208])
+    images = "".join(images_of(likeness_page(("a", "b"), real, simulated, compare(real, simulated))))
+    for text in ("M2R1", "M5R4", "UTbV", "D = 0.000", "208"):
+        assert f">{text}" in images
+    assert "207.6" not in images

@@ -5,10 +5,16 @@ import numpy as np
 import pytest
 
 from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.velo_generator import simulate_events
-from hltnode.processing.validation.likeness import DetectorGeometry, SampleSummary
+from hltnode.processing.validation.likeness import SampleSummary
 from hltnode.processing.validation.likeness.comparison import compare, comparison_result
-from hltnode.processing.validation.likeness.distribution import Distribution, Quantity, kolmogorov_distance
+from hltnode.processing.validation.likeness.distribution import (
+    Distribution,
+    Quantity,
+    distance_by_chance,
+    kolmogorov_distance,
+)
 from hltnode.processing.validation.likeness.residuals import TruthHits, curve_at, fit_curves
 from hltnode.protocol.mdf import iter_records
 from hltnode.protocol.raw_bank import BankType
@@ -46,8 +52,16 @@ def test_the_kolmogorov_distance_of_whole_numbers_is_exact() -> None:
     assert kolmogorov_distance(filled(1).counts, filled().counts) is None
 
 
+def test_samples_of_one_distribution_have_the_distance_of_chance() -> None:
+    rng, fine = np.random.default_rng(3), np.linspace(0, 1, 2001)
+    pairs = [[np.histogram(rng.random(n), fine)[0].astype(float) for n in (200, 300)] for _ in range(300)]
+    mean = np.mean([kolmogorov_distance(*pair) for pair in pairs])
+    assert mean == pytest.approx(distance_by_chance(*pairs[0]), rel=0.08)
+    assert distance_by_chance(filled(1).counts, filled().counts) is None
+
+
 def test_means_that_differ_by_more_than_fifteen_per_cent_are_named() -> None:
-    geometry = DetectorGeometry.builtin()
+    geometry = Detector.builtin()
     real, simulated = SampleSummary(geometry), SampleSummary(geometry)
     for name, of_real, of_simulated in (
         ("long_per_event", 100, 114),
@@ -89,13 +103,17 @@ def test_truth_hits_are_found_by_id_whatever_their_orientation_and_lost_ids_drop
     assert len(TruthHits.find(ids, np.array([3, 1]), np.array([True, True]), hits[:0]).hit) == 0
 
 
-@pytest.fixture(scope="module")
-def real_sample(shared: Path) -> SampleSummary:
-    summary = SampleSummary(DetectorGeometry.load(shared / "data" / "lhcb-geometry"))
+def summary_of_real_events(shared: Path, detector: Detector) -> SampleSummary:
+    summary = SampleSummary(detector)
     path = shared / "data" / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
     for record in iter_records(path.read_bytes()):
         summary.add_event(record.banks())
     return summary
+
+
+@pytest.fixture(scope="module")
+def real_sample(shared: Path) -> SampleSummary:
+    return summary_of_real_events(shared, Detector.load(shared / "data" / "lhcb-geometry"))
 
 
 @pytest.mark.physics
@@ -105,6 +123,7 @@ def test_the_real_events_have_the_hits_that_are_known(real_sample: SampleSummary
     assert found["ut_hits_per_event"] == 8002
     assert found["muon_hits_per_event"] == 1691
     assert found["long_per_event"] == 436
+    assert found["downstream_per_event"] == 135
     assert found["pvs_per_event"] == 36
     assert found["velo_clusters_per_event"] == sum((3744, 984, 1586, 1575, 2340, 746, 884))
     assert found["scifi_hits_per_event"] == real_sample.distributions["scifi_layer"].entries
@@ -125,6 +144,15 @@ def test_the_residuals_of_the_real_truth_hits_are_those_that_are_known(real_samp
 
 
 @pytest.mark.physics
+def test_the_builtin_detector_sees_the_same_in_the_real_events(shared: Path, real_sample: SampleSummary) -> None:
+    pairs = compare(real_sample, summary_of_real_events(shared, Detector.builtin()))
+    assert all(pair.real is not None and pair.simulated is not None for pair in pairs)
+    assert [pair.quantity.name for pair in pairs if pair.distance > 0.05] == []
+    same = {pair.quantity.name for pair in pairs if pair.distance == 0.0}
+    assert {"muon_hits_per_event", "muon_region", "ut_sector", "scifi_mat", "velo_sensor"} <= same
+
+
+@pytest.mark.physics
 def test_a_sample_is_like_itself(real_sample: SampleSummary) -> None:
     for pair in compare(real_sample, real_sample):
         assert pair.distance == 0.0
@@ -133,7 +161,7 @@ def test_a_sample_is_like_itself(real_sample: SampleSummary) -> None:
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
 def test_the_velo_of_simulated_events_is_counted_in_both_encodings(encoding) -> None:
-    summary = SampleSummary(DetectorGeometry.builtin())
+    summary = SampleSummary(Detector.builtin())
     events = list(simulate_events(3, 1, geometry=VeloGeometry.builtin(), nu=2.0, velo_banks=encoding))
     for banks in events:
         summary.add_event(banks)
@@ -150,7 +178,7 @@ def test_truth_that_does_not_fit_is_left_out_of_the_distributions_of_truth() -> 
     truth_types = (BankType.MC_TRACKS, BankType.MC_VERTICES)
     mixed = [bank for bank in first if bank.type not in truth_types]
     mixed += [bank for bank in second if bank.type in truth_types]
-    summary = SampleSummary(DetectorGeometry.builtin())
+    summary = SampleSummary(Detector.builtin())
     summary.add_event(mixed)
     assert summary.faults.events == 1
     assert "long_per_event" not in summary.distributions
