@@ -199,7 +199,9 @@ class Workspace:
         """The pinned copy of an input or output buffer, with its dtype."""
         return self._host(self._buffers[name])
 
-    def fetch(self, name: str) -> NDArray[Any]:
-        """Copy a whole device buffer to a new host array. For validation and tests: it waits for the device."""
+    def fetch(self, name: str, count: int | None = None) -> NDArray[Any]:
+        """Copy a device buffer, or its first `count` values, to a new host array. For validation and tests: it waits
+        for the device."""
         buffer = self._buffers[name]
-        return self._backend.read(self._memory[name], buffer.nbytes(self._limits)).view(buffer.dtype)
+        nbytes = buffer.nbytes(self._limits) if count is None else count * buffer.dtype.itemsize
+        return self._backend.read(self._memory[name], nbytes).view(buffer.dtype)

@@ -28,9 +28,11 @@ class ReconstructedBatch:
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     """Tracks and vertices of the batch that a workspace has just run. Waits for the device."""
     n_events = workspace.n_events
-    first_cluster = workspace.fetch("velo_cluster_offset")[:n_events].astype(np.int64)
+    # Buffers have room for much more than most events bring: only what is used is copied.
+    offset = workspace.fetch("velo_cluster_offset", n_events + 1).astype(np.int64)
+    first_cluster = offset[:-1]
     n_clusters = workspace.fetch("velo_cluster_count")[:n_events].astype(np.int64)
-    hit_ids = workspace.fetch("velo_hit_id")
+    hit_ids = workspace.fetch("velo_hit_id", int(offset[-1]))
     n_pvs = workspace.fetch("pv_count")[:n_events]
     pvs = workspace.fetch("pvs").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
@@ -47,19 +49,20 @@ def _velo_tracks(workspace: Workspace, first_cluster: NDArray[np.int64], hit_ids
     event = np.repeat(np.arange(len(first_cluster)), n_tracks)
     # The tracks of an event start at half the place of its first cluster (velo_buffers).
     row = np.arange(len(event)) + np.repeat(first_cluster // 2 - (np.cumsum(n_tracks) - n_tracks), n_tracks)
-    n_hits = workspace.fetch("velo_track_hit_count")[row].astype(np.int64)
-    hits = workspace.fetch("velo_track_hits").reshape(-1, MAX_HITS_PER_TRACK)[row].astype(np.int64)
+    end = int(row.max(initial=-1)) + 1
+    n_hits = workspace.fetch("velo_track_hit_count", end)[row].astype(np.int64)
+    hits = workspace.fetch("velo_track_hits", end * MAX_HITS_PER_TRACK).reshape(-1, MAX_HITS_PER_TRACK)[row]
     used = np.arange(MAX_HITS_PER_TRACK) < n_hits[:, None]
     states = TrackStates(
         *(
-            workspace.fetch(f"velo_beamline_{name}")[row].astype(np.float64)
+            workspace.fetch(f"velo_beamline_{name}", end)[row].astype(np.float64)
             for name in ("x", "y", "z", "tx", "ty", "c00", "c20", "c22")
         )
     )
-    flies = np.where(workspace.fetch("velo_track_backward")[row] != 0, -1.0, 1.0)
+    flies = np.where(workspace.fetch("velo_track_backward", end)[row] != 0, -1.0, 1.0)
     return TrackTable(
         event=event,
-        ids=hit_ids[(hits + first_cluster[event][:, None])[used]],
+        ids=hit_ids[(hits.astype(np.int64) + first_cluster[event][:, None])[used]],
         n_ids=n_hits,
         eta=_eta(states.tx, states.ty, flies),
         phi=np.arctan2(flies * states.ty, flies * states.tx),

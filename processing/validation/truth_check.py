@@ -21,6 +21,10 @@ from hltnode.protocol.truth_columns import McParticleColumns, decode_particle_co
 # differently from the retina clusters that truth may have been made for; the truth of another event has next to none.
 MIN_HITS_FOUND = 0.9
 _NAMED_EVENTS = 5
+# No particle and no collision is farther from the origin (mm): the cavern ends before.
+_FARTHEST = 1e5
+# Numbers are stored with single precision.
+_ROUNDING = 1 + 1e-4
 _DETECTORS = {VP_TYPE: "VELO", UT_TYPE: "UT", FT_TYPE: "SciFi"}
 
 
@@ -29,6 +33,7 @@ class TruthFault(StrEnum):
 
     MISSING = "no bank of particles"
     UNREADABLE = "bank cannot be read"
+    IMPOSSIBLE_VALUES = "values that nothing can have"
     DUPLICATE_KEYS = "two particles have one key"
     WRONG_NUMBER_OF_PVS = "number of primary vertices differs from that of the vertex bank"
     IDS_WITHOUT_HITS = "ids of its particles are no hits of the event"
@@ -123,6 +128,8 @@ def _lost_ids(particles: McParticleColumns, number: int, hits: NDArray[np.uint32
 
 def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None) -> tuple[TruthFault, str] | None:
     values = particles.values
+    if found := _impossible(values, vertices or ()):
+        return TruthFault.IMPOSSIBLE_VALUES, found
     if repeats := len(values) - len(np.unique(values["key"])):
         return TruthFault.DUPLICATE_KEYS, f"{repeats} of {len(values)} particles"
     if vertices is not None:
@@ -131,4 +138,24 @@ def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None
         wrong = values["n_pvs"][(values["n_pvs"] != n_pvs) & (values["n_pvs"] != 0)]
         if len(wrong):
             return TruthFault.WRONG_NUMBER_OF_PVS, f"{wrong[0]} instead of {n_pvs}"
+    return None
+
+
+def _impossible(values: NDArray[Any], vertices: Sequence[McVertex]) -> str | None:
+    """What is wrong with the first particle or collision that cannot be; comparisons with nan are false."""
+    # Signalling nans, which damaged bytes may hold, must not warn.
+    with np.errstate(invalid="ignore"):
+        good = (values["p"] > 0) & np.isfinite(values["p"])
+        good &= (values["pt"] >= 0) & (values["pt"] <= values["p"] * _ROUNDING)
+        # Infinite where a particle flies exactly along the beam.
+        good &= ~np.isnan(values["eta"]) & (np.abs(values["phi"]) <= np.pi * _ROUNDING)
+        for axis in "xyz":
+            good &= np.abs(values[f"vertex_{axis}"]) < _FARTHEST
+    if not good.all():
+        wrong = values[int(np.argmin(good))]
+        names = ("key", "p", "pt", "eta", "phi", "vertex_x", "vertex_y", "vertex_z")
+        return "particle of " + ", ".join(f"{name} {wrong[name]:g}" for name in names)
+    for vertex in vertices:
+        if vertex.n_tracks < 0 or not all(abs(place) < _FARTHEST for place in (vertex.x, vertex.y, vertex.z)):
+            return f"vertex of {vertex.n_tracks} tracks at ({vertex.x:g}, {vertex.y:g}, {vertex.z:g}) mm"
     return None

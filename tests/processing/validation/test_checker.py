@@ -146,6 +146,34 @@ def test_a_particle_counts_in_the_categories_it_belongs_to(one: McParticle, expe
     assert {name for name, counts in categories.items() if counts["reconstructible"]} == expected
 
 
+def long_categories_of(one: McParticle) -> set[str]:
+    checker = Checker()
+    checker.add(ParticleTable.of_particles([[one]]), {Stage.LONG: TrackTable.of_events([[]])})
+    categories = checker.result()["long"]["categories"]
+    return {name for name, counts in categories.items() if counts["reconstructible"]}
+
+
+def test_no_velo_ut_takes_electrons_that_the_velo_did_not_see_and_nothing_else() -> None:
+    electron = replace(
+        particle((), pid=11, has_velo=False, is_long=False, has_ut=True, has_scifi=True), scifi_ids=(0x50000001,)
+    )
+    assert long_categories_of(electron) == {"no_velo_ut", "no_velo_ut_p5"}
+    assert long_categories_of(replace(electron, p=4999.0)) == {"no_velo_ut"}
+    for other in (
+        replace(electron, pid=-211),
+        replace(electron, has_velo=True),
+        replace(electron, has_ut=False),
+        replace(electron, eta=1.9),
+    ):
+        assert long_categories_of(other) == set()
+
+
+def test_electrons_of_the_signal_are_signal_too() -> None:
+    assert "long_from_signal" in long_categories_of(particle(range(3), pid=11, from_signal=True))
+    assert "long_from_signal" in long_categories_of(particle(range(3), from_signal=True))
+    assert "long_from_signal" not in long_categories_of(particle(range(3), pid=11))
+
+
 def test_the_result_has_exactly_the_names_of_the_contract_and_is_json() -> None:
     result = json.loads(json.dumps(check([], [], vertices=[]).result(), allow_nan=False))
     assert list(result)[:2] == ["velo", "pv"]
