@@ -11,7 +11,7 @@ import uvloop
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.config import ConfigError, load_config
+from hltnode.daemon.config_file import ConfigError, load_config
 from hltnode.daemon.curve_keys import (
     ClientKeys,
     SecurityError,
@@ -20,7 +20,9 @@ from hltnode.daemon.curve_keys import (
     load_key_pair,
     load_public_key,
 )
-from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederKeys, FeederRefusedError, feed_meps
+from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder_sockets import FeederKeys
+from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.operation import ConnectionEvent, Door, LoginFailure
 from hltnode.daemon.service import Node
 from hltnode.protocol.control import Command, CommandName, Reply, RunState, decode_message, encode_message
