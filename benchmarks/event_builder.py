@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Result, alternating_medians
-from hltnode.daemon.building import SealSlot, Settled, SlotFreed, StartRun, Tick
+from hltnode.daemon.building import BuilderLimits, SealSlot, Settled, SlotFreed, StartRun, Tick
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.slots import SlotLimits, SlotPool
 
 KIB = 1024

@@ -16,9 +16,9 @@ import uvloop
 import zmq
 
 from benchmarks.measure import Result, alternating_medians
-from hltnode.daemon.building import Effect, SealSlot, SlotFreed, StartRun
+from hltnode.daemon.building import BuilderLimits, Effect, SealSlot, SlotFreed, StartRun
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.memory import keep_heap
 from hltnode.daemon.receiver import Receiver
 from hltnode.daemon.slots import SlotLimits, SlotPool

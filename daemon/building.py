@@ -1,13 +1,31 @@
-"""Vocabulary of the event builder: stimuli that go in, effects that come out, and the record of one MEP.
+"""Vocabulary of the event builder: its limits, stimuli that go in, effects that come out, the record of one MEP.
 
 Stimuli and effects are named tuples: immutable, and quick to make and unpack, which counts at a million fragments
 per second.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hltnode.daemon.vocabulary import CloseReason
 from hltnode.protocol.errors import RejectReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuilderLimits:
+    """Times in ns of the injected clock, the number of MEP ids that are kept apart, and policies.
+
+    ``overtaken_ns``: so long a MEP stays open after every missing source has delivered a younger one, because a
+    fragment may be on its way a second time. ``evict_ns``: so old a MEP must be to give way to others. ``error_on``:
+    reasons whose MEPs go to the error stream.
+    """
+
+    mep_timeout_ns: int
+    overtaken_ns: int
+    evict_ns: int
+    flush_deadline_ns: int
+    closed_ring: int
+    error_on: frozenset[CloseReason] = frozenset()
 
 
 class MepRecord:

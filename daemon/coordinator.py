@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hltnode.daemon.accounting import accounting, closes
+from hltnode.daemon.acknowledged import Acknowledged
 from hltnode.daemon.building import (
     Abandon,
     CloseMep,
@@ -29,12 +30,12 @@ from hltnode.daemon.building import (
 )
 from hltnode.daemon.control import ControlSocket
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.credits import AckLedger, as_ranges
+from hltnode.daemon.credits import as_ranges
 from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.output import TakeBack
 from hltnode.daemon.pipeline import Batch
-from hltnode.daemon.registry import Feeder, FeederRegistry, HelloRefusedError, RunStart
+from hltnode.daemon.registry import FeederRegistry, HelloRefusedError, RunStart
 from hltnode.daemon.run_summary import RunSummary
 from hltnode.daemon.vocabulary import SlotState
 from hltnode.protocol.control import (
@@ -89,7 +90,6 @@ class RunCoordinator:
         self._submit = submit
         self._finish_run = finish_run
         self._take_back = take_back
-        self._given_up: set[int] = set()
         self._summary = RunSummary(counters, builder, node=node, session=session)
         self._node = node
         self._session = session
@@ -97,8 +97,7 @@ class RunCoordinator:
         self._max_fragment_bytes = max_fragment_bytes
         self._clock_ns = clock_ns
         self._control: ControlSocket | None = None
-        self._acked = AckLedger()
-        self._done: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.acknowledged = Acknowledged()
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self.node_state = RunState.IDLE
         """State of the run control: whether feeders are taken."""
@@ -110,10 +109,6 @@ class RunCoordinator:
     def attach(self, control: ControlSocket) -> None:
         """Answer through this socket."""
         self._control = control
-
-    def remember(self, done: dict[int, tuple[tuple[int, int], ...]]) -> None:
-        """MEPs that earlier sessions of the node have finished, as (first, last) ranges of each run."""
-        self._done = done
 
     # Control messages
 
@@ -164,15 +159,14 @@ class RunCoordinator:
         if self.builder.run == run and self.registry.started:
             floor = self.registry.floor()
             self.builder.handle(now_ns, Settled(floor))
-            if floor > 0:
-                self._acked.add(0, floor - 1)
-            acked = self._acked.ranges(hello.first_mep)
+            self.acknowledged.settle(floor)
+            acked = self.acknowledged.ranges(hello.first_mep)
             if acked:
-                self._send((identity,), Ack(run, tuple(acked)))
+                self._send((identity,), Ack(run, acked))
             self._send((identity,), Credit(run, self.builder.window.limit))
 
     def _start_run(self, now_ns: int, start: RunStart) -> None:
-        done = self._done.pop(start.run, ())
+        done = self.acknowledged.earlier(start.run)
         try:
             effects = self.builder.handle(
                 now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
@@ -181,7 +175,7 @@ class RunCoordinator:
             self.registry.finish_run()
             raise HelloRefusedError("run_cannot_start", str(error)) from error
         self._run_over = False
-        self._acked = AckLedger(done)
+        self.acknowledged.begin(start.run)
         self._summary.begin()
         log.info(
             "run_started",
@@ -200,9 +194,7 @@ class RunCoordinator:
             mep.mep for slot in self.builder.pool.slots for mep in slot.meps if mep.mep not in self.builder.open
         }
         self.carry_out(self.builder.handle(self._clock_ns(), Withdraw(tuple(meps))))
-        for mep in meps:
-            self._acked.discard(mep)
-        self._given_up |= meps & in_slots
+        self.acknowledged.give_up(meps, in_slots)
         self._take_back(TakeBack(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
 
     def taken_back(self, receipt: tuple[bytes, Revoked]) -> None:
@@ -240,7 +232,7 @@ class RunCoordinator:
         run = self.builder.run or 0
         self._counters.nacks_sent += 1
         self._send((owner,), Nack(run, reject.source, reject.mep, reject.reason, reject.resend))
-        if reject.mep in self._acked:
+        if reject.mep in self.acknowledged:
             # The feeder has missed the acknowledgement, else it would not have sent this.
             self._send((owner,), Ack(run, ((reject.mep, reject.mep),)))
 
@@ -261,11 +253,7 @@ class RunCoordinator:
     def batch_done(self, batch: Batch) -> None:
         """Decisions are out and events are safe: acknowledge and take the slot back."""
         meps = [mep.mep for mep in batch.meps]
-        for mep in meps:
-            if mep in self._given_up:
-                self._given_up.discard(mep)
-            else:
-                self._acked.add(mep)
+        self.acknowledged.finish(meps)
         self._counters.meps_acknowledged += len(meps)
         # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
         self.carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
@@ -311,7 +299,7 @@ class RunCoordinator:
 
     def _forget_run(self) -> None:
         self.registry.finish_run()
-        self._acked = AckLedger()
+        self.acknowledged.forget()
 
     def check_accounts(self) -> bool:
         """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
@@ -336,7 +324,7 @@ class RunCoordinator:
         return taken
 
     def pause(self) -> None:
-        """Grant no more until `resume`."""
+        """Grant no more until `resume`; what was granted may still come."""
         self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
 
     def resume(self) -> None:
@@ -351,8 +339,7 @@ class RunCoordinator:
     def close_run(self) -> None:
         """The drain is over: leave the run, if there was one, and forget its feeders."""
         if self.registry.started and not self._run_over and self.builder.run is not None:
-            # The run may go on later: what is acknowledged now must be known then.
-            self._done[self.builder.run] = tuple(self._acked.ranges())
+            self.acknowledged.leave(self.builder.run)
             self.leave_run()
         self.say_goodbye()
         self._forget_run()
@@ -370,10 +357,6 @@ class RunCoordinator:
             built_but_unacknowledged_meps=unacknowledged,
         )
 
-    def drain(self) -> None:
-        """Grant no more; what was granted may still come."""
-        self.carry_out(self.builder.handle(self._clock_ns(), Drain()))
-
     def close_open(self) -> None:
         """Build what is there and open nothing more: the drain is over."""
         self.carry_out(self.builder.handle(self._clock_ns(), EndRun()))
@@ -385,18 +368,8 @@ class RunCoordinator:
 
     def feeders(self, now_ns: int) -> list[dict[str, object]]:
         """The feeders for /status."""
-        return [_describe(feeder, now_ns) for feeder in self.registry.feeders()]
+        return [feeder.describe(now_ns) for feeder in self.registry.feeders()]
 
     def _send(self, identities: Sequence[bytes], message: ControlMessage) -> None:
         if self._control is not None:
             self._control.send(identities, message)
-
-
-def _describe(feeder: Feeder, now_ns: int) -> dict[str, object]:
-    return {
-        "name": feeder.hello.feeder,
-        "sources": len(feeder.hello.sources),
-        "connected": not feeder.is_silent(now_ns),
-        "ended": feeder.ended,
-        "last_mep": feeder.last_mep,
-    }

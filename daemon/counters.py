@@ -176,7 +176,7 @@ class Counters:
     """Delay of the last timer of the event loop."""
     loop_lag_max: float = 0.0
     loop_stalls: int = 0
-    """Delays above `service.LOOP_STALL_SECONDS`."""
+    """Delays above `heartbeat.LOOP_STALL_SECONDS`."""
     exceptions: dict[str, int] = field(default_factory=dict)
     """Contained errors by the part of the node where they appeared."""
 

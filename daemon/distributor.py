@@ -20,7 +20,8 @@ import zmq.asyncio
 from hltnode.daemon.assignment import AssignmentList, choose_node
 from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.credits import as_ranges
-from hltnode.daemon.feeder import Feeder, FeederRefusedError, FeedReport, make_report
+from hltnode.daemon.feeder import Feeder, FeederRefusedError
+from hltnode.daemon.feeding import FeedReport, make_report
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.protocol.assignments import (

@@ -6,12 +6,13 @@ exactly one class.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from hltnode.daemon.building import (
     Abandon,
+    BuilderLimits,
     CloseMep,
     CloseOpen,
     Drain,
@@ -45,23 +46,6 @@ _PADDING = ALIGNMENT - 1
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
 _new_place = tuple.__new__
 _mep_id = attrgetter("mep")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuilderLimits:
-    """Times in ns of the injected clock, the number of MEP ids that are kept apart, and policies.
-
-    ``overtaken_ns``: so long a MEP stays open after every missing source has delivered a younger one, because a
-    fragment may be on its way a second time. ``evict_ns``: so old a MEP must be to give way to others. ``error_on``:
-    reasons whose MEPs go to the error stream.
-    """
-
-    mep_timeout_ns: int
-    overtaken_ns: int
-    evict_ns: int
-    flush_deadline_ns: int
-    closed_ring: int
-    error_on: frozenset[CloseReason] = frozenset()
 
 
 class EventBuilder:

@@ -1,8 +1,7 @@
 """Feeders: they send MEPs against credits, and keep every MEP until the node has acknowledged it.
 
-One `Feeder` is one connection pair (PUSH data, DEALER control) for some of the sources. `feed_meps` drives several of
-them in one process, MEP by MEP. After a lost connection, or when the node is a new session, everything that is not
-acknowledged goes again; the node knows what it has already.
+One `Feeder` sends some of the sources to one node; `feeding` drives several of them. After a lost connection, or when
+the node is a new session, everything that is not acknowledged goes again; the node knows what it has already.
 """
 
 import asyncio
@@ -11,18 +10,15 @@ import os
 import secrets
 import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import zmq
 import zmq.asyncio
-from zmq.utils.monitor import parse_monitor_message
 
-from hltnode.daemon.control import MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.credits import as_ranges
-from hltnode.daemon.curve_keys import ClientKeys
 from hltnode.daemon.fault_injection import FaultInjector
+from hltnode.daemon.feeder_sockets import HOPELESS, PLAIN, FeederKeys, FeederSockets, next_trouble
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.send_window import SendWindow
@@ -38,7 +34,6 @@ from hltnode.protocol.control import (
     Revoked,
     Welcome,
     decode_message,
-    encode_message,
 )
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport import HEADER_SIZE, encode_frame
@@ -47,28 +42,12 @@ from hltnode.protocol.transport import HEADER_SIZE, encode_frame
 HELLO_SECONDS = 1.0
 # A MEP without place is offered again after this: a slot takes some milliseconds.
 NO_CREDIT_SECONDS = 0.05
-# Frames in the pipe to the node. They are kept here anyway; a few are enough to keep the connection busy.
-DATA_HWM = 8
-RECONNECT_MS = 100
-RECONNECT_MAX_MS = 1000
-# pyzmq's own threshold: below it copying a frame is cheaper than keeping track of its memory.
-COPY_THRESHOLD = 65536
 # A node that refuses the hello may still be busy with the last run; after this the feeder gives up.
 REFUSED_SECONDS = 30.0
 # The oldest MEP is unacknowledged for so long, far above the default MEP timeout: all its fragments may be lost.
 PASSED_OVER_SECONDS = 3.0
-LINGER_MS = 500
-
-# Handshakes that no repetition will mend.
-_HOPELESS = {
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
-    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
-}
-_MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(_HOPELESS)
 
 log = get_logger("feeder")
-
-AsyncSocket = zmq.asyncio.Socket
 
 
 class FeederRefusedError(RuntimeError):
@@ -86,39 +65,6 @@ class FeederIdentity:
     max_fragment_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeederKeys:
-    """CURVE of a feeder: its keys, None for plain connections, and whether the data are encrypted too."""
-
-    keys: ClientKeys | None = None
-    data: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FeedReport:
-    """What was fed: MEPs and events offered, fragments sent (with repeats), refused for good, left unacknowledged."""
-
-    meps: int
-    events: int
-    fragments: int
-    bytes: int
-    resent: int
-    refused: dict[str, int]
-    unacknowledged: int
-    seconds: float
-    injected: dict[str, int]
-    """Faults put in on purpose, by kind."""
-    reassigned: int = 0
-    """MEPs that were taken from a node that was lost and given to another one."""
-    unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed that it took them back."""
-
-    @property
-    def complete(self) -> bool:
-        """True when the node has taken and acknowledged everything."""
-        return not self.unacknowledged and not self.refused
-
-
 class Feeder:
     """One connection to a node. Use as async context manager.
 
@@ -131,7 +77,7 @@ class Feeder:
         data: str,
         control: str,
         identity: FeederIdentity,
-        security: FeederKeys = FeederKeys(),
+        security: FeederKeys = PLAIN,
         *,
         faults: FaultInjector | None = None,
     ) -> None:
@@ -157,30 +103,12 @@ class Feeder:
         self._ended: EndOfRun | None = None
         self._refused_since: float | None = None
         self._limit = RateLimit(10_000_000_000, time.monotonic_ns)
-        self._data: AsyncSocket = context.socket(zmq.PUSH)
-        self._data.setsockopt(zmq.SNDHWM, DATA_HWM)
-        # Frames wait here, where they are kept, and not in a pipe to a node that is not there.
-        self._data.setsockopt(zmq.IMMEDIATE, 1)
-        self._control: AsyncSocket = context.socket(zmq.DEALER)
-        self._control.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
-        for socket in (self._data, self._control):
-            socket.setsockopt(zmq.LINGER, LINGER_MS)
-            socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
-            socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
-            set_heartbeat(socket)
-        if security.keys is not None:
-            security.keys.apply(self._control)
-            if security.data:
-                security.keys.apply(self._data)
-        self._data_monitor: AsyncSocket = self._data.get_monitor_socket(_MONITORED)
-        self._control_monitor: AsyncSocket = self._control.get_monitor_socket(_MONITORED)
-        self._data.connect(data)
-        self._control.connect(control)
+        self._sockets = FeederSockets(context, data, control, security)
 
     async def __aenter__(self) -> "Feeder":
         for work in (self._send_frames, self._read_control, self._say_hello):
             self._tasks.append(asyncio.create_task(work()))
-        for monitor in (self._data_monitor, self._control_monitor):
+        for monitor in self._sockets.monitors:
             self._tasks.append(asyncio.create_task(self._watch(monitor)))
         return self
 
@@ -188,13 +116,7 @@ class Feeder:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        with contextlib.suppress(zmq.ZMQError):
-            await self._control.send(encode_message(Goodbye("feeder ends")), zmq.NOBLOCK)
-        for socket in (self._data, self._control):
-            socket.disable_monitor()
-            socket.close()
-        for monitor in (self._data_monitor, self._control_monitor):
-            monitor.close(linger=0)
+        await self._sockets.close(Goodbye("feeder ends"))
 
     async def offer(self, mep: FeedMep) -> None:
         """Keep and send the fragments of this feeder's sources; returns when there was credit for them.
@@ -237,7 +159,7 @@ class Feeder:
     async def end_run(self, last_mep: int | None) -> None:
         """Say that nothing follows a MEP."""
         self._ended = EndOfRun(self.identity.run, last_mep)
-        await self._tell(self._ended)
+        await self._sockets.tell(self._ended)
 
     async def finish(self, last_mep: int | None) -> None:
         """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
@@ -269,7 +191,7 @@ class Feeder:
                 await self._wake.wait()
 
     async def _send_frame(self, frame: bytes) -> None:
-        await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
+        await self._sockets.send_frame(frame)
         self.fragments += 1
         self.bytes += len(frame)
 
@@ -298,7 +220,7 @@ class Feeder:
                     self.window.queue_passed_over(all_sent=self._ended is not None)
                     oldest = -1
                 identity = self.identity
-                await self._tell(
+                await self._sockets.tell(
                     Hello(
                         feeder=identity.name,
                         session=self.session,
@@ -310,9 +232,9 @@ class Feeder:
                     )
                 )
                 if self._ended is not None:
-                    await self._tell(self._ended)
+                    await self._sockets.tell(self._ended)
                 if self.supervising and self.is_connected and self.window.revoked:
-                    await self._tell(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
+                    await self._sockets.tell(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
                 await asyncio.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
@@ -325,12 +247,9 @@ class Feeder:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
-    async def _tell(self, message: ControlMessage) -> None:
-        await self._control.send(encode_message(message))
-
     async def _read_control(self) -> None:
         while True:
-            raw = await self._control.recv()
+            raw = await self._sockets.hear()
             try:
                 message = decode_message(raw)
             except ProtocolError as error:
@@ -405,16 +324,16 @@ class Feeder:
             self._refused_since = time.monotonic()
         self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"
 
-    async def _watch(self, monitor: AsyncSocket) -> None:
+    async def _watch(self, monitor: zmq.asyncio.Socket) -> None:
         """After a lost connection nothing is sure: stop sending until the node has said welcome again.
 
         Raises FeederRefusedError for a handshake that will fail again and again.
         """
         try:
             while True:
-                event = zmq.Event(parse_monitor_message(await monitor.recv_multipart())["event"])
-                if event in _HOPELESS:
-                    raise FeederRefusedError(f"feeder {self.identity.name}: {_HOPELESS[event]}")
+                event = await next_trouble(monitor)
+                if event in HOPELESS:
+                    raise FeederRefusedError(f"feeder {self.identity.name}: {HOPELESS[event]}")
                 if self._limit.due(("connection", event)) is not None:
                     log.warning("connection_lost", feeder=self.identity.name, trouble=event.name)
                 if event == zmq.EVENT_DISCONNECTED:
@@ -430,56 +349,3 @@ class Feeder:
         self.is_connected = False
         if self.lost_since is None:
             self.lost_since = time.monotonic()
-
-
-async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
-    """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
-
-    `rate` limits the events per second. Raises FeederRefusedError.
-    """
-    start = time.monotonic()
-    next_at = start
-    n_meps = n_events = 0
-    last: int | None = None
-    for mep in meps:
-        # What an earlier feeder has done already costs no time, so that one that was restarted catches up.
-        if rate is not None and not all(mep.mep in feeder.window.acked for feeder in feeders):
-            await asyncio.sleep(max(0.0, next_at - time.monotonic()))
-            next_at = max(next_at, time.monotonic() - 1.0) + mep.n_events / rate
-        for feeder in feeders:
-            await feeder.offer(mep)
-        n_meps += 1
-        n_events += mep.n_events
-        last = mep.mep
-    await asyncio.gather(*(feeder.finish(last) for feeder in feeders))
-    return make_report(feeders, n_meps, n_events, time.monotonic() - start)
-
-
-def make_report(
-    feeders: Sequence[Feeder], meps: int, events: int, seconds: float, *, reassigned: int = 0
-) -> FeedReport:
-    """Sum up what the feeders have done so far."""
-    refused: Counter[str] = Counter()
-    injected: Counter[str] = Counter()
-    for feeder in feeders:
-        if feeder.faults is not None:
-            injected.update({str(fault): count for fault, count in feeder.faults.counts.items()})
-        refused.update({str(reason): count for reason, count in feeder.window.refused.items()})
-    return FeedReport(
-        meps=meps,
-        events=events,
-        fragments=sum(feeder.fragments for feeder in feeders),
-        bytes=sum(feeder.bytes for feeder in feeders),
-        resent=sum(feeder.window.resent for feeder in feeders),
-        refused=dict(refused),
-        unacknowledged=max((feeder.window.unacknowledged for feeder in feeders), default=0),
-        seconds=seconds,
-        injected=dict(injected),
-        reassigned=reassigned,
-    )
-
-
-def share(sources: Sequence[int], connections: int) -> list[tuple[int, ...]]:
-    """Spread source ids over connections, one connection per source for 0; no connection stays empty."""
-    n = len(sources) if connections == 0 else min(connections, len(sources))
-    return [tuple(sources[i::n]) for i in range(n)]

@@ -8,15 +8,36 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from hltnode.daemon.event_writer import FINAL_SUFFIX, PART_SUFFIX, OutputError, final_path, sync_directory
-from hltnode.daemon.journal import Entry, JournalContent
+from hltnode.daemon.event_writer import (
+    FINAL_SUFFIX,
+    PART_SUFFIX,
+    OutputError,
+    final_path,
+    recover_parts,
+    sync_directory,
+)
+from hltnode.daemon.journal import Entry, Journal, JournalContent, read_journal
 from hltnode.daemon.log import get_logger
-from hltnode.daemon.vocabulary import EventStream
+from hltnode.daemon.vocabulary import EventStream, FsyncPolicy
 from hltnode.protocol.mdf import HEADER_SIZE
 
 _NAME = re.compile(r"(?P<prefix>.+)_(?P<run>\d{10})_(?P<stream>[a-z]+)_(?P<number>\d{5})\.mdf(\.part)?")
 
 log = get_logger("recovery")
+
+
+def take_over(directory: Path, node: str, prefix: str, fsync: FsyncPolicy) -> Journal:
+    """Finish the files that earlier sessions of a node left behind, and open its journal for the session `prefix`.
+
+    Raises:
+        OutputError: a file cannot be read, cut or renamed, or the journal cannot be written.
+    """
+    path = directory / f"{node}.journal"
+    history = read_journal(path)
+    if history is not None:
+        recover_files(directory, history)
+    recover_parts(directory, f"{node}_")
+    return Journal(path, prefix, fsync, history)
 
 
 def recover_files(directory: Path, content: JournalContent) -> list[Path]:

@@ -31,6 +31,16 @@ class Feeder:
         """True if it said goodbye or has not been heard for long."""
         return self.gone or now_ns - self.last_heard_ns > SILENT_NS
 
+    def describe(self, now_ns: int) -> dict[str, object]:
+        """The feeder for /status."""
+        return {
+            "name": self.hello.feeder,
+            "sources": len(self.hello.sources),
+            "connected": not self.is_silent(now_ns),
+            "ended": self.ended,
+            "last_mep": self.last_mep,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class RunStart:

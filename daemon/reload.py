@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from hltnode.daemon.config import ConfigError, NodeConfig, load_config
+from hltnode.daemon.config import NodeConfig
+from hltnode.daemon.config_file import ConfigError, load_config
 from hltnode.daemon.coordinator import RunCoordinator
 from hltnode.daemon.curve_keys import SecurityError
 from hltnode.daemon.doorkeeper import Doorkeeper

@@ -168,7 +168,7 @@ class RunOperator:
     async def _drain(self) -> None:
         """Let what was granted come, then build, compute and acknowledge everything."""
         coordinator, counters = self._coordinator, self._counters
-        coordinator.drain()
+        coordinator.pause()
         start = quiet_since = time.monotonic()
         received = -1
         while self._goes_on() and (now := time.monotonic()) < start + DRAIN_SECONDS:

@@ -15,46 +15,42 @@ from typing import Any
 
 import zmq
 
-from hltnode.daemon.accounting import accounting
 from hltnode.daemon.config import NodeConfig
 from hltnode.daemon.control import ControlSocket
 from hltnode.daemon.coordinator import RunCoordinator
 from hltnode.daemon.counters import Counters
+from hltnode.daemon.delivery import Delivery
 from hltnode.daemon.doorkeeper import Doorkeeper, Peer
-from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.event_encoder import EventEncoder
-from hltnode.daemon.event_writer import EventWriter, recover_parts
+from hltnode.daemon.event_writer import EventWriter
 from hltnode.daemon.health import Health
+from hltnode.daemon.heartbeat import Heartbeat
 from hltnode.daemon.http_control import HttpControl
 from hltnode.daemon.http_server import HttpServer
-from hltnode.daemon.journal import Journal, read_journal
-from hltnode.daemon.log import RateLimit, get_logger
+from hltnode.daemon.limits import builder_limits, slot_limits
+from hltnode.daemon.log import get_logger
 from hltnode.daemon.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.daemon.node_status import NodeStatus
 from hltnode.daemon.operation import Door, Outcome
-from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack, WrittenBatch
+from hltnode.daemon.output import FinishFiles, OutputStage, TakeBack
 from hltnode.daemon.outputs import Outputs
 from hltnode.daemon.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.ports import Engine
 from hltnode.daemon.publisher import DecisionPublisher
 from hltnode.daemon.receiver import Receiver
-from hltnode.daemon.recovery import recover_files
+from hltnode.daemon.recovery import take_over
 from hltnode.daemon.registry import FeederRegistry
 from hltnode.daemon.reload import Reloader
 from hltnode.daemon.run_operator import RunOperator
 from hltnode.daemon.sd_notify import Notifier
 from hltnode.daemon.silence import SourceSilence
-from hltnode.daemon.slots import SlotLimits, SlotPool
-from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, Stage
-from hltnode.processing.batch import BatchLimits
+from hltnode.daemon.slots import SlotPool
+from hltnode.daemon.vocabulary import EventStream
 from hltnode.protocol.control import Command, CommandName, Reply, RunState
 from hltnode.protocol.messages import MAX_TEXT_LENGTH
 from hltnode.protocol.transport import HEADER_SIZE
 
-# Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
-TICK_SECONDS = 0.005
-# Fifty ticks: no callback of ours takes so long, so the machine or a callback is in trouble.
-LOOP_STALL_SECONDS = 0.25
-LOG_INTERVAL_NS = 10_000_000_000
 # Acknowledgements and last decisions have so long to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
@@ -66,18 +62,6 @@ MAX_FAILED_BATCHES = 3
 log = get_logger("service")
 
 Context = zmq.Context[zmq.Socket[bytes]]
-
-
-def batch_limits(config: NodeConfig) -> BatchLimits:
-    """What one batch may hold under this configuration, for the engine and the slots alike."""
-    defaults = BatchLimits()
-    events = config.pipeline.max_events
-    return BatchLimits(
-        events=events,
-        meps=min(events, defaults.meps),
-        input_bytes=config.pipeline.slot_bytes,
-        rows=defaults.rows,
-    )
 
 
 class Node:
@@ -113,29 +97,8 @@ class Node:
         self.health = Health(
             loop_tick_ns=now_ns, pipeline_tick_ns=now_ns, feeders_expected=config.builder.feeders, configured=True
         )
-        limits = batch_limits(config)
-        self._pool = SlotPool(
-            config.pipeline.slots,
-            SlotLimits(
-                input_bytes=limits.input_bytes,
-                events=limits.events,
-                meps=limits.meps,
-                fragments=limits.rows,
-                mep_bytes=config.builder.max_mep_bytes,
-            ),
-        )
-        self.builder = EventBuilder(
-            self._pool,
-            BuilderLimits(
-                mep_timeout_ns=config.builder.mep_timeout_ms * 1_000_000,
-                overtaken_ns=config.builder.overtaken_after_ms * 1_000_000,
-                evict_ns=config.builder.evict_after_ms * 1_000_000,
-                flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
-                closed_ring=config.builder.closed_ring,
-                error_on=config.builder.error_on(),
-            ),
-            self.counters,
-        )
+        self._pool = SlotPool(config.pipeline.slots, slot_limits(config))
+        self.builder = EventBuilder(self._pool, builder_limits(config), self.counters)
         self._info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
         self._workspaces = [engine.create_workspace() for _ in self._pool.slots]
         self._buffers = [workspace.input_data.data for workspace in self._workspaces]
@@ -145,7 +108,7 @@ class Node:
                 run=config.node.run,
                 feeders=config.builder.feeders,
                 sources=config.builder.expected_sources,
-                max_events_per_mep=limits.events,
+                max_events_per_mep=config.pipeline.max_events,
             ),
             self.counters,
             self._submit,
@@ -161,23 +124,19 @@ class Node:
             self.counters,
             warm_up=self._warm_up,
             reload=lambda: self._reloader.reload(),
-            summary=lambda: json.dumps(self.summary()),
+            summary=lambda: json.dumps(self.status.summary()),
             failed=self._fail,
         )
         self._notifier = Notifier()
-        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._silence = SourceSilence(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
-        self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
+        self.status = NodeStatus(self._info, self.session, self.counters, self.coordinator, self._silence, clock_ns)
         self._stop = asyncio.Event()
         self._closers: list[Callable[[int], None]] = []
         self._http: HttpServer | None = None
         self._exit_code = 0
         self._failed_batches = 0
-        self._next_ping_ns = 0
-        self._tick_handle: asyncio.TimerHandle | None = None
-        self._publish_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Bind, warm up, and begin to take data."""
@@ -187,7 +146,9 @@ class Node:
         self._context: Context = zmq.Context(config.network.io_threads)
         try:
             self._bind()
-            self._http = HttpServer(lambda: render(self._metrics), self.health, self.status, self._http_control.answer)
+            self._http = HttpServer(
+                lambda: render(self._metrics), self.health, self.status.full, self._http_control.answer
+            )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
                 await self.operator.configure_now()
@@ -197,12 +158,11 @@ class Node:
         self.doors.start(self._loop)
         self.receiver.start(self._loop)
         self.control.start(self._loop)
-        self._publish_task = self._loop.create_task(self._publish_written())
+        self._delivery.start(self._loop)
         self._reloader = Reloader(
             config, self._config_file, self.doors, self.coordinator, self.counters.operation, self._notifier
         )
-        self._tick_due = self._loop.time()
-        self._tick()
+        self._heartbeat.start(self._loop)
         if config.node.autostart:
             self.operator.execute(CommandName.START)
         self._notifier.ready(f"data on {self.receiver.endpoint}")
@@ -251,13 +211,10 @@ class Node:
             fsync=output.fsync,
             policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
-        journal_path = output.directory / f"{config.node.name}.journal"
-        history = read_journal(journal_path)
-        if history is not None:
-            recover_files(output.directory, history)
-        recover_parts(output.directory, f"{config.node.name}_")
-        journal = Journal(journal_path, f"{config.node.name}_{self.session}", output.fsync, history)
-        self.coordinator.remember({run: tuple(ledger.ranges()) for run, ledger in journal.content.done.items()})
+        journal = take_over(output.directory, config.node.name, f"{config.node.name}_{self.session}", output.fsync)
+        self.coordinator.acknowledged.remember(
+            {run: tuple(ledger.ranges()) for run, ledger in journal.content.done.items()}
+        )
         self.receiver = Receiver(
             self._context,
             config.network.data,
@@ -309,12 +266,25 @@ class Node:
             self._writer,
             journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
-            lambda written: self._call_loop(self._written.put_nowait, written),
+            lambda written: self._call_loop(self._delivery.put, written),
             lambda receipt: self._call_loop(self.coordinator.taken_back, receipt),
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
             hand_on_events=config.hands_on_events,
+        )
+        self._delivery = Delivery(self.outputs, self.counters, self.coordinator, self._clock_ns)
+        self._heartbeat = Heartbeat(
+            self.coordinator,
+            self.counters,
+            self.health,
+            self._pipeline,
+            self._writer,
+            self.outputs,
+            self._silence,
+            self._notifier,
+            self._fail,
+            self._clock_ns,
         )
 
     async def run(self) -> int:
@@ -385,61 +355,6 @@ class Node:
         if self._failed_batches >= MAX_FAILED_BATCHES:
             self._fail("the back end fails on every batch", error=error)
 
-    async def _publish_written(self) -> None:
-        while True:
-            written = await self._written.get()
-            computed, results = written.computed, written.results
-            await self.outputs.publish(written)
-            self.counters.count_batch(results.accepted, results.lines, results.flags)
-            if computed.timings is not None:
-                self.counters.stages[Stage.H2D].observe(computed.timings.h2d)
-                self.counters.stages[Stage.KERNELS].observe(computed.timings.kernels)
-                self.counters.stages[Stage.D2H].observe(computed.timings.d2h)
-            now_ns = self._clock_ns()
-            for mep in computed.batch.meps:
-                self.counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
-            self.coordinator.batch_done(computed.batch)
-
-    def _tick(self) -> None:
-        now_ns = self._clock_ns()
-        time_s = self._loop.time()
-        self._note_lag(max(0.0, time_s - self._tick_due))
-        self.coordinator.tick(now_ns)
-        health = self.health
-        health.loop_tick_ns = now_ns
-        health.pipeline_tick_ns = self._pipeline.tick_ns
-        health.feeders_connected = self.counters.feeders_connected
-        health.disk_problem = self._writer.problem
-        self._silence.look(now_ns)
-        self.outputs.tick()
-        health.output_problem = self.outputs.problem(now_ns)
-        health.not_taking = None if self.state is RunState.RUNNING else f"state is {self.state}"
-        self.counters.slots = self._pool.by_state()
-        if self.state is RunState.PAUSED:
-            self.counters.dead_time[DeadTimeReason.PAUSED] += TICK_SECONDS
-        elif self.builder.run is not None and not self.builder.draining and self.builder.window.outstanding <= 0:
-            held_up = self._writer.problem is not None or health.output_problem is not None
-            reason = DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT
-            self.counters.dead_time[reason] += TICK_SECONDS
-        problems = health.life_problems(now_ns)
-        if problems:
-            self._fail("; ".join(problems.values()))
-        elif self._notifier.watchdog_interval is not None and now_ns >= self._next_ping_ns:
-            self._notifier.watchdog()
-            self._next_ping_ns = now_ns + int(self._notifier.watchdog_interval * 1e9)
-        self._tick_due = time_s + TICK_SECONDS
-        self._tick_handle = self._loop.call_later(TICK_SECONDS, self._tick)
-
-    def _note_lag(self, lag_s: float) -> None:
-        counters = self.counters
-        counters.loop_lag = lag_s
-        counters.loop_lag_max = max(counters.loop_lag_max, lag_s)
-        if lag_s > LOOP_STALL_SECONDS:
-            counters.loop_stalls += 1
-            left_out = self._limit.due("stall")
-            if left_out is not None:
-                log.warning("event_loop_stalled", seconds=round(lag_s, 3), left_out=left_out)
-
     def _loop_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback has raised: a defect. What it has left behind cannot be trusted."""
         self.counters.count_exception("loop")
@@ -461,11 +376,8 @@ class Node:
         written = await asyncio.to_thread(self._output.stop, patience)
         if not (stopped and written) and self.state is not RunState.ERROR:
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
-        if self._tick_handle is not None:
-            self._tick_handle.cancel()
-        if self._publish_task is not None:
-            self._publish_task.cancel()
-            await asyncio.gather(self._publish_task, return_exceptions=True)
+        self._heartbeat.stop()
+        await self._delivery.stop()
         if not self.coordinator.check_accounts():
             self._exit_code = 1
         self.coordinator.say_goodbye()
@@ -481,34 +393,3 @@ class Node:
             close(linger_ms)
         # Waits for what is queued to leave.
         await asyncio.to_thread(self._context.term)
-
-    def summary(self) -> dict[str, Any]:
-        """What the status command tells: /status without the lists that grow with the site."""
-        status = self.status()
-        return {key: status[key] for key in ("node", "session", "state", "run", "version", "tck", "accounting")}
-
-    def status(self) -> dict[str, Any]:
-        """What /status shows besides the health."""
-        now_ns = self._clock_ns()
-        return {
-            "node": self.config.node.name,
-            "session": self.session,
-            "state": self.state,
-            "run": self.builder.run,
-            "version": self._info.version,
-            "backend": self._info.backend,
-            "tck": self._info.tck,
-            "lines": list(self.counters.lines),
-            "feeders": self.coordinator.feeders(now_ns),
-            "config_version": self.counters.operation.config_version,
-            "sources": len(self.builder.sources),
-            "silent_sources": self._silence.silent,
-            "credits": self.builder.window.outstanding,
-            "slots": {str(state): count for state, count in self._pool.by_state().items()},
-            "events": {
-                "processed": self.counters.events_processed,
-                "accepted": self.counters.events_accepted,
-                "accepted_by_line": dict(zip(self.counters.lines, self.counters.line_accepts, strict=True)),
-            },
-            "accounting": accounting(self.counters, self.builder),
-        }

@@ -29,16 +29,9 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.curve_keys import load_client_keys
 from hltnode.daemon.distributor import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
 from hltnode.daemon.fault_injection import FaultInjector, FaultPlan
-from hltnode.daemon.feeder import (
-    Feeder,
-    FeederIdentity,
-    FeederKeys,
-    FeederRefusedError,
-    FeedReport,
-    feed_meps,
-    make_report,
-    share,
-)
+from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder_sockets import FeederKeys
+from hltnode.daemon.feeding import FeedReport, feed_meps, make_report, share
 from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
 from hltnode.daemon.vocabulary import LogFormat
 from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events

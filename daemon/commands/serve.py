@@ -20,9 +20,11 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.config import NodeConfig, load_config
+from hltnode.daemon.config import NodeConfig
+from hltnode.daemon.config_file import load_config
+from hltnode.daemon.limits import batch_limits
 from hltnode.daemon.memory import keep_heap
-from hltnode.daemon.service import Node, batch_limits
+from hltnode.daemon.service import Node
 from hltnode.processing.backend import create_backend
 from hltnode.processing.hlt1.sequence import create_engine
 
@@ -67,7 +69,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     following = asyncio.create_task(follow_signals(signals, node))
     exit_code = await node.run()
     following.cancel()
-    return exit_code, node.status()
+    return exit_code, node.status.full()
 
 
 async def follow_signals(signals: "asyncio.Queue[signal.Signals]", node: Node) -> None:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from hltnode.daemon.config import NodeConfig
 from hltnode.daemon.feeder import Feeder, FeederIdentity
+from hltnode.daemon.limits import batch_limits
 from hltnode.daemon.mep_source import FeedMep
-from hltnode.daemon.service import Node, batch_limits
+from hltnode.daemon.service import Node
 from hltnode.processing.backend.base import BackendError, Timings
 from hltnode.processing.batch import BatchLimits, MepInBatch
 from hltnode.protocol.mfp import encode_mfp

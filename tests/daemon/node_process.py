@@ -9,8 +9,9 @@ import uvloop
 
 from hltnode.daemon import log
 from hltnode.daemon.commands.serve import follow_signals
-from hltnode.daemon.config import load_config
-from hltnode.daemon.service import Node, batch_limits
+from hltnode.daemon.config_file import load_config
+from hltnode.daemon.limits import batch_limits
+from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import LogFormat
 from tests.daemon.fakes import FakeEngine
 

@@ -15,7 +15,7 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
-from hltnode.daemon.feeder import feed_meps
+from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.operation import Door, LoginFailure, Outcome
 from hltnode.daemon.run_operator import CommandFailedError
 from hltnode.daemon.service import Node

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.daemon.config import ConfigError, NodeConfig, load_config
+from hltnode.daemon.config import NodeConfig
+from hltnode.daemon.config_file import ConfigError, load_config
 from hltnode.daemon.vocabulary import BackendChoice, FsyncPolicy
 
 ROOT = Path(__file__).resolve().parents[2]

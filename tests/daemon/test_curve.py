@@ -11,7 +11,7 @@ import uvloop
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.config import ConfigError, load_config
+from hltnode.daemon.config_file import ConfigError, load_config
 from hltnode.daemon.curve_keys import (
     ClientKeys,
     SecurityError,
@@ -20,7 +20,9 @@ from hltnode.daemon.curve_keys import (
     load_key_pair,
     load_public_key,
 )
-from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederKeys, FeederRefusedError, feed_meps
+from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder_sockets import FeederKeys
+from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.operation import ConnectionEvent, Door, LoginFailure
 from hltnode.daemon.service import Node
 from hltnode.protocol.control import Command, CommandName, Reply, RunState, decode_message, encode_message
@@ -169,14 +171,27 @@ async def test_operators_command_and_feeders_do_not(
 
 
 async def test_everything_works_on_uvloop_where_the_node_runs(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        context = zmq.asyncio.Context()
+    async def scenario() -> tuple[type, bool, list[bool], set[LoginFailure]]:
         keys = Keyring(tmp_path / "keys")
-        await test_operators_command_and_feeders_do_not(tmp_path, keys, context)
-        await test_a_key_that_is_on_no_list_is_refused_counted_and_the_feeder_told(tmp_path, keys, context)
-        context.destroy(linger=0)
+        mine = keys.client("clients", "feeder")
+        with zmq.asyncio.Context() as context:
+            async with running_node(keys.config(tmp_path)) as (node, _):
+                async with curve_feeder(context, node, FeederKeys(keys.client("else", "stranger"))) as stranger:
+                    with pytest.raises(FeederRefusedError):
+                        await feed_meps(synthetic_meps(1), [stranger])
+                async with curve_feeder(context, node, FeederKeys(mine)) as feeder:
+                    complete = (await feed_meps(synthetic_meps(5), [feeder])).complete
+                shift = keys.client("operators", "shift")
+                obeyed = [(await ask(context, node, who, CommandName.PAUSE)).ok for who in (mine, shift)]
+                failures = {failure for (_, failure), n in node.counters.operation.login_failures.items() if n}
+        return type(asyncio.get_running_loop()), complete, obeyed, failures
 
-    await asyncio.to_thread(functools.partial(uvloop.run, scenario()))
+    assert await asyncio.to_thread(functools.partial(uvloop.run, scenario())) == (
+        uvloop.Loop,
+        True,
+        [False, True],
+        {LoginFailure.UNKNOWN_KEY, LoginFailure.NOT_AN_OPERATOR},
+    )
 
 
 def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, keys: Keyring) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hltnode.daemon.config import load_config
+from hltnode.daemon.config_file import load_config
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.health import Health
 from hltnode.daemon.metrics import BuildInfo, NodeCollector

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.assignment import choose_node
 from hltnode.daemon.building import (
+    BuilderLimits,
     Effect,
     FragmentArrived,
     GrantCredit,
@@ -23,7 +24,7 @@ from hltnode.daemon.building import (
 )
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.credits import AckLedger
-from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.send_window import SendWindow
 from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.daemon.vocabulary import SlotState

@@ -3,6 +3,7 @@
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
     Abandon,
+    BuilderLimits,
     CloseMep,
     CloseOpen,
     Drain,
@@ -18,7 +19,7 @@ from hltnode.daemon.building import (
     Tick,
 )
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.daemon.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.building import (
     Abandon,
+    BuilderLimits,
     CloseMep,
     CloseOpen,
     Effect,
@@ -25,7 +26,7 @@ from hltnode.daemon.building import (
     Tick,
 )
 from hltnode.daemon.counters import Counters
-from hltnode.daemon.event_builder import BuilderLimits, EventBuilder
+from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.slots import SlotLimits, SlotPool
 from hltnode.daemon.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason

@@ -11,7 +11,8 @@ import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
 from hltnode.daemon.fault_injection import Fault, FaultInjector, FaultPlan
-from hltnode.daemon.feeder import Feeder, FeederIdentity, FeedReport, feed_meps
+from hltnode.daemon.feeder import Feeder, FeederIdentity
+from hltnode.daemon.feeding import FeedReport, feed_meps
 from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import CloseReason
 from hltnode.processing.flags import EventFlag

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.feed import control_endpoint, make_identities
-from hltnode.daemon.feeder import share
+from hltnode.daemon.feeding import share
 from hltnode.daemon.mep_source import FeedError, MepStream, meps_of_files
 from hltnode.protocol.mep import encode_mep
 from tests.daemon.fakes import SOURCES, synthetic_meps

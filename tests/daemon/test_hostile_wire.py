@@ -13,7 +13,7 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
-from hltnode.daemon.feeder import feed_meps
+from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.service import Node
 from hltnode.protocol.control import (
     Credit,

@@ -13,7 +13,8 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
-from hltnode.daemon.feeder import FeederRefusedError, feed_meps
+from hltnode.daemon.feeder import FeederRefusedError
+from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import CloseReason
@@ -318,7 +319,7 @@ async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, co
         for mep in synthetic_meps(3):
             await feeder.offer(mep)
         await eventually(lambda: feeder.window.unacknowledged == 0)
-        status = json.loads(json.dumps(node.status()))
+        status = json.loads(json.dumps(node.status.full()))
         assert (status["state"], status["run"], status["sources"]) == ("running", 42, 4)
         assert status["feeders"] == [
             {"name": "feeder", "sources": 4, "connected": True, "ended": False, "last_mep": None}

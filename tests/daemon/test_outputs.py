@@ -11,7 +11,7 @@ import zmq.asyncio
 
 from hltnode.daemon.counters import WriterCounters
 from hltnode.daemon.event_writer import EventWriter
-from hltnode.daemon.feeder import feed_meps
+from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.health import Condition
 from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, FsyncPolicy, OutputName, SlownessPolicy
 from hltnode.protocol.decisions import decode_decision

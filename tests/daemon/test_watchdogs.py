@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.feeder import feed_meps
+from hltnode.daemon.feeding import feed_meps
 from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
@@ -42,14 +42,14 @@ async def test_a_source_that_falls_silent_is_named_and_the_node_stays_ready(
             await speaks.offer(next(meps))
             await asyncio.sleep(0.01)
         assert [s for s in SOURCES if node.counters.sources[s].silent] == [SOURCES[3]]
-        assert node.status()["silent_sources"] == [SOURCES[3]]
+        assert node.status.full()["silent_sources"] == [SOURCES[3]]
         assert not node.health.problems(time.monotonic_ns())
         while node.counters.sources[SOURCES[3]].silent:
             mep = next(meps)
             for feeder in (speaks, falls_silent):
                 await feeder.offer(mep)
             await asyncio.sleep(0.01)
-        assert node.status()["silent_sources"] == []
+        assert node.status.full()["silent_sources"] == []
 
 
 async def test_a_loop_that_stands_still_is_counted_and_the_watchdog_goes_hungry(

@@ -115,9 +115,23 @@ def test_a_message_over_the_size_limit_is_refused_unread() -> None:
     assert error.value.reason is RejectReason.OVERSIZED
 
 
-def test_texts_and_lists_over_the_limits_are_refused() -> None:
-    refusal({"v": 1, "type": "goodbye", "reason": "x" * (MAX_TEXT_LENGTH + 1)})
-    refusal({"v": 1, "type": "ack", "run": 1, "meps": [[1, 1]] * (MAX_ITEMS + 1)})
+@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize(
+    ("content", "field", "limit", "item"),
+    [
+        ({"v": 1, "type": "goodbye"}, "reason", MAX_TEXT_LENGTH, "x"),
+        ({"v": 1, "type": "ack", "run": 1}, "meps", MAX_ITEMS, [[1, 1]]),
+    ],
+    ids=["text", "list"],
+)
+def test_texts_and_lists_are_read_up_to_the_limits_and_refused_over_them(
+    content: dict[str, Any], field: str, limit: int, item: Any, over: bool
+) -> None:
+    message = content | {field: item * (limit + over)}
+    if over:
+        assert refusal(message).reason is RejectReason.MALFORMED
+    else:
+        assert len(getattr(decode_message(msgpack.packb(message)), field)) == limit
 
 
 def test_a_message_that_would_be_refused_cannot_be_written() -> None:

@@ -1,0 +1,55 @@
+"""The last step of a batch: decisions and events leave, it is counted, and the feeders get their acknowledgement."""
+
+import asyncio
+from collections.abc import Callable
+
+from hltnode.daemon.coordinator import RunCoordinator
+from hltnode.daemon.counters import Counters
+from hltnode.daemon.output import WrittenBatch
+from hltnode.daemon.outputs import Outputs
+from hltnode.daemon.vocabulary import Stage
+
+
+class Delivery:
+    """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop."""
+
+    def __init__(
+        self, outputs: Outputs, counters: Counters, coordinator: RunCoordinator, clock_ns: Callable[[], int]
+    ) -> None:
+        self._outputs = outputs
+        self._counters = counters
+        self._coordinator = coordinator
+        self._clock_ns = clock_ns
+        self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to deliver."""
+        self._task = loop.create_task(self._deliver_all())
+
+    async def stop(self) -> None:
+        """Deliver no more; what still waits is not acknowledged."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def put(self, written: WrittenBatch) -> None:
+        """Deliver this batch after those that came before."""
+        self._written.put_nowait(written)
+
+    async def _deliver_all(self) -> None:
+        while True:
+            await self._deliver(await self._written.get())
+
+    async def _deliver(self, written: WrittenBatch) -> None:
+        computed, results, counters = written.computed, written.results, self._counters
+        await self._outputs.publish(written)
+        counters.count_batch(results.accepted, results.lines, results.flags)
+        if computed.timings is not None:
+            counters.stages[Stage.H2D].observe(computed.timings.h2d)
+            counters.stages[Stage.KERNELS].observe(computed.timings.kernels)
+            counters.stages[Stage.D2H].observe(computed.timings.d2h)
+        now_ns = self._clock_ns()
+        for mep in computed.batch.meps:
+            counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
+        self._coordinator.batch_done(computed.batch)
