@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import MuonBankError, RejectReason
-from .raw_bank import BankType, RawBank
+from .raw_bank import BankType, RawBank, cut_into_banks
 from .source_id import number_of
 
 N_BANKS = 10
@@ -101,10 +101,17 @@ def decode_muon_pads(banks: Iterable[RawBank]) -> MuonPads:
     return MuonPads(np.repeat(np.array(numbers, np.uint32), counts), address)
 
 
-def encode_muon(digits: MuonDigits, pads: MuonPads) -> list[RawBank]:
+def encode_muon(
+    digits: MuonDigits,
+    pads: MuonPads,
+    event: NDArray[np.int64] | None = None,
+    pad_event: NDArray[np.int64] | None = None,
+    n_events: int = 1,
+) -> list[RawBank]:
     """One version 2 bank for each of the ten, empty ones included; the order in a batch is that of the addresses.
 
-    Raises MuonBankError for values that do not fit.
+    Of several events, whose number (0, 1, ...) each digit has in `event` and each pad in `pad_event`, the banks follow
+    one another. Raises MuonBankError for values that do not fit.
     """
     for name, values, end in (
         ("bank", digits.bank, N_BANKS),
@@ -116,22 +123,35 @@ def encode_muon(digits: MuonDigits, pads: MuonPads) -> list[RawBank]:
     ):
         if len(values) and int(values.max()) >= end:
             raise MuonBankError(RejectReason.MALFORMED, f"muon: {name} {values.max()}, 0..{end - 1} expected")
-    order = np.lexsort((digits.address, digits.batch, digits.bank))
-    place = (digits.bank * np.uint32(N_BATCHES) + digits.batch)[order]
-    data = (digits.time << np.uint32(12) | digits.address)[order].astype(_U16)
-    ends = np.searchsorted(place, np.arange(N_BANKS * N_BATCHES), side="right")
-    parts = np.split(data, ends[:-1])
-    banks = []
-    for number in range(N_BANKS):
-        own_pads = pads.address[pads.bank == number].astype(_U16)
-        words = [np.array([len(own_pads), 0], _U16), own_pads, np.zeros(len(own_pads) % 2, _U16)]
-        for part in parts[N_BATCHES * number : N_BATCHES * (number + 1)]:
-            words += [np.array([len(part)], _U16), part]
-        n_words = sum(map(len, words))
-        words.append(np.zeros(n_words % 2, _U16))
-        payload = b"".join(part.tobytes() for part in words)
-        banks.append(RawBank(BankType.MUON, _READABLE_VERSION, number, memoryview(payload)))
-    return banks
+    n_banks = n_events * N_BANKS
+    bank = digits.bank.astype(np.int64) + (0 if event is None else N_BANKS * event)
+    batch = bank * N_BATCHES + digits.batch
+    order = np.lexsort((digits.address, batch))
+    batch = batch[order]
+    n_digits = np.bincount(batch, minlength=n_banks * N_BATCHES)
+    pad_bank = pads.bank.astype(np.int64) + (0 if pad_event is None else N_BANKS * pad_event)
+    pad_order = np.argsort(pad_bank, kind="stable")
+    pad_bank = pad_bank[pad_order]
+    n_pads = np.bincount(pad_bank, minlength=n_banks)
+
+    # A bank: number of pads, 0, pads, padding; four batches of a number and digits; padding. Counted in words.
+    batches_at = 2 + n_pads + n_pads % 2
+    batch_size = (1 + n_digits).reshape(n_banks, N_BATCHES)
+    used = batches_at + batch_size.sum(axis=1)
+    ends = np.cumsum(used + used % 2)
+    starts = ends - used - used % 2
+    batch_at = ((starts + batches_at)[:, None] + np.cumsum(batch_size, axis=1) - batch_size).ravel()
+    words = np.zeros(int(ends[-1]), _U16)
+    words[starts] = n_pads
+    words[starts[pad_bank] + 2 + _counted(n_pads)] = pads.address[pad_order]
+    words[batch_at] = n_digits
+    words[batch_at[batch] + 1 + _counted(n_digits)] = (digits.time << np.uint32(12) | digits.address)[order]
+    return cut_into_banks(words.tobytes(), _U16.itemsize * ends, BankType.MUON, _READABLE_VERSION, range(N_BANKS))
+
+
+def _counted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, ... for each of the numbers, behind one another."""
+    return np.arange(int(numbers.sum())) - np.repeat(np.cumsum(numbers) - numbers, numbers)
 
 
 def _where(bank: RawBank) -> str:

@@ -19,7 +19,7 @@ from hltnode.processing.simulation.downstream_particles import (
     interaction_products,
 )
 from hltnode.processing.simulation.event_random import EventRandom
-from hltnode.processing.simulation.muon_response import MuonResponse, MuonResult
+from hltnode.processing.simulation.muon_response import MuonResponse
 from hltnode.processing.simulation.particle_table import ParticleTable
 from hltnode.processing.simulation.propagation import LAST_Z, Flights, LayerStates, Propagation
 from hltnode.processing.simulation.scifi_response import SciFiResponse
@@ -38,7 +38,7 @@ from hltnode.processing.simulation.velo_encoding import (
 from hltnode.processing.simulation.velo_generator import CHUNK, DEFAULT_RUN, check_request, odin_bank
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.simulation.velo_response import FiredPixels, VeloResponse
-from hltnode.protocol.muon_banks import MuonDigits, MuonPads, encode_muon
+from hltnode.protocol.muon_banks import encode_muon
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.scifi_banks import encode_scifi
 from hltnode.protocol.ut_banks import UtHits, encode_ut_v3, encode_ut_v4
@@ -138,7 +138,7 @@ class FullSimulation:
             velo_banks,
             self._ut_banks(ut, n),
             by_event(encode_scifi(scifi.words, scifi.event, n), n),
-            muon_banks(muon, n),
+            by_event(encode_muon(muon.digits, muon.pads, muon.event, muon.pad_event, n), n),
             truth,
             strict=True,
         )
@@ -199,13 +199,3 @@ class _Flown:
     flights: Flights
     states: tuple[LayerStates, LayerStates]
     decays_late: Mask
-
-
-def muon_banks(result: MuonResult, n_events: int) -> Iterator[list[RawBank]]:
-    """The muon banks (version 2) of each event."""
-    digit_edges, pad_edges = (
-        np.searchsorted(event, np.arange(n_events + 1)).tolist() for event in (result.event, result.pad_event)
-    )
-    for (a, b), (c, d) in zip(itertools.pairwise(digit_edges), itertools.pairwise(pad_edges), strict=True):
-        digits = MuonDigits(*(getattr(result.digits, name)[a:b] for name in MuonDigits.__slots__))
-        yield encode_muon(digits, MuonPads(*(getattr(result.pads, name)[c:d] for name in MuonPads.__slots__)))
