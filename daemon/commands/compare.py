@@ -30,7 +30,7 @@ def compare(
 ) -> None:
     """Compare banks, hits and truth of two samples: distributions, means, Kolmogorov distances.
 
-    Example: hltnode compare lhcb.mdf minbias.mdf --geometry ../shared/data/lhcb-geometry -o report.html
+    Example: hltnode compare lhcb.mdf minbias.mdf -o report.html
     """
     with user_errors():
         require_plots()

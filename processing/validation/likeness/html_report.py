@@ -116,7 +116,7 @@ def _shapes_table(shapes: Sequence[Compared]) -> list[str]:
 
 
 def _mean(sample: Distribution) -> str:
-    error = "" if sample.mean_error is None else f" ± {sample.mean_error:.2g}"
+    error = "" if sample.mean_error is None else f" ± {float(f'{sample.mean_error:.2g}'):g}"
     return f"{sample.mean:.4g}{error}"
 
 
