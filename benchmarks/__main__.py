@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.measure import Result
 
-NAMES = ("velo_chain", "event_builder", "receive_and_build", "safe_delivery")
+NAMES = ("velo_chain", "event_builder", "receive_and_build", "safe_delivery", "simulation")
 OUTPUT = Path("build/benchmarks.json")
 SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

@@ -69,12 +69,58 @@ class View {
     Py_buffer buffer_;
 };
 
+constexpr std::size_t bank_header_size = 8;
+constexpr uint16_t bank_magic = 0xCBCB;
+
+uint16_t u16_at(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
+
+// The raw banks (formats.md B2) that fill a memoryview of bytes, as objects of `type`, a tuple of type, version, source
+// id and a view of the payload; and where the first damaged bank starts, or the end.
+nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
+{
+    const View bytes(view.ptr());
+    const auto* data = static_cast<const uint8_t*>(bytes.data());
+    nb::list banks;
+    std::size_t at = 0;
+    while (bytes.size() - at >= bank_header_size && u16_at(data + at) == bank_magic) {
+        const std::size_t length = u16_at(data + at + 2), following = at + ((length + 3) & ~std::size_t{3});
+        if (length < bank_header_size || following > bytes.size()) break;
+        const nb::object payload = view[nb::slice(at + bank_header_size, at + length)];
+        const nb::tuple parts = nb::make_tuple(data[at + 4], data[at + 5], u16_at(data + at + 6), payload);
+        banks.append(nb::steal(
+            PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(type.ptr()), nb::make_tuple(parts).ptr(), nullptr)));
+        at = following;
+    }
+    return nb::make_tuple(banks, at);
+}
+
+// Where the particles of a truth bank (formats.md B12) start, and the lengths of their three lists of ids: `fixed_size`
+// bytes and, three times, a number and so many ids of 32 bits. Stops where the bytes end. Returns starts, lengths
+// (three per particle) and the end.
+nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::size_t fixed_size)
+{
+    constexpr std::size_t n_lists = 3, word = 4;
+    nb::list starts, lengths;
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < n; ++i) {
+        starts.append(at);
+        at += fixed_size;
+        for (std::size_t k = 0; k < n_lists; ++k) {
+            if (at + word > data.size()) return nb::make_tuple(starts, lengths, -1);
+            const uint8_t* number = data.data() + at;
+            const std::size_t n_ids = u16_at(number) | static_cast<std::size_t>(u16_at(number + 2)) << 16;
+            lengths.append(n_ids);
+            at += word * (n_ids + 1);
+        }
+    }
+    return nb::make_tuple(starts, lengths, at);
+}
+
 // Header, payload and padding of raw banks (formats.md B2), given as tuples (type, version, source id, payload), back
 // to back. Throws for a bank that does not fit its header.
 nb::bytes encode_banks(const nb::list& banks)
 {
-    constexpr std::size_t header_size = 8, max_size = 0xFFFF;
-    constexpr uint16_t magic = 0xCBCB;
+    constexpr std::size_t max_size = 0xFFFF;
     std::vector<char> out;
     out.reserve(1 << 18);
     for (const nb::handle bank : banks) {
@@ -83,23 +129,23 @@ nb::bytes encode_banks(const nb::list& banks)
         uint8_t type, version;
         uint16_t source;
         const View payload(PyTuple_GET_ITEM(bank.ptr(), 3));
-        const std::size_t length = header_size + payload.size();
+        const std::size_t length = bank_header_size + payload.size();
         if (!nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 0)), type) ||
             !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 1)), version) ||
             !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 2)), source) || length > max_size)
             throw nb::value_error("a raw bank does not fit its header");
-        const unsigned char header[header_size] = {magic & 0xFF,
-                                                   magic >> 8,
-                                                   static_cast<unsigned char>(length & 0xFF),
-                                                   static_cast<unsigned char>(length >> 8),
-                                                   type,
-                                                   version,
-                                                   static_cast<unsigned char>(source & 0xFF),
-                                                   static_cast<unsigned char>(source >> 8)};
+        const unsigned char header[bank_header_size] = {bank_magic & 0xFF,
+                                                        bank_magic >> 8,
+                                                        static_cast<unsigned char>(length & 0xFF),
+                                                        static_cast<unsigned char>(length >> 8),
+                                                        type,
+                                                        version,
+                                                        static_cast<unsigned char>(source & 0xFF),
+                                                        static_cast<unsigned char>(source >> 8)};
         const std::size_t at = out.size();
         out.resize(at + ((length + 3) & ~std::size_t{3}));
-        std::memcpy(out.data() + at, header, header_size);
-        std::memcpy(out.data() + at + header_size, payload.data(), payload.size());
+        std::memcpy(out.data() + at, header, bank_header_size);
+        std::memcpy(out.data() + at + bank_header_size, payload.data(), payload.size());
     }
     return nb::bytes(out.data(), out.size());
 }
@@ -111,6 +157,10 @@ NB_MODULE(_native, module)
     module.doc() = "Loops over bytes of the wire and file formats";
     module.def("jenkins", &jenkins, nb::arg("bytes"), nb::call_guard<nb::gil_scoped_release>(),
                "Bob Jenkins' one-at-a-time hash of a buffer of bytes, with signed characters and seed 0");
+    module.def("scan_banks", &scan_banks, nb::arg("view"), nb::arg("type"),
+               "The raw banks that fill a view of bytes, and where the first damaged one starts, or the end");
+    module.def("find_particles", &find_particles, nb::arg("data"), nb::arg("at"), nb::arg("n"), nb::arg("fixed_size"),
+               "Starts of particles in truth data, lengths of their lists, and the end, -1 where the bytes end before");
     module.def("encode_banks", &encode_banks, nb::arg("banks"),
                "Raw banks, given as (type, version, source id, payload), back to back; ValueError if one does not fit");
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),

@@ -84,14 +84,15 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
     is damaged or does not fit; banks before it have been yielded.
     """
     view = byte_view(buffer)
+    banks, at = _native.scan_banks(view, RawBank)
+    yield from banks
     end = len(view)
-    at = 0
-    while at < end:
+    if at < end:
         if end - at < HEADER_SIZE:
             raise BankError(
                 RejectReason.TRUNCATED, f"raw bank at byte {at}: header needs {HEADER_SIZE} bytes, {end - at} are left"
             )
-        magic, length, bank_type, version, source = _HEADER.unpack_from(view, at)
+        magic, length, bank_type, _, source = _HEADER.unpack_from(view, at)
         if magic != MAGIC:
             raise BankError(
                 RejectReason.BAD_MAGIC, f"raw bank at byte {at}: magic 0x{MAGIC:04X} expected, 0x{magic:04X} found"
@@ -101,15 +102,11 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
                 RejectReason.BAD_SIZE,
                 f"raw bank at byte {at}, type {bank_type}, source {source}: length {length} is less than its header",
             )
-        following = at + ((length + 3) & ~3)
-        if following > end:
-            raise BankError(
-                RejectReason.TRUNCATED,
-                f"raw bank at byte {at}, type {bank_type}, source {source}: "
-                f"{following - at} bytes with padding announced, {end - at} are left",
-            )
-        yield RawBank(bank_type, version, source, view[at + HEADER_SIZE : at + length])
-        at = following
+        raise BankError(
+            RejectReason.TRUNCATED,
+            f"raw bank at byte {at}, type {bank_type}, source {source}: "
+            f"{(length + 3) & ~3} bytes with padding announced, {end - at} are left",
+        )
 
 
 def cut_into_banks(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _native
 from .errors import RejectReason, TruthError
 from .raw_bank import BankType, RawBank
 from .source_id import number_of
@@ -96,24 +97,14 @@ def _layout(version: int) -> np.dtype[Any]:
 
 def _find_particles(data: bytes, fixed_size: int) -> tuple[list[int], list[int]]:
     """Where each particle starts, and the lengths of its three lists, particle after particle."""
-    word_at = _U32.unpack_from
-    starts: list[int] = []
-    counts: list[int] = []
-    at = _U32.size
-    n = 0
-    try:
-        (n,) = word_at(data)
-        for _ in range(n):
-            starts.append(at)
-            at += fixed_size
-            for _ in range(_N_LISTS):
-                (n_ids,) = word_at(data, at)
-                counts.append(n_ids)
-                at += _WORD * (n_ids + 1)
-    except struct.error as error:
+    if len(data) < _U32.size:
+        raise TruthError(RejectReason.TRUNCATED, f"MC particles: {len(data)} bytes hold no number of particles")
+    (n,) = _U32.unpack_from(data)
+    starts, counts, at = _native.find_particles(data, _U32.size, n, fixed_size)
+    if at < 0:
         raise TruthError(
             RejectReason.TRUNCATED, f"MC particle {len(starts) - 1} of {n}: needs more than the {len(data)} bytes"
-        ) from error
+        )
     if at > len(data):
         raise TruthError(RejectReason.TRUNCATED, f"MC particles: {n} of them need {at} bytes, {len(data)} came")
     if at < len(data):

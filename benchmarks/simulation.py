@@ -1,0 +1,81 @@
+"""Simulation of minimum-bias events on one core, and the checker that judges a reconstruction of them."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import Result, median
+from hltnode.daemon.commands.validate import EVENTS_PER_MEP, LIMITS
+from hltnode.daemon.event_files import read_events
+from hltnode.daemon.simulation_blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
+from hltnode.processing.backend.cpu import CpuBackend
+from hltnode.processing.geometry.velo import VeloGeometry
+from hltnode.processing.hlt1.sequence import create_engine
+from hltnode.processing.offline import OfflineRunner, encode_meps
+from hltnode.processing.simulation.full_generator import BankVersions
+from hltnode.processing.simulation.samples import Sample
+from hltnode.processing.simulation.velo_generator import DEFAULT_NU
+from hltnode.processing.trigger import TriggerConfig
+from hltnode.processing.validation.batch_check import check_batch
+from hltnode.processing.validation.checker import Checker
+
+ASKED_SIMULATED = 100.0
+"""Events per second and core (issue 4)."""
+ASKED_CHECKED = 10_000 / 60
+"""Events per second on two cores: 10,000 in a minute (issue 4)."""
+
+BLOCKS = 4
+RUNS = 7
+
+
+def request(detectors: Detectors) -> SimulationRequest:
+    """Minimum bias as `hltnode simulate` makes it without options."""
+    return SimulationRequest(
+        sample=Sample.MINBIAS,
+        nu=DEFAULT_NU,
+        seed=1,
+        run=1,
+        detectors=detectors,
+        versions=BankVersions(),
+        file_format="mdf",
+    )
+
+
+def encode_events(detectors: Detectors) -> bytes:
+    """Blocks of MDF records, as the command writes them."""
+    return b"".join(
+        encode_block(request(detectors), EVENTS_PER_BLOCK * block, EVENTS_PER_BLOCK) for block in range(BLOCKS)
+    )
+
+
+def simulated_per_second(detectors: Detectors) -> float:
+    """Events per second of this process's time, which is that of one core."""
+    begin = time.process_time()
+    encode_events(detectors)
+    return BLOCKS * EVENTS_PER_BLOCK / (time.process_time() - begin)
+
+
+def checked_per_second(path: Path) -> float:
+    """Events per second that are read, reconstructed on two threads and compared with their truth."""
+    begin = time.perf_counter()
+    engine = create_engine(CpuBackend(threads=2), VeloGeometry.builtin(), TriggerConfig.default(), LIMITS)
+    checker = Checker()
+    for batch in OfflineRunner(engine).run(encode_meps(read_events(path), EVENTS_PER_MEP, "auto")):
+        check_batch(checker, batch)
+    engine.close()
+    checker.result()
+    return checker.events / (time.perf_counter() - begin)
+
+
+def run(_shared: Path) -> Iterator[Result]:
+    """Measure."""
+    full = median(lambda: simulated_per_second("full"), RUNS)
+    yield Result("minimum bias, all detectors", full, "events/s", "100 events/s per core", full / ASKED_SIMULATED, 1.0)
+    velo = median(lambda: simulated_per_second("velo"), RUNS)
+    yield Result("minimum bias, VELO alone", velo, "events/s", "all detectors, same run", velo / full)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "minbias.mdf"
+        path.write_bytes(encode_events("full"))
+        checked = median(lambda: checked_per_second(path), RUNS)
+    yield Result("checker, 2 cores", checked, "events/s", "10,000 events a minute", checked / ASKED_CHECKED, 1.0)
