@@ -8,6 +8,7 @@ import zmq
 
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.doorkeeper import Peer
+from hltnode.daemon.socket_binding import bind_socket
 from hltnode.daemon.socket_drain import SocketDrain
 from hltnode.protocol.control import Command, ControlMessage, Error, Reply, decode_message, encode_message
 from hltnode.protocol.errors import ProtocolError
@@ -16,15 +17,14 @@ from hltnode.protocol.errors import ProtocolError
 MAX_CONTROL_BYTES = 1 << 20
 # Small messages: a feeder that does not read for so long has to say hello again, and then gets everything it missed.
 CONTROL_HWM = 1000
-HEARTBEAT_INTERVAL_MS = 1000
-HEARTBEAT_TIMEOUT_MS = 3000
+# Both sides of a control connection notice in seconds that the other is gone.
+HEARTBEAT = {zmq.HEARTBEAT_IVL: 1000, zmq.HEARTBEAT_TIMEOUT: 3000, zmq.HEARTBEAT_TTL: 3000}
 
 
 def set_heartbeat(socket: zmq.Socket[Any]) -> None:
-    """Let both sides of a control connection notice in seconds that the other is gone."""
-    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
-    socket.setsockopt(zmq.HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS)
+    """The heartbeat of a socket that connects."""
+    for option, value in HEARTBEAT.items():
+        socket.setsockopt(option, value)
 
 
 class ControlSocket:
@@ -51,22 +51,15 @@ class ControlSocket:
         self._counters = counters
         self._handle = handle
         self._obey = obey
-        self._socket = context.socket(zmq.ROUTER)
-        try:
-            self._socket.setsockopt(zmq.LINGER, 0)
-            self._socket.setsockopt(zmq.SNDHWM, CONTROL_HWM)
-            self._socket.setsockopt(zmq.RCVHWM, CONTROL_HWM)
-            self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+        options = {
+            zmq.SNDHWM: CONTROL_HWM,
+            zmq.RCVHWM: CONTROL_HWM,
+            zmq.MAXMSGSIZE: MAX_CONTROL_BYTES,
             # Else a message to a feeder that is gone would vanish without a word.
-            self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
-            set_heartbeat(self._socket)
-            prepare(self._socket)
-            self._socket.bind(endpoint)
-        except zmq.ZMQError:
-            self._socket.close()
-            raise
-        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
+            zmq.ROUTER_MANDATORY: 1,
+            **HEARTBEAT,
+        }
+        self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
         self._drain: SocketDrain[list[zmq.Frame]] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -6,6 +6,7 @@ import zmq
 
 from hltnode.daemon.counters import OutputCounters
 from hltnode.daemon.outlet import Message, Outlet
+from hltnode.daemon.socket_binding import bind_socket
 from hltnode.daemon.vocabulary import EventSocketKind, EventStream, OutputName, SlownessPolicy
 from hltnode.protocol.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
@@ -31,21 +32,12 @@ class OutputSocket:
         high_water_mark: int,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
     ) -> None:
-        self._socket = context.socket(zmq.PUSH if kind is EventSocketKind.PUSH else zmq.PUB)
-        try:
-            if kind is EventSocketKind.PUB:
-                self._socket.setsockopt(zmq.XPUB_NODROP, 1)
-            self._socket.setsockopt(zmq.SNDHWM, high_water_mark)
-            # Consumers have nothing to say but subscriptions.
-            self._socket.setsockopt(zmq.MAXMSGSIZE, 1024)
-            self._socket.setsockopt(zmq.LINGER, 0)
-            prepare(self._socket)
-            self._socket.bind(endpoint)
-        except zmq.ZMQError:
-            self._socket.close()
-            raise
-        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
+        # Consumers have nothing to say but subscriptions.
+        options = {zmq.SNDHWM: high_water_mark, zmq.MAXMSGSIZE: 1024}
+        if kind is EventSocketKind.PUB:
+            options[zmq.XPUB_NODROP] = 1
+        pattern = zmq.PUSH if kind is EventSocketKind.PUSH else zmq.PUB
+        self._socket, self.endpoint = bind_socket(context, pattern, endpoint, options, prepare)
 
     def try_send(self, message: Message) -> bool:
         """Send all parts, or return False when the consumer's queue is full or nobody is there to take (push)."""

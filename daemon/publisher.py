@@ -13,6 +13,7 @@ import zmq
 
 from hltnode.daemon.counters import OutputCounters
 from hltnode.daemon.outlet import Message, Outlet
+from hltnode.daemon.socket_binding import bind_socket
 from hltnode.daemon.vocabulary import OutputName, SlownessPolicy
 from hltnode.protocol.decisions import MepDecision, encode_decision
 
@@ -57,21 +58,14 @@ class DecisionPublisher:
             queue=high_water_mark,
             clock_ns=clock_ns,
         )
-        self._socket = context.socket(zmq.XPUB)
-        try:
-            self._socket.setsockopt(zmq.XPUB_NODROP, 1)
+        options = {
+            zmq.XPUB_NODROP: 1,
             # Each subscription and its end is reported, also the second one to the same topic: they can be counted.
-            self._socket.setsockopt(zmq.XPUB_VERBOSER, 1)
-            self._socket.setsockopt(zmq.SNDHWM, high_water_mark)
-            self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_SUBSCRIPTION_BYTES)
-            self._socket.setsockopt(zmq.LINGER, 0)
-            prepare(self._socket)
-            self._socket.bind(endpoint)
-        except zmq.ZMQError:
-            self._socket.close()
-            raise
-        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
+            zmq.XPUB_VERBOSER: 1,
+            zmq.SNDHWM: high_water_mark,
+            zmq.MAXMSGSIZE: MAX_SUBSCRIPTION_BYTES,
+        }
+        self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
 
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
         """Send the decisions in order, each with the next sequence number, as the policy of the output says."""

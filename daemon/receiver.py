@@ -9,6 +9,7 @@ import zmq
 from hltnode.daemon.building import Effect, Place, Reject
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.event_builder import EventBuilder
+from hltnode.daemon.socket_binding import bind_socket
 from hltnode.daemon.socket_drain import SocketDrain
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.mfp import Mfp
@@ -54,18 +55,8 @@ class Receiver:
         self._carry_out = carry_out
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
         self._clock_ns = clock_ns
-        self._socket = context.socket(zmq.PULL)
-        try:
-            self._socket.setsockopt(zmq.LINGER, 0)
-            self._socket.setsockopt(zmq.RCVHWM, hwm)
-            self._socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT * max_frame_bytes)
-            prepare(self._socket)
-            self._socket.bind(endpoint)
-        except zmq.ZMQError:
-            self._socket.close()
-            raise
-        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        """Where the socket is bound; the true port for tcp://127.0.0.1:*."""
+        options = {zmq.RCVHWM: hwm, zmq.MAXMSGSIZE: HARD_LIMIT * max_frame_bytes}
+        self._socket, self.endpoint = bind_socket(context, zmq.PULL, endpoint, options, prepare)
         self._drain: SocketDrain[zmq.Frame] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -2,18 +2,8 @@
 
 import numpy as np
 
-from hltnode.processing.hlt1.declaration import (
-    Algorithm,
-    Buffer,
-    Grid,
-    batch_header,
-    event_flags,
-    event_rows,
-    mep_rows,
-    mfp_rows,
-    raw_input,
-)
-from hltnode.processing.hlt1.fragment_offsets import fragment_offset, fragment_size, fragment_type
+from hltnode.processing.hlt1.declaration import Algorithm, Buffer, Grid, event_flags
+from hltnode.processing.hlt1.fragment_offsets import raw_fragments
 
 ODIN_DATA = np.dtype(
     [
@@ -36,16 +26,7 @@ odin_decode = Algorithm(
     name="odin_decode",
     grid=Grid.EVENTS,
     block_size=32,
-    inputs=(
-        batch_header,
-        raw_input,
-        mfp_rows,
-        mep_rows,
-        event_rows,
-        fragment_offset,
-        fragment_size,
-        fragment_type,
-    ),
+    inputs=raw_fragments,
     updates=(event_flags,),
     outputs=(odin,),
 )

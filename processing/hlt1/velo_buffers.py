@@ -58,6 +58,16 @@ velo_unsorted_module_pair = Buffer(name="velo_unsorted_module_pair", dtype=U8, c
 """0 to 25; 255 marks a place without a hit."""
 velo_unsorted_count = Buffer(name="velo_unsorted_count", dtype=U32, count=_events)
 """Places used in velo_unsorted_*."""
+velo_unsorted = (
+    velo_unsorted_x,
+    velo_unsorted_y,
+    velo_unsorted_z,
+    velo_unsorted_phi,
+    velo_unsorted_id,
+    velo_unsorted_module_pair,
+    velo_unsorted_count,
+)
+"""Hits as the decoders leave them: retina clusters first, then those of super-pixels."""
 velo_super_pixel_table = Buffer(name="velo_super_pixel_table", dtype=U32, count=lambda limits: 4 * limits.velo_clusters)
 """Scratch of masked clustering: a hash table for each event."""
 velo_sort_key = Buffer(name="velo_sort_key", dtype=U64, count=_clusters)

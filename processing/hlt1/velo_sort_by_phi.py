@@ -7,17 +7,7 @@ velo_sort_by_phi = Algorithm(
     name="velo_sort_by_phi",
     grid=Grid.EVENTS,
     block_size=128,
-    inputs=(
-        batch_header,
-        velo.velo_cluster_offset,
-        velo.velo_unsorted_x,
-        velo.velo_unsorted_y,
-        velo.velo_unsorted_z,
-        velo.velo_unsorted_phi,
-        velo.velo_unsorted_id,
-        velo.velo_unsorted_module_pair,
-        velo.velo_unsorted_count,
-    ),
+    inputs=(batch_header, velo.velo_cluster_offset, *velo.velo_unsorted),
     updates=(event_flags,),
     outputs=(
         velo.velo_hit_x,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hltnode.daemon.counters import WriterCounters
 from hltnode.daemon.event_writer import EventWriter, OutputError, recover_parts
-from hltnode.daemon.vocabulary import EventStream, FsyncPolicy, WriteErrorKind
+from hltnode.daemon.vocabulary import EventStream, FsyncPolicy, SlownessPolicy, WriteErrorKind
 from hltnode.protocol.mdf import encode_record, iter_records
 from hltnode.protocol.raw_bank import BankType, RawBank, encode_bank
 
@@ -35,15 +35,18 @@ def open_writer(
     max_file_events: int = 1000,
     max_pending_bytes: int = 1 << 20,
     fsync: FsyncPolicy = FsyncPolicy.NEVER,
+    counters: WriterCounters | None = None,
+    policies: Mapping[EventStream, SlownessPolicy] | None = None,
 ) -> EventWriter:
     return EventWriter(
         directory,
         "node_s1",
-        WriterCounters(),
+        counters or WriterCounters(),
         max_file_bytes=max_file_bytes,
         max_file_events=max_file_events,
         max_pending_bytes=max_pending_bytes,
         fsync=fsync,
+        policies=policies,
     )
 
 
@@ -133,15 +136,7 @@ def test_a_new_run_starts_a_new_file(tmp_path: Path) -> None:
 
 def test_counters_tell_events_bytes_files_and_what_waits(tmp_path: Path) -> None:
     counters = WriterCounters()
-    writer = EventWriter(
-        tmp_path,
-        "n",
-        counters,
-        max_file_bytes=1 << 20,
-        max_file_events=2,
-        max_pending_bytes=1 << 20,
-        fsync=FsyncPolicy.NEVER,
-    )
+    writer = open_writer(tmp_path, counters=counters, max_file_events=2)
     for number in range(3):
         writer.append(EventStream.ACCEPTED, RUN, record(number))
     assert counters.pending_bytes == 3 * SIZE
@@ -318,3 +313,27 @@ def test_abandoning_tells_how_many_bytes_were_never_written(tmp_path: Path, monk
     with pytest.raises(OutputError):
         writer.flush()
     assert writer.abandon() == SIZE - 10
+
+
+def test_a_stream_that_may_drop_drops_what_the_disk_refuses_and_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters = WriterCounters()
+    writer = open_writer(tmp_path, counters=counters, policies={EventStream.ACCEPTED: SlownessPolicy.DROP_NEW})
+
+    def refuse(_path: object, *_arguments: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("hltnode.daemon.event_writer.os.open", refuse)
+        for number in range(3):
+            writer.append(EventStream.ACCEPTED, 1, bytes([number]) * 100)
+            assert writer.flush() == {EventStream.ACCEPTED: 1}
+        assert "No space left" in str(writer.problem)
+    writer.append(EventStream.ACCEPTED, 1, bytes([3]) * 100)
+    assert writer.flush() == {}
+    writer.finish_files()
+    [path] = tmp_path.glob("*.mdf")
+    assert path.read_bytes() == bytes([3]) * 100
+    assert counters.streams[EventStream.ACCEPTED].dropped == 3
+    assert counters.pending_bytes == 0

@@ -13,8 +13,8 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.accounting import accounting, closes
-from hltnode.daemon.feeder import FeederRefusedError
-from hltnode.daemon.feeding import feed_meps
+from hltnode.daemon.feeder import Feeder, FeederRefusedError
+from hltnode.daemon.feeding import FeedReport, feed_meps
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.service import Node
 from hltnode.daemon.vocabulary import CloseReason
@@ -32,22 +32,16 @@ def context() -> zmq.asyncio.Context:
         yield context
 
 
-class Subscriber:
-    """Collects the decisions of a node."""
-
-    def __init__(self, context: zmq.asyncio.Context, node: Node) -> None:
-        self.socket = context.socket(zmq.SUB)
-        self.socket.subscribe(b"")
-        self.socket.connect(node.publisher.endpoint)
-
-    async def take(self, n: int) -> list[MepDecision]:
-        return [decode_decision(await self.socket.recv()) for _ in range(n)]
-
-    def __enter__(self) -> "Subscriber":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.socket.close(linger=0)
+async def feed_and_listen(
+    context: zmq.asyncio.Context, node: Node, feeder: Feeder, n_meps: int
+) -> tuple[FeedReport, list[MepDecision]]:
+    """Feed some MEPs, and what a subscriber hears of them."""
+    with context.socket(zmq.SUB) as subscriber:
+        subscriber.subscribe(b"")
+        subscriber.connect(node.publisher.endpoint)
+        await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
+        report = await feed_meps(synthetic_meps(n_meps), [feeder])
+        return report, [decode_decision(await subscriber.recv()) for _ in range(n_meps)]
 
 
 def check_accounts(node: Node) -> None:
@@ -57,10 +51,7 @@ def check_accounts(node: Node) -> None:
 
 async def test_every_mep_is_built_decided_and_acknowledged(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-        with Subscriber(context, node) as decisions:
-            await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
-            report = await feed_meps(synthetic_meps(50), [feeder])
-            taken = await decisions.take(50)
+        report, taken = await feed_and_listen(context, node, feeder, 50)
     assert report.complete
     assert (report.meps, report.events, report.fragments) == (50, 400, 200)
     assert sorted(d.mep for d in taken) == list(range(50))
@@ -111,10 +102,7 @@ async def test_sources_of_several_feeders_meet_in_one_mep(tmp_path: Path, contex
 async def test_a_silent_source_is_named_and_its_meps_are_flagged(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     config = make_config(tmp_path, builder={"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
-        with Subscriber(context, node) as decisions:
-            await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
-            await feed_meps(synthetic_meps(5), [feeder])
-            taken = await decisions.take(5)
+        _, taken = await feed_and_listen(context, node, feeder, 5)
     assert {d.missing_sources for d in taken} == {(7777,)}
     assert {d.close_reason for d in taken} == {CloseReason.TIMEOUT}
     assert node.counters.events_flagged[EventFlag.INCOMPLETE] == 40
@@ -129,10 +117,7 @@ async def test_the_error_policy_keeps_all_events_of_an_incomplete_mep_in_the_err
 ) -> None:
     builder = {"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50, "on_timeout": "error"}
     async with running_node(make_config(tmp_path, builder=builder)) as (node, _), make_feeder(context, node) as feeder:
-        with Subscriber(context, node) as decisions:
-            await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
-            await feed_meps(synthetic_meps(5), [feeder])
-            taken = await decisions.take(5)
+        _, taken = await feed_and_listen(context, node, feeder, 5)
     assert {d.accepted for d in taken} == {bytes([0])}
     assert node.counters.events_accepted == 0
     [path] = (tmp_path / "out").glob("*.mdf")

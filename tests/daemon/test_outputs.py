@@ -9,11 +9,9 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.counters import WriterCounters
-from hltnode.daemon.event_writer import EventWriter
 from hltnode.daemon.feeding import feed_meps
 from hltnode.daemon.health import Condition
-from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, FsyncPolicy, OutputName, SlownessPolicy
+from hltnode.daemon.vocabulary import DeadTimeReason, EventStream, OutputName
 from hltnode.protocol.decisions import decode_decision
 from hltnode.protocol.event_message import ACCEPTED, ERROR, decode_event_header
 from hltnode.protocol.mdf import iter_records
@@ -166,39 +164,6 @@ async def test_a_full_disk_takes_the_credits_away_and_feeding_goes_on_when_there
         for record in iter_records(path.read_bytes())
     ]
     assert sorted(numbers) == [n for n in range(1600) if n % 2]
-
-
-def test_a_stream_that_may_drop_drops_what_the_disk_refuses_and_goes_on_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counters = WriterCounters()
-    writer = EventWriter(
-        tmp_path,
-        "n",
-        counters,
-        max_file_bytes=1 << 20,
-        max_file_events=1000,
-        max_pending_bytes=1 << 20,
-        fsync=FsyncPolicy.NEVER,
-        policies={EventStream.ACCEPTED: SlownessPolicy.DROP_NEW},
-    )
-
-    def refuse(_path: object, *_arguments: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as full:
-        full.setattr("hltnode.daemon.event_writer.os.open", refuse)
-        for number in range(3):
-            writer.append(EventStream.ACCEPTED, 1, bytes([number]) * 100)
-            assert writer.flush() == {EventStream.ACCEPTED: 1}
-        assert "No space left" in str(writer.problem)
-    writer.append(EventStream.ACCEPTED, 1, bytes([3]) * 100)
-    assert writer.flush() == {}
-    writer.finish_files()
-    [path] = tmp_path.glob("*.mdf")
-    assert path.read_bytes() == bytes([3]) * 100
-    assert counters.streams[EventStream.ACCEPTED].dropped == 3
-    assert counters.pending_bytes == 0
 
 
 @pytest.mark.loopback

@@ -5,8 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from hltnode.daemon.vocabulary import CloseReason
 from hltnode.protocol.mdf import iter_records
 from hltnode.protocol.mep import encode_mep
 from tests.daemon.fakes import RUN, synthetic_meps
+from tests.daemon.pages import status_page
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
@@ -85,12 +84,7 @@ port = {self.http}
         )  # fmt: skip
 
     def status(self) -> dict[str, Any] | None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/status", timeout=5) as page:
-                status: dict[str, Any] = json.load(page)
-                return status
-        except (urllib.error.URLError, ConnectionError):
-            return None
+        return status_page(self.http)
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
         end = time.monotonic() + seconds

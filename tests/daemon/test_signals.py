@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.accounting import closes
 from hltnode.daemon.cli import app
+from tests.daemon.pages import metric
 from tests.daemon.test_processes import Site
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
@@ -40,13 +40,6 @@ def ctl(site: Site, *arguments: str) -> str:
     return result.output
 
 
-def metric(site: Site, line: str) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{site.http}/metrics", timeout=5) as page:
-        text: str = page.read().decode()
-    [value] = [row.rsplit(" ", 1)[1] for row in text.splitlines() if row.startswith(line + " ")]
-    return float(value)
-
-
 def log_lines(site: Site, event: str) -> list[dict[str, object]]:
     lines = [line for path in site.directory.glob("log*") for line in path.read_text().splitlines()]
     parsed = [json.loads(line) for line in lines if line.startswith("{")]
@@ -56,9 +49,9 @@ def log_lines(site: Site, event: str) -> list[dict[str, object]]:
 def hang_up(site: Site, node: subprocess.Popen[bytes], outcome: str) -> None:
     """SIGHUP, and wait until the node has dealt with it."""
     counter = f'hlt1_config_reloads_total{{outcome="{outcome}"}}'
-    before = metric(site, counter)
+    before = metric(site.http, counter)
     node.send_signal(signal.SIGHUP)
-    site.wait_for(lambda: metric(site, counter) == before + 1)
+    site.wait_for(lambda: metric(site.http, counter) == before + 1)
 
 
 @pytest.mark.parametrize("state", COMMANDS)
@@ -71,7 +64,7 @@ def test_sighup_reloads_and_sigterm_ends_the_node_in_every_state(
         ctl(site, command)
     assert json.loads(ctl(site, "status"))["state"] == state
     hang_up(site, node, "ok")
-    assert metric(site, f'hlt1_run_state{{state="{state}"}}') == 1
+    assert metric(site.http, f'hlt1_run_state{{state="{state}"}}') == 1
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()
 
@@ -81,10 +74,10 @@ def test_sigterm_while_draining_lets_the_drain_end(site: Site, monkeypatch: pyte
     monkeypatch.setenv("HLTNODE_BUILDER__MEP_TIMEOUT_MS", "2000")
     node = site.start_node()
     site.start_feeder(1)
-    site.wait_for(lambda: metric(site, "hlt1_meps_open") > 0)
+    site.wait_for(lambda: metric(site.http, "hlt1_meps_open") > 0)
     # Not waited for: the command line would poll until the node is ready again.
     stop = site.start("hltnode.daemon", "ctl", "stop", "--to", site.control, "--timeout", "20")
-    site.wait_for(lambda: metric(site, 'hlt1_run_state{state="draining"}') == 1)
+    site.wait_for(lambda: metric(site.http, 'hlt1_run_state{state="draining"}') == 1)
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()
     summary = log_lines(site, "run_summary")[-1]
@@ -98,9 +91,9 @@ def test_a_second_sigterm_abandons_what_is_open_and_counts_it(site: Site, monkey
     monkeypatch.setenv("HLTNODE_BUILDER__MEP_TIMEOUT_MS", "600000")
     node = site.start_node()
     site.start_feeder(1)
-    site.wait_for(lambda: metric(site, "hlt1_meps_open") > 0)
+    site.wait_for(lambda: metric(site.http, "hlt1_meps_open") > 0)
     node.send_signal(signal.SIGTERM)
-    site.wait_for(lambda: metric(site, 'hlt1_run_state{state="draining"}') == 1)
+    site.wait_for(lambda: metric(site.http, 'hlt1_run_state{state="draining"}') == 1)
     node.send_signal(signal.SIGTERM)
     assert site.wait(node, 8.0) == 1, site.logs()
     [abandoned] = log_lines(site, "abandoned")
@@ -113,8 +106,8 @@ def test_a_second_sigterm_abandons_what_is_open_and_counts_it(site: Site, monkey
 def test_a_reload_takes_the_hot_keys_says_what_it_did_and_refuses_a_bad_file(site: Site) -> None:
     node = site.start_node()
     good = site.config.read_text()
-    assert metric(site, "hlt1_config_version") == 1
-    started = metric(site, "hlt1_last_reload_success_timestamp_seconds")
+    assert metric(site.http, "hlt1_config_version") == 1
+    started = metric(site.http, "hlt1_last_reload_success_timestamp_seconds")
     site.config.write_text(
         good.replace("mep_timeout_ms = 400", "mep_timeout_ms = 500").replace(
             "slot_bytes = 524288", "slot_bytes = 600000"
@@ -124,13 +117,13 @@ def test_a_reload_takes_the_hot_keys_says_what_it_did_and_refuses_a_bad_file(sit
     [change] = log_lines(site, "config_changed")
     assert (change["key"], change["old"], change["new"]) == ("builder.mep_timeout_ms", "400", "500")
     assert log_lines(site, "config_needs_restart")[0]["keys"] == ["pipeline.slot_bytes"]
-    assert metric(site, "hlt1_config_version") == 2
-    assert metric(site, "hlt1_last_reload_success_timestamp_seconds") > started
+    assert metric(site.http, "hlt1_config_version") == 2
+    assert metric(site.http, "hlt1_last_reload_success_timestamp_seconds") > started
     for bad in ("[builder]\nmep_timeout_ms = 0\n", "no toml", "[walk]\ndog = 1\n"):
         site.config.write_text(bad)
         hang_up(site, node, "refused")
     assert [str(site.config) in str(line["reason"]) for line in log_lines(site, "reload_failed")] == [True] * 3
-    assert metric(site, "hlt1_config_version") == 2
+    assert metric(site.http, "hlt1_config_version") == 2
     result = CliRunner().invoke(app, ["ctl", "reload", "--to", site.control])
     assert result.exit_code == 1
     assert "the old values stay" in result.output.replace("\n", " ")

@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hltnode.daemon.commands.demo import free_ports
+from tests.daemon.pages import metric, status_page
 from tests.soak.content import RUN
 
 FAULTS = "drop=0.001,duplicate=0.005,reorder=0.02,corrupt=0.002,delay=0.002"
@@ -98,19 +97,11 @@ port = {self._http}
 
     def status(self) -> dict[str, Any] | None:
         """The status page of the node; None if it does not answer."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/status", timeout=10) as page:
-                status: dict[str, Any] = json.load(page)
-                return status
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            return None
+        return status_page(self._http)
 
     def dropped_decisions(self) -> int:
         """Decisions that this session of the node dropped because the consumer was slow."""
-        name = 'hlt1_output_messages_dropped_total{output="decisions"}'
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/metrics", timeout=10) as page:
-            [value] = [line.split()[-1] for line in page.read().decode().splitlines() if line.startswith(name)]
-        return round(float(value))
+        return round(metric(self._http, 'hlt1_output_messages_dropped_total{output="decisions"}'))
 
     def running_feeders(self) -> list[int]:
         """Numbers of the feeders that still feed."""

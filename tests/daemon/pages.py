@@ -1,0 +1,24 @@
+"""The pages of a node in another process."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+
+def status_page(port: int) -> dict[str, Any] | None:
+    """What /status shows; None if the node does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=10) as page:
+            status: dict[str, Any] = json.load(page)
+            return status
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return None
+
+
+def metric(port: int, series: str) -> float:
+    """The value of one series, named with its labels as /metrics writes it."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        rows = page.read().decode().splitlines()
+    [value] = [row.rsplit(" ", 1)[1] for row in rows if row.startswith(series + " ")]
+    return float(value)
