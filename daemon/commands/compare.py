@@ -17,6 +17,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.event_files import EventFileError, read_events
 from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.validation.likeness import SampleSummary, comparison
+from hltnode.processing.validation.likeness.distribution import Distribution
 from hltnode.processing.validation.truth_check import event_name
 from hltnode.protocol.errors import ProtocolError
 
@@ -42,11 +43,24 @@ def compare(
         compared = comparison.compare(*samples)
         output.write_text(likeness_page((real.name, simulated.name), *samples, compared))
         write_json(json, {"real": str(real), "simulated": str(simulated), **comparison.comparison_result(*samples)})
+    typer.echo(f"{'mean of':<26}{'real':>20}{'simulated':>20}{'ratio':>8}{'D':>7}{'chance':>8}")
     for pair in compared:
         if pair.ratio is not None:
-            mark = f"   differs by more than {100 * comparison.MAX_DIFFERENCE:.0f} %" if pair.differs else ""
-            typer.echo(f"{pair.quantity.name:<28} simulated / real {pair.ratio:6.3f}   D {pair.distance:.3f}{mark}")
+            mark = f"  differs by more than {100 * comparison.MAX_DIFFERENCE:.0f} %" if pair.differs else ""
+            typer.echo(
+                f"{pair.quantity.name:<26}{_mean(pair.real):>20}{_mean(pair.simulated):>20}"
+                f"{pair.ratio:8.3f}{pair.distance:7.3f}{pair.chance:8.3f}{mark}"
+            )
+    typer.echo("D: Kolmogorov distance of the distributions; chance: what it is on average if they are the same")
     typer.echo(f"{samples[0].events} real and {samples[1].events} simulated events: {output}")
+
+
+def _mean(of: Distribution | None) -> str:
+    """Mean and its error."""
+    if of is None or of.mean is None:
+        return "-"
+    error = "" if of.mean_error is None else f" +- {of.mean_error:.3g}"
+    return f"{of.mean:.5g}{error}"
 
 
 def _summary(path: Path, geometry: Detector) -> SampleSummary:
