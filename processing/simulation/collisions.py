@@ -22,7 +22,7 @@ SIGMA_Z = 63.0
 # Charged particles of a collision over all angles below: most collisions are inelastic and spread exponentially, the
 # others (diffraction) leave a few particles at most.
 _INELASTIC_FRACTION = 0.78
-_MEAN_INELASTIC = 54.0
+_MEAN_INELASTIC = 51.5
 _MEAN_DIFFRACTIVE = 1.0
 # Collisions that make something heavy are hard ones, with so many more.
 _MEAN_UNDERLYING = 40.0
@@ -30,11 +30,14 @@ _MEAN_UNDERLYING = 40.0
 # Pseudorapidity: flat, falling off near _ETA_EDGE; the range with |eta| < _ETA_MIN never reaches the VELO.
 _ETA_MIN, _ETA_EDGE, _ETA_FALL = 0.8, 5.6, 0.6
 _ETA_GRID = np.linspace(_ETA_MIN, 8.0, 400)
-_ETA_CUMULATIVE = np.cumsum(1.0 / (1.0 + np.exp((_ETA_GRID - _ETA_EDGE) / _ETA_FALL)))
-_ETA_CUMULATIVE /= _ETA_CUMULATIVE[-1]
+_ETA_DENSITY = 1.0 / (1.0 + np.exp((_ETA_GRID - _ETA_EDGE) / _ETA_FALL))
+# At small angles material is met at a slant: interactions and conversions grow with this power of 1 / sin(angle).
+_SLANT_POWER = 0.5
+_SLANT_DENSITY = _ETA_DENSITY * np.cosh(_ETA_GRID) ** _SLANT_POWER
+_ETA_CUMULATIVE, _SLANT_CUMULATIVE = (np.cumsum(density) / density.sum() for density in (_ETA_DENSITY, _SLANT_DENSITY))
 
 # Transverse momentum: log-normal.
-_PT_MEDIAN, _PT_SPREAD = 360.0, 0.86
+_PT_MEDIAN, _PT_SPREAD = 358.0, 0.80
 
 LIGHT_MM_PER_NS = 299.792458
 
@@ -44,12 +47,16 @@ _PROMPT_PIDS = np.array([_PION, _KAON, _PROTON, _MUON])
 _PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
 
 # Photons that convert in the material, and prompt hadrons that interact there, per charged particle.
-_CONVERSION_FRACTION = 0.22
-_PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD = 250.0, 0.8
+_CONVERSION_FRACTION = 0.20
+_PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD = 130.0, 1.1
 _CONVERSION_KICK = 1.0  # MeV across the photon's direction
-_INTERACTION_FRACTION = 0.055
+_INTERACTION_FRACTION = 0.028  # at right angles
 _INTERACTION_DAUGHTERS = 3.0
-_INTERACTION_P_MEDIAN, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD = 700.0, 280.0, 0.7
+_INTERACTION_P_MEDIAN, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD = 600.0, 280.0, 0.8
+# Electrons that prompt particles knock out of the material, per charged particle; their momenta (median, MeV, and
+# spread of the logarithm) and the tangent of their angle to the particle.
+_KNOCK_ON_FRACTION = 0.10
+_KNOCK_ON_P, _KNOCK_ON_SPREAD, _KNOCK_ON_TANGENT = 5.0, 0.6, 0.55
 # Particles that decay leave no hits and are not listed, but their daughters name them: by keys from here on.
 FIRST_NEUTRAL_KEY = 1_000_000
 # Distances from the beam (mm) at which particles meet material: RF foil and sensors.
@@ -113,6 +120,7 @@ def generate(
     parts = [
         prompt,
         _conversions(rng, collisions, multiplicity),
+        _knock_on_electrons(rng, prompt),
         _interactions(rng, prompt),
         _decay_products(rng, collisions[inelastic]),
     ]
@@ -127,9 +135,15 @@ def _prompt_particles(rng: np.random.Generator, origin: FloatArray) -> ParticleC
     return ParticleColumns.of(origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge)
 
 
-def _momenta(rng: np.random.Generator, n: int, pt_median: float | FloatArray, pt_spread: float) -> FloatArray:
-    """Momenta f64[n, 3] with the common spectrum of angles and a log-normal transverse momentum."""
-    eta = np.interp(rng.random(n), _ETA_CUMULATIVE, _ETA_GRID) * (rng.integers(0, 2, n) * 2 - 1)
+def _momenta(
+    rng: np.random.Generator,
+    n: int,
+    pt_median: float | FloatArray,
+    pt_spread: float,
+    eta_cumulative: FloatArray = _ETA_CUMULATIVE,
+) -> FloatArray:
+    """Momenta f64[n, 3] with a spectrum of angles (the common one) and a log-normal transverse momentum."""
+    eta = np.interp(rng.random(n), eta_cumulative, _ETA_GRID) * (rng.integers(0, 2, n) * 2 - 1)
     pt = rng.lognormal(np.log(pt_median), pt_spread, n)
     phi = rng.uniform(-np.pi, np.pi, n)
     return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
@@ -145,7 +159,7 @@ def _conversions(rng: np.random.Generator, collisions: FloatArray, multiplicity:
     """Electron pairs of converted photons: nearly collinear with the photon, sharing its energy evenly spread."""
     origin = np.repeat(collisions, rng.poisson(_CONVERSION_FRACTION * multiplicity), axis=0)
     n = len(origin)
-    photon = _momenta(rng, n, _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD)
+    photon = _momenta(rng, n, _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD, _SLANT_CUMULATIVE)
     share = rng.uniform(0.05, 0.95, n)[:, None]
     kick = rng.normal(0.0, _CONVERSION_KICK, (n, 3))
     momentum = np.concatenate([photon * share + kick, photon * (1 - share) - kick])
@@ -154,9 +168,22 @@ def _conversions(rng: np.random.Generator, collisions: FloatArray, multiplicity:
     return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
 
 
+def _knock_on_electrons(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
+    """Electrons thrown out of the material by prompt particles, which fly on."""
+    hit = np.flatnonzero(rng.random(len(prompt)) < _KNOCK_ON_FRACTION)
+    vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
+    direction = prompt.momentum[hit] / prompt.p[hit, None]
+    direction += _KNOCK_ON_TANGENT * np.cross(direction, _unit_vectors(rng, len(hit)))
+    p = rng.lognormal(np.log(_KNOCK_ON_P), _KNOCK_ON_SPREAD, len(hit))
+    momentum = p[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    charge = np.full(len(hit), -1)
+    return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=prompt.pid[hit], mother_key=hit)
+
+
 def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
     """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
-    hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION)
+    slant = prompt.p / np.maximum(prompt.pt, 1e-3 * prompt.p)
+    hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION * slant**_SLANT_POWER)
     vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
     prompt.z_end[hit] = vertex[:, 2]
     mother = np.repeat(np.arange(len(hit)), 1 + rng.poisson(_INTERACTION_DAUGHTERS - 1, len(hit)))

@@ -4,10 +4,11 @@ Rates, momenta and places of what photons and neutral hadrons make are tables by
 real simulated events. Units: mm, MeV.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hltnode.processing.geometry.ideal_scifi import STATION_Z
 from hltnode.processing.geometry.material import slabs
 from hltnode.processing.simulation.collisions import MASS
 from hltnode.processing.simulation.event_random import EventRandom
@@ -20,12 +21,18 @@ _PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11,
 _DECAYS_IN_FLIGHT = {_PION: (7804.5, 29.79, 1.0), _KAON: (3711.0, 235.5, 0.636)}
 
 # Nuclear interaction lengths per radiation length of what hadrons cross (plastics, carbon, silicon).
-_INTERACTION_PER_X0 = 0.45
+_INTERACTION_PER_X0 = 0.55
 _SLAB_Z, _SLAB_THICKNESS = np.array(
     [(slab.z, slab.thickness) for slab in slabs() if FIRST_Z < slab.z < LAST_Z and slab.side == 0]
 ).T
 
-# Charged products of a hadronic interaction.
+# Hadrons at these polar angles graze the beam pipe: part that interacts there, where (its flanges before the SciFi, or
+# before the UT and in the magnet), and which part does so at the flanges.
+_GRAZING, _GRAZING_PART = (0.0085, 0.0135), 0.5
+_FLANGES, _PIPE_Z, _AT_FLANGES = (6850.0, 7350.0), (1200.0, 3800.0), 0.6
+
+# Part of protons among slow hadrons, and the charged products of a hadronic interaction.
+_PROTONS = 0.4
 _PRODUCTS, _PRODUCT_P, _PRODUCT_SPREAD, _PRODUCT_ANGLE = 2.2, 900.0, 1.0, 18.0
 
 
@@ -33,118 +40,110 @@ _PRODUCTS, _PRODUCT_P, _PRODUCT_SPREAD, _PRODUCT_ANGLE = 2.2, 900.0, 1.0, 18.0
 class Source:
     """Particles born between two z without a charged mother.
 
-    `rate` per charged particle of the collisions; `electrons`: their part, the others are hadrons; `p` (MeV) median and
-    `spread` (of its logarithm); `angle` median (deg) to the line from the collision; `on_pipe`: from the beam pipe
-    (or its flanges), else spread like particles; `length`: mean length of flight (mm), endless if not given.
+    `rate` per real event; `electrons`: their part, the others are hadrons; `p` (MeV) median and `spread` (of its
+    logarithm); `angle` median (deg) to the line from the collision; `on_pipe`: part from the beam pipe (or its
+    flanges), else spread like particles; `length`: mean length of flight (mm), endless if not given. A shower gives
+    `shower` particles in the mean, from one place. What the magnet turns back comes in anywhere in x: `turned_back`.
     """
 
-    first_z: float
-    last_z: float
+    first_z: float = 0.0
+    last_z: float = 0.0
     rate: float
     electrons: float
     p: float
     spread: float
     angle: float
-    on_pipe: float
+    on_pipe: float = 0.05
     length: float = np.inf
+    shower: float = 1.0
+    turned_back: bool = False
 
 
-# Real minimum-bias events have about this number of charged particles with |eta| > 0.8, and so many of each kind.
-_CHARGED = 322.0
+def _in_scifi(source: Source) -> tuple[Source, ...]:
+    """The same in all three stations: in modules and their frames."""
+    return tuple(replace(source, first_z=z - 150.0, last_z=z + 110.0) for z in STATION_Z)
+
+
+# A real minimum-bias event has about this number of charged particles with |eta| > 0.8, and so many of each kind.
+_CHARGED = 294.0
 SOURCES = (
     # conversions behind the VELO: RICH1 and the beam pipe before it
-    Source(first_z=800, last_z=2250, rate=34 / _CHARGED, electrons=1.0, p=260, spread=1.9, angle=0.6, on_pipe=0.3),
-    Source(first_z=800, last_z=2250, rate=10 / _CHARGED, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.3),
-    # UT, with what the magnet turns back into it
+    Source(first_z=800, last_z=2250, rate=34, electrons=1.0, p=230, spread=2.2, angle=1.2, on_pipe=0.15, shower=2),
+    Source(first_z=800, last_z=2250, rate=12, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.2),
+    # UT, and what the magnet turns back into it: from the beam pipe behind it, a shower at a time
     Source(
-        first_z=2300,
-        last_z=2640,
-        rate=105 / _CHARGED,
-        electrons=1.0,
-        p=10,
-        spread=1.2,
-        angle=35,
-        on_pipe=0.1,
-        length=250,
+        first_z=2290, last_z=2640, rate=42, electrons=1.0, p=9, spread=1.6, angle=25, on_pipe=0.1, length=150,
+        shower=1.5,
     ),
     Source(
-        first_z=2290,
-        last_z=2340,
-        rate=80 / _CHARGED,
-        electrons=1.0,
-        p=80,
-        spread=0.8,
-        angle=25,
-        on_pipe=0.1,
-        length=700,
+        first_z=2150, last_z=2632, rate=115, electrons=1.0, p=130, spread=0.8, angle=40, on_pipe=0.0, shower=4,
+        turned_back=True,
     ),
-    Source(first_z=2250, last_z=2660, rate=12 / _CHARGED, electrons=0.5, p=700, spread=1.0, angle=20, on_pipe=0.3),
+    Source(first_z=2250, last_z=2660, rate=12, electrons=0.0, p=600, spread=1.0, angle=25, on_pipe=0.2),
     # beam pipe in the magnet
-    Source(first_z=2750, last_z=4000, rate=80 / _CHARGED, electrons=0.9, p=200, spread=2.0, angle=0.6, on_pipe=1.0),
-    Source(first_z=4000, last_z=5500, rate=4 / _CHARGED, electrons=0.7, p=1900, spread=1.0, angle=0.4, on_pipe=0.6),
-    Source(first_z=5500, last_z=7700, rate=60 / _CHARGED, electrons=1.0, p=470, spread=1.4, angle=0.8, on_pipe=1.0),
-    Source(first_z=5500, last_z=7700, rate=40 / _CHARGED, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0),
-    # SciFi
-    Source(
-        first_z=7750,
-        last_z=9400,
-        rate=570 / _CHARGED,
-        electrons=1.0,
-        p=8,
-        spread=1.0,
-        angle=50,
-        on_pipe=0.05,
-        length=350,
-    ),
-    Source(
-        first_z=7800,
-        last_z=9400,
-        rate=90 / _CHARGED,
-        electrons=1.0,
-        p=15,
-        spread=0.6,
-        angle=75,
-        on_pipe=0.05,
-        length=300,
-    ),
-    Source(first_z=7700, last_z=9400, rate=60 / _CHARGED, electrons=0.4, p=400, spread=1.1, angle=25, on_pipe=0.2),
-)
+    Source(first_z=2700, last_z=4000, rate=60, electrons=1.0, p=200, spread=2.0, angle=0.6, on_pipe=1.0, shower=2),
+    Source(first_z=2700, last_z=5500, rate=6, electrons=0.0, p=2500, spread=1.2, angle=8, on_pipe=0.6),
+    # its supports and flanges before the SciFi
+    Source(first_z=6850, last_z=7250, rate=52, electrons=1.0, p=190, spread=1.3, angle=0.8, on_pipe=1.0, shower=3),
+    Source(first_z=6850, last_z=7350, rate=20, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0, shower=2),
+    *_in_scifi(Source(rate=100, electrons=1.0, p=5, spread=0.9, angle=25, length=130, shower=1.5)),
+    *_in_scifi(Source(rate=27, electrons=1.0, p=30, spread=0.6, angle=30, length=700, shower=3)),
+    *_in_scifi(Source(rate=13, electrons=1.0, p=160, spread=1.0, angle=12)),
+    *_in_scifi(Source(rate=13, electrons=0.0, p=480, spread=0.8, angle=35)),
+)  # fmt: skip
 _PIPE_SLOPE = (0.0100, 0.0125)
-_ANGLE_SPREAD = 1.2
+_ANGLE_SPREAD = 1.3
 _STEEPEST, _STEEPEST_SLOPE = np.radians(76.0), 4.7
+# Polar angles of what is spread like particles: from the least one, over a range, by a power of a uniform number.
+_LEAST_SLOPE, _SLOPE_RANGE, _SLOPE_POWER = 0.014, 0.34, 1.8
+# Half the width of the UT, and the mean |y| of what comes back into it (mm).
+_TURNED_BACK_X, _TURNED_BACK_Y = 800.0, 160.0
+_BEHIND_UT = 2660.0
 
 
 def background(
     random: EventRandom, n_charged: Int64Array, positions: list[FloatArray]
 ) -> tuple[Int64Array, ParticleColumns]:
     """Event (rising) and particles of the sources, for events of `n_charged` particles from collisions [n, 3] each."""
-    counts = random.poisson(n_charged[:, None] * np.array([source.rate for source in SOURCES]))
-    n_sources = len(SOURCES)
-    which = np.repeat(np.tile(np.arange(n_sources), len(random)), counts.ravel())
+    table = {name: np.array([getattr(source, name) for source in SOURCES]) for name in Source.__slots__}
+    counts = random.poisson(n_charged[:, None] / _CHARGED * (table["rate"] / table["shower"]))
+    which = np.repeat(np.tile(np.arange(len(SOURCES)), len(random)), counts.ravel())
     event = np.repeat(np.arange(len(random)), counts.sum(axis=1))
-    first_z, last_z, electrons, median, spread, angle, on_pipe, length = (
-        np.array([getattr(source, name) for source in SOURCES])[which]
-        for name in ("first_z", "last_z", "electrons", "p", "spread", "angle", "on_pipe", "length")
+    place = random.uniform(event, 5)
+    # The number of a shower's particles falls geometrically.
+    with np.errstate(divide="ignore"):
+        number = 1 + (np.log1p(-place[:, 4]) / np.log1p(-1.0 / table["shower"][which])).astype(np.int64)
+    which, event, place = np.repeat(which, number), np.repeat(event, number), np.repeat(place, number, axis=0)
+    first_z, last_z, electrons, median, spread, angle, on_pipe, length, turned_back = (
+        table[name][which]
+        for name in ("first_z", "last_z", "electrons", "p", "spread", "angle", "on_pipe", "length", "turned_back")
     )
-    u = random.uniform(event, 8)
+    u = random.uniform(event, 6)
     normal = random.normal(event, 2)
-    z = first_z + u[:, 0] * (last_z - first_z)
-    # Soft electrons and hadrons of the layers come from the places of particles, which thin out as 1 / r^2.
-    flat = 0.28 * np.exp(-3.2 * u[:, 1])
-    slope = np.where(u[:, 2] < on_pipe, _PIPE_SLOPE[0] + u[:, 1] * (_PIPE_SLOPE[1] - _PIPE_SLOPE[0]), 0.012 + flat)
-    phi = 2 * np.pi * u[:, 3]
+    z = first_z + place[:, 0] * (last_z - first_z)
+    slope = np.where(
+        place[:, 2] < on_pipe,
+        _PIPE_SLOPE[0] + place[:, 1] * (_PIPE_SLOPE[1] - _PIPE_SLOPE[0]),
+        _LEAST_SLOPE + _SLOPE_RANGE * place[:, 1] ** _SLOPE_POWER,
+    )
+    phi = 2 * np.pi * place[:, 3]
     direction = np.stack([slope * np.cos(phi), slope * np.sin(phi), np.ones(len(event))], axis=1)
     start = np.concatenate([_first_collision(places) for places in positions])[event]
     origin = np.array([0.0, 0.0, 1.0]) * start + direction * (z - start[:, 2])[:, None]
+    back = np.flatnonzero(turned_back)
+    origin[back, 0] = _TURNED_BACK_X * (2 * u[back, 4] - 1)
+    origin[back, 1] = _TURNED_BACK_Y * np.log(1 - u[back, 5]) * np.where(place[back, 2] < 0.5, -1, 1)
     p = median * np.exp(spread * normal[:, 0])
     tilt = np.minimum(np.radians(angle) * np.exp(_ANGLE_SPREAD * normal[:, 1]), _STEEPEST)
-    momentum = p[:, None] * _tilted(direction, tilt, 2 * np.pi * u[:, 4])
-    charge = np.where(u[:, 5] < 0.5, -1, 1)
-    is_electron = u[:, 6] < electrons
-    pid = np.where(is_electron, -_ELECTRON, np.where(u[:, 7] < 0.65, _PION, _PROTON)) * charge
+    momentum = p[:, None] * _tilted(direction, tilt, 2 * np.pi * u[:, 0])
+    is_electron = u[:, 1] < electrons
+    is_proton = u[:, 3] < _PROTONS
+    # Protons are knocked out of nuclei, antiprotons are not.
+    charge = np.where((u[:, 2] < 0.5) & (is_electron | ~is_proton), -1, 1)
+    pid = np.where(is_electron, -_ELECTRON, np.where(is_proton, _PROTON, _PION)) * charge
     mother = np.where(is_electron, _PHOTON, _NEUTRON)
     particles = ParticleColumns.of(origin, momentum, pid, charge, mother=mother)
-    particles.z_end[:] = z + length * random.exponential(event)
+    particles.z_end[:] = np.where(turned_back, _BEHIND_UT, z + length * random.exponential(event))
     return event, particles
 
 
@@ -191,7 +190,8 @@ def ends_in_flight(random: EventRandom, flights: Flights, pid: Int64Array) -> tu
     kind = np.abs(pid)
     hadron = (kind != _ELECTRON) & (kind != _MUON)
     # Only those before the SciFi's end count; the flight is nearly along z.
-    stretch = np.sqrt(1 + flights.tx**2 + flights.ty**2)
+    angle = np.hypot(flights.tx, flights.ty)
+    stretch = np.sqrt(1 + angle**2)
     c_tau, fraction = np.full(len(kind), np.inf), np.ones(len(kind))
     for species, (length, _, branching) in _DECAYS_IN_FLIGHT.items():
         c_tau[kind == species], fraction[kind == species] = length, branching
@@ -203,6 +203,10 @@ def ends_in_flight(random: EventRandom, flights: Flights, pid: Int64Array) -> tu
     slab = np.searchsorted(before, passed + depth)
     # One millimetre behind the slab, so that its layer still sees the particle.
     interaction_z = np.where(hadron, np.append(_SLAB_Z + 1.0, np.inf)[slab], np.inf)
+    u = random.uniform(flights.event, 3)
+    grazes = hadron & (u[:, 0] < _GRAZING_PART) & (angle > _GRAZING[0]) & (angle < _GRAZING[1])
+    low, high = (np.where(u[:, 1] < _AT_FLANGES, *ends) for ends in zip(_FLANGES, _PIPE_Z, strict=True))
+    interaction_z = np.where(grazes, np.minimum(interaction_z, low + u[:, 2] * (high - low)), interaction_z)
     decays = (decay_z < np.minimum(interaction_z, flights.z_end)) & (decay_z < _LAST_DECAY_Z)
     interacts = (interaction_z < np.minimum(decay_z, flights.z_end)) & (interaction_z > flights.z)
     flights.z_end = np.select([decays, interacts], [decay_z, interaction_z], flights.z_end)
@@ -254,8 +258,9 @@ def interaction_products(
     p = np.minimum(_PRODUCT_P * np.exp(_PRODUCT_SPREAD * normal[:, 0]), 0.7 * mothers.p[which])
     tilt = np.minimum(np.radians(_PRODUCT_ANGLE) * np.exp(0.8 * normal[:, 1]), _STEEPEST)
     momentum = p[:, None] * _tilted(_direction(mothers)[which], tilt, 2 * np.pi * u[:, 0])
-    charge = np.where(u[:, 1] < 0.5, -1, 1)
-    pid = np.where(u[:, 2] < 0.7, _PION, _PROTON) * charge
+    is_proton = u[:, 2] < _PROTONS
+    charge = np.where((u[:, 1] < 0.5) & ~is_proton, -1, 1)
+    pid = np.where(is_proton, _PROTON, _PION) * charge
     place = np.stack([mothers.x, mothers.y, mothers.z], axis=1)[which]
     return event, ParticleColumns.of(place, momentum, pid, charge, mother=particles.pid[which], mother_key=key[which])
 

@@ -116,7 +116,7 @@ class FullSimulation:
         flights = flown.flights
         ut = self._ut.respond(random, Crossings.of(flown.states, flights.event, 0, N_UT_LAYERS))
         scifi = self._scifi.respond(
-            random, Crossings.of(flown.states, flights.event, N_UT_LAYERS, self._propagation.n_layers)
+            random, Crossings.of(flown.states, flights.event, N_UT_LAYERS, self._propagation.n_layers), flights
         )
         arrived = np.flatnonzero(flights.z >= LAST_Z)
         arrived = arrived[np.argsort(flights.event[arrived], kind="stable")]

@@ -21,6 +21,7 @@ from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.muon_pads import PadFinder
 from hltnode.processing.simulation.propagation import Flights
 from hltnode.processing.simulation.sorting import distinct
+from hltnode.processing.simulation.strip_clusters import ranges
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.protocol.muon_banks import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
 
@@ -36,17 +37,33 @@ _ABSORBER_LOSS = (2400.0, 1150.0, 1150.0, 1150.0)
 # Hadrons that come through the calorimeters: part per GeV, at most, and how many of them pass each filter.
 _PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
 
-# Hits of everything else (showers from beam pipe and calorimeters, neutrons) per charged particle of the collisions,
-# by station and region, from the real events. They come in clusters: each pad is followed by one more in x with a
-# probability, and the cluster by one in the next row.
-_CHARGED = 322.0
-BACKGROUND = np.array(
-    ((94.7, 48.0, 24.0, 8.1), (23.6, 9.1, 6.1, 6.0), (8.1, 3.0, 1.1, 1.0), (3.7, 2.1, 1.1, 1.6)),
-) / (_CHARGED * 5.2)
-_CLUSTER_CONTINUES, _CLUSTER_DOUBLES = 0.75, 0.4
+# Hits of everything else (showers from beam pipe and calorimeters, neutrons) in a real event, which has about this
+# number of charged particles, by station and region: nine tenths of the real hits in M2, eight of the others, the rest
+# are particles that pass. They come in rectangular clusters, whose mean number of pads in x
+# is given; those in y grow with it. A few are of large showers, longer and higher. Places thin out as a power of the
+# distance from the beam.
+_CHARGED = 294.0
+_HITS = np.array(
+    ((85.2, 43.2, 21.6, 7.3), (18.9, 7.3, 4.9, 4.8), (6.5, 2.4, 0.9, 0.8), (3.0, 1.7, 0.9, 1.3)),
+)
+_LENGTH = np.array(
+    ((2.5, 2.0, 1.7, 1.35), (2.2, 1.4, 1.2, 1.15), (1.6, 1.2, 1.1, 1.1), (1.2, 1.2, 1.1, 1.2)),
+)
+_HEIGHT = 1 + 0.28 * (_LENGTH - 1)
+_LARGE_PART, _LARGE_LENGTH, _LARGE_HEIGHT = 0.05, 3.5, 2.5
+_LONGEST, _HIGHEST = 24, 8
+_MEAN_PADS = _LENGTH * _HEIGHT * (1 + _LARGE_PART * (_LARGE_LENGTH * _LARGE_HEIGHT - 1))
+BACKGROUND = _HITS / (_CHARGED * _MEAN_PADS)
+_THINNING = 2.0
 
 _MEAN_TIME, _TIME_SPREAD = 8.5, 3.5
 _MAX_COLUMNS, _MAX_ROWS = 96, 16
+
+
+def _geometric(u: FloatArray, mean: FloatArray, most: int) -> Int64Array:
+    """Numbers from 1 to `most` that fall geometrically, from uniform ones."""
+    number: Int64Array = 1 + (np.log1p(-u) / np.log1p(-1.0 / mean)).astype(np.int64)
+    return np.minimum(number, most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +98,9 @@ class MuonResponse:
         self._rows = self._mean_places(place[:3], tiles.y, np.abs(middles[:, 1]) * scale, _MAX_ROWS)
         order = np.lexsort((tiles.region, tiles.station))
         self._pads = tiles[order]
-        layout = self._pads.layout
-        self._first_pad = np.searchsorted(layout, np.arange(N_STATIONS * N_REGIONS + 1))
+        weight = np.hypot(middles[order, 0], middles[order, 1]) ** -_THINNING
+        self._weight_before = np.concatenate([[0.0], np.cumsum(weight)])
+        self._first_pad = np.searchsorted(self._pads.layout, np.arange(N_STATIONS * N_REGIONS + 1))
 
     def _all_pads(self) -> MuonTiles:
         columns = []
@@ -196,17 +214,17 @@ class MuonResponse:
         counts = random.poisson(n_charged[:, None] * BACKGROUND.ravel())
         layout = np.repeat(np.tile(np.arange(BACKGROUND.size), len(random)), counts.ravel())
         event = np.repeat(np.arange(len(random)), counts.sum(axis=1))
-        u = random.uniform(event, 3)
-        first, n = self._first_pad[layout], np.diff(self._first_pad)[layout]
-        pads = self._pads[first + (u[:, 0] * n).astype(np.int64)]
-        # Clusters grow along x.
-        length = 1 + np.minimum(np.log(u[:, 1]) / np.log(_CLUSTER_CONTINUES), 12.0).astype(np.int64)
-        which = np.repeat(np.arange(len(event)), length)
-        step = np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length)
-        x, y = np.minimum(pads.x[which] + step, 2 * pads.grid_x[which] - 1), pads.y[which]
-        again = np.flatnonzero(u[which, 2] < _CLUSTER_DOUBLES)
-        which = np.concatenate([which, which[again]])
-        x, y = np.concatenate([x, x[again]]), np.concatenate([y, np.minimum(y[again] + 1, _MAX_ROWS - 1)])
+        u = random.uniform(event, 4)
+        low, high = (self._weight_before[self._first_pad[layout + end]] for end in (0, 1))
+        chosen = np.searchsorted(self._weight_before, low + u[:, 0] * (high - low), side="right") - 1
+        pads = self._pads[np.minimum(chosen, len(self._pads.x) - 1)]
+        is_large = u[:, 3] < _LARGE_PART
+        length = _geometric(u[:, 1], np.where(is_large, _LARGE_LENGTH, 1.0) * _LENGTH.ravel()[layout], _LONGEST)
+        height = _geometric(u[:, 2], np.where(is_large, _LARGE_HEIGHT, 1.0) * _HEIGHT.ravel()[layout], _HIGHEST)
+        which = np.repeat(np.arange(len(event)), length * height)
+        row, column = np.divmod(ranges(np.zeros_like(length), length * height), length[which])
+        x = np.minimum(pads.x[which] + column, 2 * pads.grid_x[which] - 1)
+        y = np.minimum(pads.y[which] + row, _MAX_ROWS - 1)
         return event[which], pads.station[which], pads.region[which], pads.quarter[which], x, y
 
     def _result(

@@ -8,24 +8,32 @@ from numpy.typing import NDArray
 from hltnode.processing.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, SIPMS_PER_MAT
 from hltnode.processing.geometry.scifi import SciFiGeometry
 from hltnode.processing.simulation.event_random import EventRandom
-from hltnode.processing.simulation.strip_clusters import Clusters, Crossings, cluster, links, ranges, share_charge
+from hltnode.processing.simulation.propagation import Flights
+from hltnode.processing.simulation.strip_clusters import Clusters, Crossings, cluster, links, share_charge
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array
 from hltnode.protocol.lhcb_id import scifi_lhcb_id
 from hltnode.protocol.scifi_banks import MAX_CLUSTERS_PER_LINK, PIECE, SciFiWords, hits_of_words, words_of_clusters
 
-_SPILL_OVER = 0.13
-_NOISE_PER_EVENT = 180.0
+_SPILL_OVER = 0.01
+_NOISE_PER_EVENT = 415.0
 _DEAD_FRACTION = 0.002
 
 # Photo-electrons of a particle close to the read-out of a mirrored mat, attenuation length of the light, and the
 # thresholds of the front end: of a channel, of a cluster's highest, of its sum (SciFi papers; LHCb-TDR-015).
-_LIGHT, _ATTENUATION = 21.0, 3500.0
+_LIGHT, _ATTENUATION = 24.0, 3500.0
 _THRESHOLD, _SEED, _TOTAL = 1.5, 2.5, 4.5
 _NOISE_LIGHT = 5.0
 # Depth of a mat, and the width (in channels) over which light spreads by itself.
 _MAT_DEPTH, _SPREAD = 1.35, 1.45
+# Slow hadrons ionise more than others: at most by this factor. More light passes the threshold in channels further out
+# (of tails, of cross-talk): as much again as from a fast particle widens by so many channels.
+_MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.5
+# Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their parts and
+# mean lengths in channels.
+_KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.02, 2.5
+_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.35, 14.0, 25.0
 # Channels that light is shared among: enough for almost all particles, and for steep ones.
-_N_SHARED, _N_SHARED_STEEP = 6, 22
+_N_SHARED, _N_SHARED_STEEP = 6, 40
 _WIDTH_SHARED = 4.0
 _LEAST_PART = 0.02
 
@@ -33,6 +41,12 @@ _LEAST_PART = 0.02
 _SIPM_STRIDE = CHANNELS_PER_SIPM + 1
 _N_MAT_INDICES = 1536
 _HALF_ZONE = 20_000.0
+
+
+def _ionisation(flights: Flights) -> FloatArray:
+    """Energy loss of each flight relative to a fast particle's: 1 / beta^2, where it ended."""
+    loss: FloatArray = np.minimum(1.0 + (flights.mass / np.maximum(flights.p, 1.0)) ** 2, _MOST_IONISATION)
+    return np.where(flights.mass < 1.0, 1.0, loss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,16 +110,22 @@ class SciFiResponse:
         rows = np.flatnonzero(hit)
         return rows, mat[rows], sipm[rows], place[rows], (np.abs(self._length[mat]) * (1 - along))[rows]
 
-    def respond(self, random: EventRandom, crossings: Crossings) -> SciFiResult:
-        """The hits of crossings of the twelve layers."""
+    def respond(self, random: EventRandom, crossings: Crossings, flights: Flights) -> SciFiResult:
+        """The hits of crossings of the twelve layers by flights, which stand where they ended."""
         crossings = crossings.with_spill_over(random, _SPILL_OVER)
         crossing, mat, sipm, place, to_sipm = self._channels(crossings)
         event = crossings.event[crossing]
         slope = np.abs(crossings.tx[crossing] - self._dx_dy[mat] * crossings.ty[crossing])
-        width = _SPREAD + slope * _MAT_DEPTH / self._pitch[mat]
+        row = crossings.row[crossing]
+        ionisation = _ionisation(flights)[row]
+        ionisation[row < 0] = 0.5  # late light
+        trail = self._trails(random, event, row, flights)
         # Steep particles make more light.
-        light = _LIGHT * np.sqrt(1 + slope**2) * np.exp(-to_sipm / _ATTENUATION)
-        light[crossings.row[crossing] < 0] *= 0.5  # late light
+        stretch = np.sqrt(1 + slope**2) + trail * self._pitch[mat] / _MAT_DEPTH
+        width = _SPREAD + slope * _MAT_DEPTH / self._pitch[mat] + trail
+        width += _WIDTH_OF_LIGHT * np.maximum(ionisation - 1.0, 0.0)
+        light = _LIGHT * ionisation * stretch * np.exp(-to_sipm / _ATTENUATION)
+        place += np.where(random.chance(event, 0.5), 0.5, -0.5) * trail
         steep = width > _WIDTH_SHARED
         deposits = [
             self._deposits(np.flatnonzero(chosen), place, width, light, n)
@@ -127,10 +147,18 @@ class SciFiResponse:
             seed=_SEED,
             total=_TOTAL,
         )
-        particle, which = links(
-            crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
-        )
-        return self._result(clusters, particle, which)
+        return self._result(clusters, row[deposit], number[: len(deposit)])
+
+    @staticmethod
+    def _trails(random: EventRandom, event: Int64Array, row: Int64Array, flights: Flights) -> FloatArray:
+        """Channels that electrons in the mat add to one side of each crossing."""
+        ends = np.append(row[1:] != row[:-1], True) & (row >= 0)
+        stops = ends & ((flights.mass < 1.0) & (flights.p < _STOPPING_P))[row]
+        trail: FloatArray = np.zeros(len(row))
+        has_one = np.flatnonzero(random.chance(event, np.where(stops, _STOPPING_PART, _KNOCK_ON_PART)))
+        length = np.where(stops[has_one], _STOPPING_TRAIL, _KNOCK_ON_TRAIL)
+        trail[has_one] = length * random.exponential(event[has_one])
+        return trail
 
     @staticmethod
     def _deposits(
@@ -155,7 +183,8 @@ class SciFiResponse:
         sipm, channel = (u[:, 1] * SIPMS_PER_MAT).astype(np.int64), (u[:, 2] * CHANNELS_PER_SIPM).astype(np.int64)
         return self._numbers(event, mat, sipm, channel)
 
-    def _result(self, clusters: Clusters, particle: Int64Array, which: Int64Array) -> SciFiResult:
+    def _result(self, clusters: Clusters, row: Int64Array, number: Int64Array) -> SciFiResult:
+        """Words and truth of clusters, whose first deposits have these channel numbers and come from these flights."""
         sipm, first = np.divmod(clusters.first, _SIPM_STRIDE)
         event, sipm = np.divmod(sipm, _N_MAT_INDICES * SIPMS_PER_MAT)
         # Channel id >> 7 numbers SiPMs over the detector.
@@ -179,9 +208,10 @@ class SciFiResponse:
         )
         hits, word_of_hit = hits_of_words(words)
         ids = scifi_lhcb_id(self._first_channel[hits.bank].astype(np.uint32) + hits.offset)
-        # All hits of a particle's clusters, cluster by cluster.
-        cluster_of_hit = cluster_of_word[word_of_hit]
-        n_hits = np.bincount(cluster_of_hit, minlength=len(sent))
-        number = n_hits[which]
-        hit = ranges((np.cumsum(n_hits) - n_hits)[which], number)
-        return SciFiResult(event[cluster_of_word], words, np.repeat(particle, number), ids[hit])
+        # The hit of each deposit's cluster, of wide ones the nearest: the first of them lies a piece behind the edge.
+        n_hits = np.bincount(cluster_of_word[word_of_hit], minlength=len(sent))
+        of_deposit = clusters.of_deposit[: len(row)]
+        piece = (number - clusters.first[of_deposit] + PIECE // 2) // PIECE - 1
+        hit = (np.cumsum(n_hits) - n_hits)[of_deposit] + np.clip(piece, 0, n_hits[of_deposit] - 1)
+        particle, which = links(row, np.where((of_deposit >= 0) & (n_hits[of_deposit] > 0), hit, -1), len(ids))
+        return SciFiResult(event[cluster_of_word], words, particle, ids[which])

@@ -17,8 +17,8 @@ from hltnode.protocol.ut_banks import N_LANES, N_STRIPS, UtCharges, UtHits
 N_LAYERS = 4
 HIT_EFFICIENCY = 0.995
 # Part of the particles that are seen again a crossing later, and noise clusters per event.
-_SPILL_OVER = 0.03
-_NOISE_PER_EVENT = 25.0
+_SPILL_OVER = 0.005
+_NOISE_PER_EVENT = 63.0
 _DEAD_FRACTION = 0.002
 
 # Charge of a particle in ADC counts: most probable value and relative spread; thresholds of a strip and of the flag.
