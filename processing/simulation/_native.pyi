@@ -21,6 +21,13 @@ def advance(
     mev_per_tesla_mm: float,
     steepest: float,
 ) -> int: ...
+def share(
+    centre: NDArray[np.float64],
+    width: NDArray[np.float64],
+    charge: NDArray[np.float64],
+    n_channels: int,
+    least: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
 def cluster(
     order: NDArray[np.int64],
     sorted: NDArray[np.int64],

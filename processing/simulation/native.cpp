@@ -131,6 +131,34 @@ nb::ndarray<nb::numpy, T> owned(std::vector<T>&& values, std::size_t width)
     return nb::ndarray<nb::numpy, T>(kept->data(), width == 1 ? 1 : 2, shape, owner);
 }
 
+// Shares the charge of deposits evenly over the channels (k reaches from k to k + 1) that their width around the centre
+// covers; what falls on none of the n channels, or is no more than `least`, is lost. Returns the deposit, channel and
+// charge of each share.
+nb::tuple share(const Column<const double>& centre, const Column<const double>& width,
+                const Column<const double>& charge, int64_t n_channels, double least)
+{
+    const std::size_t n = centre.size();
+    require(width.size() == n && charge.size() == n, "the columns of deposits differ in length");
+    std::vector<int64_t> deposit, channel;
+    std::vector<double> part;
+    {
+        const nb::gil_scoped_release without_gil;
+        for (std::size_t i = 0; i < n; ++i) {
+            const double low = centre.data()[i] - 0.5 * width.data()[i], high = low + width.data()[i];
+            const double first = std::max(std::floor(low), 0.0), end = std::min(high, static_cast<double>(n_channels));
+            for (double k = first; k < end; k += 1.0) {
+                const double covered = std::min(k + 1.0, high) - std::max(k, low);
+                const double amount = covered / width.data()[i] * charge.data()[i];
+                if (!(amount > least)) continue;
+                deposit.push_back(static_cast<int64_t>(i));
+                channel.push_back(static_cast<int64_t>(k));
+                part.push_back(amount);
+            }
+        }
+    }
+    return nb::make_tuple(owned(std::move(deposit), 1), owned(std::move(channel), 1), owned(std::move(part), 1));
+}
+
 // Clusters as strip_clusters.py explains them.
 struct ClusterColumns {
     std::vector<int64_t> first, size;
@@ -269,6 +297,8 @@ NB_MODULE(_native, module)
     module.def("crossings", &crossings, nb::arg("lines"), nb::arg("z"), nb::arg("to_x"), nb::arg("to_y"),
                nb::arg("half_length"), nb::arg("half_width"),
                "Line, sensor and place of the crossings of straight lines with sensors");
+    module.def("share", &share, nb::arg("centre"), nb::arg("width"), nb::arg("charge"), nb::arg("n_channels"),
+               nb::arg("least"), "Deposit, channel and charge of the shares that channels have of deposits");
     module.def("cluster", &cluster, nb::arg("order"), nb::arg("sorted"), nb::arg("charge"), nb::arg("threshold"),
                nb::arg("seed"), nb::arg("total"), "Clusters of deposits sorted by channel");
 }

@@ -32,10 +32,8 @@ _MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.5
 # mean lengths in channels.
 _KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.02, 2.5
 _STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.35, 14.0, 25.0
-# Channels that light is shared among: enough for almost all particles, and for steep ones.
-_N_SHARED, _N_SHARED_STEEP = 6, 40
-_WIDTH_SHARED = 4.0
-_LEAST_PART = 0.02
+# Mean photo-electrons below which a channel does not count.
+_LEAST_LIGHT = 0.5
 
 # Numbers of a SiPM's channels begin at multiples of this, so that clusters stay within.
 _SIPM_STRIDE = CHANNELS_PER_SIPM + 1
@@ -126,14 +124,7 @@ class SciFiResponse:
         width += _WIDTH_OF_LIGHT * np.maximum(ionisation - 1.0, 0.0)
         light = _LIGHT * ionisation * stretch * np.exp(-to_sipm / _ATTENUATION)
         place += np.where(random.chance(event, 0.5), 0.5, -0.5) * trail
-        steep = width > _WIDTH_SHARED
-        deposits = [
-            self._deposits(np.flatnonzero(chosen), place, width, light, n)
-            for chosen, n in ((~steep, _N_SHARED), (steep, _N_SHARED_STEEP))
-        ]
-        deposit, channel, mean = (np.concatenate(columns) for columns in zip(*deposits, strict=True))
-        in_order = np.argsort(deposit, kind="stable")
-        deposit, channel, mean = deposit[in_order], channel[in_order], mean[in_order]
+        deposit, channel, mean = share_charge(place, width, light, CHANNELS_PER_SIPM, _LEAST_LIGHT)
         # Photo-electrons are counted: their number spreads by its root.
         charge = np.maximum(mean + np.sqrt(mean) * random.normal(event[deposit]), 0.0)
         number = self._numbers(event[deposit], self._mats[mat][deposit], sipm[deposit], channel)
@@ -159,17 +150,6 @@ class SciFiResponse:
         length = np.where(stops[has_one], _STOPPING_TRAIL, _KNOCK_ON_TRAIL)
         trail[has_one] = length * random.exponential(event[has_one])
         return trail
-
-    @staticmethod
-    def _deposits(
-        rows: Int64Array, place: FloatArray, width: FloatArray, light: FloatArray, n: int
-    ) -> tuple[Int64Array, Int64Array, FloatArray]:
-        """Row, channel and mean light of the up to n channels that share the light of each of the rows."""
-        first, parts = share_charge(place[rows], width[rows], n)
-        channel = first[:, None] + np.arange(n)
-        lit = np.flatnonzero((parts > _LEAST_PART) & (channel >= 0) & (channel < CHANNELS_PER_SIPM))
-        row = rows[lit // n]
-        return row, channel.ravel()[lit], parts.ravel()[lit] * light[row]
 
     @staticmethod
     def _numbers(event: Int64Array, mat: Int64Array, sipm: Int64Array, channel: Int64Array) -> Int64Array:

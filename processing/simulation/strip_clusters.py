@@ -85,16 +85,15 @@ class Clusters:
     of_deposit: Int64Array
 
 
-def share_charge(centre: FloatArray, width: FloatArray, n_channels: int) -> tuple[Int64Array, FloatArray]:
-    """First channel i64[n] and the part f64[n, n_channels] of charge in it and the next ones.
+def share_charge(
+    centre: FloatArray, width: FloatArray, charge: FloatArray, n_channels: int, least: float
+) -> tuple[Int64Array, Int64Array, FloatArray]:
+    """Row, channel (0 ... n_channels - 1) and charge of the shares of deposits [n], by rising row and channel.
 
-    `centre` and `width` (in channels; channel k reaches from k to k + 1) of evenly spread charge; what falls beyond
-    the channels is lost.
+    `charge` spreads evenly over `width` around `centre` (both in channels; channel k reaches from k to k + 1). Shares
+    of no more than `least`, and what falls beyond the channels, are lost.
     """
-    first = np.floor(centre).astype(np.int64) - n_channels // 2
-    edges = (first - centre + 0.5 * width)[:, None] + np.arange(n_channels + 1)
-    below = np.clip(edges / width[:, None], 0.0, 1.0)
-    return first, np.diff(below, axis=1)
+    return _native.share(centre, width, charge, n_channels, least)
 
 
 def cluster(

@@ -27,7 +27,8 @@ _THRESHOLD, _HIGH_THRESHOLD = 5.5, 10.0
 _LARGEST_ADC = 31
 # Depth of silicon that collects, and the width (in strips) over which charge spreads by itself.
 _DEPTH, _DIFFUSION = 0.32, 0.30
-_N_SHARED = 5
+# Charge below which a strip does not count.
+_LEAST_CHARGE = 0.2
 _NOISE_CHARGE = 7.5
 
 # The innermost sensors are cut out for the beam pipe (mm).
@@ -125,14 +126,12 @@ class UtResponse:
         stretch = np.sqrt(1 + slope**2)
         charge = _CHARGE * stretch * np.exp(_CHARGE_SPREAD * random.normal(event))
         charge[crossings.row[crossing] < 0] *= 0.7  # late charge
-        first, parts = share_charge(place, width, _N_SHARED)
-        strip = first[:, None] + np.arange(_N_SHARED)
-        deposit, column = np.nonzero((parts * charge[:, None] > 0.2) & (strip >= 0) & (strip < N_STRIPS))
-        channel = self._numbers(event[deposit], sector[deposit], strip[deposit, column])
+        deposit, strip, share = share_charge(place, width, charge, N_STRIPS, _LEAST_CHARGE)
+        channel = self._numbers(event[deposit], sector[deposit], strip)
         noise_channel = self._noise(random)
         clusters = cluster(
             np.concatenate([channel, noise_channel]),
-            np.concatenate([(parts * charge[:, None])[deposit, column], np.full(len(noise_channel), _NOISE_CHARGE)]),
+            np.concatenate([share, np.full(len(noise_channel), _NOISE_CHARGE)]),
             self._dead[np.concatenate([channel, noise_channel]) % len(self._dead)],
             threshold=_THRESHOLD,
             seed=_THRESHOLD,

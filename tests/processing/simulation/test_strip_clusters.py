@@ -44,11 +44,22 @@ def test_without_deposits_there_are_no_clusters() -> None:
 
 @pytest.mark.parametrize(("centre", "width"), [(10.5, 0.2), (10.0, 1.0), (10.9, 3.0), (0.1, 2.0)])
 def test_shared_charge_adds_up_and_keeps_its_centre(centre: float, width: float) -> None:
-    first, parts = share_charge(np.array([centre]), np.array([width]), 6)
-    assert parts.sum() == pytest.approx(1.0)
-    middles = first[0] + np.arange(6) + 0.5
+    row, channel, parts = share_charge(np.array([5.0, centre]), np.array([1.0, width]), np.array([0.1, 1.0]), 20, 0.0)
+    of_second = row == 1
+    # At the edge, what falls beyond the first channel is lost.
+    inside = min(1.0, 0.5 + centre / width)
+    assert parts[of_second].sum() == pytest.approx(inside)
     # Within a channel the place is lost.
-    assert (parts[0] * middles).sum() == pytest.approx(centre, abs=0.5)
+    assert np.average(channel[of_second] + 0.5, weights=parts[of_second]) == pytest.approx(
+        max(centre, (centre + width / 2) / 2), abs=0.5
+    )
+    assert parts[~of_second].sum() == pytest.approx(0.1)
+
+
+def test_small_shares_are_lost() -> None:
+    row, channel, parts = share_charge(np.array([3.1]), np.array([2.0]), np.array([10.0]), 20, 1.0)
+    assert (row.tolist(), channel.tolist()) == ([0, 0], [2, 3])
+    np.testing.assert_allclose(parts, [4.5, 5.0])
 
 
 def test_links_are_distinct_pairs_by_particle() -> None:

@@ -58,6 +58,7 @@ def test_an_event_has_odin_all_velo_banks_and_truth() -> None:
 
 @pytest.mark.parametrize("velo_banks", ["retina", "superpixel"])
 def test_truth_names_ids_that_decoding_gives(velo_banks: VeloEncoding) -> None:
+    n_named = n_decoded = 0
     for banks in simulate(5, velo_banks=velo_banks):
         if velo_banks == "retina":
             decoded = retina_ids(decode_retina_clusters(banks))
@@ -67,7 +68,9 @@ def test_truth_names_ids_that_decoding_gives(velo_banks: VeloEncoding) -> None:
             decoded = superpixel_ids(pixels, label_clusters(pixels))
         named = {hit for particle in decode_particles(banks) for hit in particle.velo_ids}
         assert named <= set(decoded.tolist())
-        assert len(named) > 0.9 * len(decoded)
+        n_named, n_decoded = n_named + len(named), n_decoded + len(decoded)
+    # The rest is noise, and electrons knocked out far from the crossing.
+    assert 0.9 * n_decoded < n_named < n_decoded
 
 
 def test_both_encodings_show_the_same_event() -> None:
