@@ -276,7 +276,8 @@ def _dress(axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], 
         return
     # Efficiencies and purities hang from 1, other rates stand on 0.
     if top:
-        axis.set_ylim(max(0.0, 1 - 1.25 * max(1 - float(values.min()), 0.02)), 1.02 if values.min() < 0.9 else 1.005)
+        depth = 1.25 * max(1 - float(values.min()), 0.02)
+        axis.set_ylim(max(0.0, 1 - depth), 1 + 0.06 * depth)
     else:
         axis.set_ylim(0, 1.25 * max(float(values.max()), 1e-3))
 
