@@ -1,11 +1,15 @@
 """Simulated events in blocks, encoded as MDF records or MEPs, by this process or by several."""
 
+import os
+import signal
+import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Literal
 
@@ -50,11 +54,11 @@ class SimulationRequest:
     polarity: float | None = None
 
 
-def blocks(request: SimulationRequest, n: int, jobs: int) -> Iterator[tuple[int, bytes]]:
+def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
     """Number of events and encoded bytes of each block of events 0 ... n - 1, in order, whatever the number of jobs.
 
     Events of a HepMC file, which must be read in order, are made by this process. Raises GeometryError, HepmcError and
-    ValueError for what the request asks in vain.
+    ValueError for what the request asks in vain, ChildProcessError where the system kills a worker.
     """
     starts = range(0, n, EVENTS_PER_BLOCK)
     sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
@@ -64,15 +68,40 @@ def blocks(request: SimulationRequest, n: int, jobs: int) -> Iterator[tuple[int,
         return
     # Errors of the request show here, before processes start.
     _simulation(request)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    try:
         waiting: deque[tuple[int, Future[bytes]]] = deque()
         for start, size in zip(starts, sizes, strict=True):
-            waiting.append((size, pool.submit(encode_block, request, start, size)))
+            waiting.append((size, _submit(pool, request, start, size)))
             if len(waiting) == _BLOCKS_AHEAD * jobs:
                 size, block = waiting.popleft()
                 yield size, block.result()
         for size, block in waiting:
             yield size, block.result()
+    except BrokenProcessPool as error:
+        raise ChildProcessError("a process of the simulation was killed before its events were made") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, request: SimulationRequest, start: int, size: int) -> "Future[bytes]":
+    # Workers, which may start here, inherit that Ctrl-C is not for them: this process ends them.
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(encode_block, request, start, size)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it is gone, however it went: none is left behind."""
+
+    def wait() -> None:
+        if (parent := parent_process()) is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def encode_block(request: SimulationRequest, first_event: int, n: int) -> bytes:
@@ -88,6 +117,8 @@ def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation
     """What makes the events; built once per process."""
     if request.detectors == "velo":
         return _VeloSimulation(request)
+    if request.hepmc is not None and request.sample is not Sample.MINBIAS:
+        raise ValueError(f"events come from {request.hepmc} or from the sample {request.sample}, not from both")
     detector = (Detector.builtin() if request.geometry is None else Detector.load(request.geometry)).with_polarity(
         request.polarity
     )
@@ -108,6 +139,8 @@ class _VeloSimulation:
             raise ValueError("the VELO alone simulates minimum-bias events; other events need all detectors")
         if request.versions != BankVersions(velo=request.versions.velo):
             raise ValueError("the VELO alone writes the default versions of its banks")
+        if request.polarity is not None:
+            raise ValueError("the VELO alone has no magnet: a polarity needs all detectors")
         self._request = request
         directory = request.geometry
         self._geometry = VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)

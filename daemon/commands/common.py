@@ -59,9 +59,26 @@ def user_errors() -> Iterator[None]:
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
-    """Write a result as JSON, if a file was asked for."""
+    """Write a result as JSON, if a file was asked for. Raises ValueError, which names the file."""
     if path is not None:
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        write_text(path, json.dumps(result, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file. Raises ValueError, which names it: errors of a full disk do not."""
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def require_places(*paths: Path | None) -> None:
+    """Fail before the work begins, not after it, where a file cannot lie. Raises ValueError, which names it."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise ValueError(f"{path}: there is no folder {path.parent}")
+        if path is not None and path.is_dir():
+            raise ValueError(f"{path}: is a folder")
 
 
 def require_plots() -> None:

@@ -10,9 +10,11 @@ from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
     console,
+    require_places,
     require_plots,
     user_errors,
     write_json,
+    write_text,
 )
 from hltnode.daemon.event_files import EventFileError, read_events
 from hltnode.processing.simulation.detector import Detector
@@ -35,13 +37,14 @@ def compare(
     """
     with user_errors():
         require_plots()
+        require_places(output, json)
         # Only reports need matplotlib, an extra.
         from hltnode.processing.validation.likeness.html_report import likeness_page
 
         detector = Detector.builtin() if geometry is None else Detector.load(geometry)
         samples = (_summary(real, detector), _summary(simulated, detector))
         compared = comparison.compare(*samples)
-        output.write_text(likeness_page((real.name, simulated.name), *samples, compared))
+        write_text(output, likeness_page((real.name, simulated.name), *samples, compared))
         write_json(json, {"real": str(real), "simulated": str(simulated), **comparison.comparison_result(*samples)})
     typer.echo(f"{'mean of':<26}{'real':>20}{'simulated':>20}{'ratio':>8}{'D':>7}{'chance':>8}")
     for pair in compared:

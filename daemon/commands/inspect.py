@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hltnode.daemon.commands.common import JsonOption, user_errors, write_json
-from hltnode.daemon.event_files import read_events
+from hltnode.daemon.commands.common import JsonOption, require_places, user_errors, write_json
+from hltnode.daemon.event_files import EventFileError, read_events
+from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType, RawBank
 
@@ -77,8 +78,12 @@ def inspect(
     """
     with user_errors():
         summary = FileSummary()
+        require_places(json)
         for banks in read_events(file):
-            summary.add(banks)
+            try:
+                summary.add(banks)
+            except ProtocolError as error:
+                raise EventFileError(f"{file}, event {summary.events} of the file: {error}") from error
         result = summary.result(file)
         write_json(json, result)
     table = Table("type", "bank", "version", "banks / event", "bytes / event", title=str(file))

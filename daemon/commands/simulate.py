@@ -1,14 +1,26 @@
 """hltnode simulate: events with truth, written as genuine raw banks."""
 
+import signal
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hltnode.daemon.commands.common import GeometryOption, JsonOption, console, thread_count, user_errors, write_json
+from hltnode.daemon.commands.common import (
+    GeometryOption,
+    JsonOption,
+    console,
+    require_places,
+    thread_count,
+    user_errors,
+    write_json,
+)
 from hltnode.daemon.simulation_blocks import FileFormat, SimulationRequest, blocks
 from hltnode.processing.geometry.magnet import DOWN, UP
 from hltnode.processing.simulation.full_generator import BankVersions
@@ -85,6 +97,7 @@ def simulate(
             hepmc=input_hepmc,
             polarity=None if polarity is None else {PolarityOption.DOWN: DOWN, PolarityOption.UP: UP}[polarity],
         )
+        require_places(output, json)
         begin = time.perf_counter()
         nbytes = _write(request, n, thread_count(jobs), output)
         seconds = time.perf_counter() - begin
@@ -92,7 +105,8 @@ def simulate(
             json,
             {
                 "file": str(output),
-                "sample": sample.value,
+                "sample": None if input_hepmc else sample.value,
+                "hepmc": str(input_hepmc) if input_hepmc else None,
                 "events": n,
                 "bytes": nbytes,
                 "seed": seed,
@@ -121,12 +135,36 @@ def _write(request: SimulationRequest, n: int, jobs: int, output: Path) -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     nbytes = 0
     try:
-        with unfinished.open("wb") as file, Progress(*columns, console=console, transient=True) as progress:
+        with (
+            _termination_cleans_up(),
+            closing(blocks(request, n, jobs)) as made,
+            unfinished.open("wb") as file,
+            Progress(*columns, console=console, transient=True) as progress,
+        ):
             bar = progress.add_task("simulating", total=n)
-            for size, block in blocks(request, n, jobs):
-                nbytes += file.write(block)
+            for size, block in made:
+                nbytes += _append(file, block, output)
                 progress.advance(bar, size)
         unfinished.rename(output)
     finally:
         unfinished.unlink(missing_ok=True)
     return nbytes
+
+
+def _append(file: BinaryIO, block: bytes, output: Path) -> int:
+    try:
+        nbytes = file.write(block)
+        file.flush()
+    except OSError as error:
+        raise ValueError(f"{output}: cannot be written: {error.strerror}") from error
+    return nbytes
+
+
+@contextmanager
+def _termination_cleans_up() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does, through all that cleans up."""
+    former = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

@@ -1,6 +1,5 @@
 """hltnode validate: efficiencies of the reconstruction against Monte Carlo truth."""
 
-import json as json_format
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -19,12 +18,14 @@ from hltnode.daemon.commands.common import (
     console,
     load_geometry,
     load_trigger,
+    require_places,
     require_plots,
     thread_count,
     user_errors,
     write_json,
+    write_text,
 )
-from hltnode.daemon.event_files import read_events
+from hltnode.daemon.event_files import EventFileError, read_events
 from hltnode.processing.backend import create_backend
 from hltnode.processing.batch import BatchLimits
 from hltnode.processing.geometry.velo import VeloGeometry
@@ -33,7 +34,10 @@ from hltnode.processing.offline import OfflineRunner, encode_meps
 from hltnode.processing.validation.batch_check import check_batch
 from hltnode.processing.validation.checker import Checker
 from hltnode.processing.validation.report import format_report
+from hltnode.processing.validation.result_file import read_result
+from hltnode.processing.validation.truth_check import TruthFault
 from hltnode.processing.validation.velopix import encode_velopix, read_velopix
+from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
@@ -75,7 +79,8 @@ def validate(
             require_plots()
         elif against is not None:
             raise ValueError("--against draws into the report: give --report FILE.html")
-        other = None if against is None else _load_result(against)
+        require_places(json, report)
+        other = None if against is None else (against.name, read_result(against))
         detector = load_geometry(geometry)
         engine = create_engine(
             create_backend(backend, threads=thread_count(threads)), detector, load_trigger(trigger), LIMITS
@@ -86,12 +91,13 @@ def validate(
         columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("", total=None)
-            for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
-                check_batch(checker, batch)
-                progress.update(task, completed=checker.events + checker.faults.events)
+            try:
+                for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
+                    check_batch(checker, batch)
+                    progress.update(task, completed=checker.events + checker.faults.events)
+            except ProtocolError as error:
+                raise EventFileError(f"{input_file}: {error}") from error
         engine.close()
-        if not checker.has_truth:
-            console.print(f"[yellow]{input_file} tells nothing of its particles:[/yellow] there are no efficiencies")
         text = format_report(checker)
         if json is not None or report is not None:
             result = checker.result() | {"histograms": checker.histograms()}
@@ -99,24 +105,18 @@ def validate(
         if report is not None:
             _write_report(report, [(input_file.name, result)] + ([] if other is None else [other]), text)
     typer.echo(text)
-
-
-def _load_result(path: Path) -> tuple[str, dict[str, Any]]:
-    """Name and object of a result that an earlier run wrote with --json. Raises ValueError."""
-    try:
-        result = json_format.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON: {error}") from error
-    if not isinstance(result, dict) or "histograms" not in result:
-        raise ValueError(f"{path}: no result of hltnode validate --json, it has no histograms")
-    return path.name, result
+    if checker.events == 0 and checker.faults.counts.keys() - {TruthFault.MISSING}:
+        console.print(f"[red]error:[/red] {input_file}: no event has truth that fits it", soft_wrap=True)
+        raise typer.Exit(1)
+    if not checker.has_truth:
+        console.print(f"[yellow]{input_file} tells nothing of its particles:[/yellow] there are no efficiencies")
 
 
 def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: str) -> None:
     # Only reports need matplotlib, an extra.
     from hltnode.processing.validation.html_report import checker_page
 
-    path.write_text(checker_page(results, text))
+    write_text(path, checker_page(results, text))
 
 
 def _velopix(path: Path, geometry: VeloGeometry) -> Iterator[list[RawBank]]:

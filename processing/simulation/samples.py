@@ -25,12 +25,26 @@ class Sample(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resonance:
-    """A particle that decays into two: PDG id, mass (MeV), c tau (mm), and its daughters (resonances or PDG ids)."""
+    """A particle that decays into two: PDG id, mass (MeV), c tau (mm), its daughters (resonances or PDG ids), and the
+    full width of its mass (MeV) where a detector could see it."""
 
     pid: int
     mass: float
     c_tau: float
     daughters: tuple["Resonance | int", "Resonance | int"]
+    width: float = 0.0
+
+    def masses(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where it could not decay."""
+        if self.width == 0.0:
+            return np.full(n, self.mass)
+        threshold = sum(part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters)
+        lowest = max(self.mass - _WIDTHS * self.width, threshold)
+        first, last = (
+            float(np.arctan(2 * (m - self.mass) / self.width)) for m in (lowest, self.mass + _WIDTHS * self.width)
+        )
+        masses: FloatArray = self.mass + 0.5 * self.width * np.tan(rng.uniform(first, last, n))
+        return masses
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +58,17 @@ class Signal:
     from_charm: bool = False
 
 
-# Masses and lifetimes: Particle Data Group.
+# How far from its middle, in widths, a mass may lie.
+_WIDTHS = 8.0
+
+# Masses, widths and lifetimes: Particle Data Group. The width of the J/psi (0.09 MeV) is far below any resolution.
 _JPSI = Resonance(443, 3096.9, 0.0, (13, -13))
-_PHI = Resonance(333, 1019.46, 0.0, (321, -321))
+_PHI = Resonance(333, 1019.46, 0.0, (321, -321), width=4.249)
 SIGNALS = {
     Sample.BJPSIK: Signal(Resonance(521, 5279.3, 0.4911, (_JPSI, 321)), 5500.0, (1.8, 4.8), from_beauty=True),
     Sample.BSPHIPHI: Signal(Resonance(531, 5366.9, 0.4560, (_PHI, _PHI)), 5500.0, (1.8, 4.8), from_beauty=True),
     Sample.D2KPI: Signal(Resonance(421, 1864.8, 0.1229, (-321, 211)), 2600.0, (1.8, 4.8), from_charm=True),
-    Sample.Z: Signal(Resonance(23, 91187.6, 0.0, (13, -13)), 12_000.0, (1.6, 4.6)),
+    Sample.Z: Signal(Resonance(23, 91187.6, 0.0, (13, -13), width=2495.5), 12_000.0, (1.6, 4.6)),
 }
 
 # Acceptance of the generator (rad), and how many decays are tried at once to find one in it.
@@ -67,11 +84,12 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: FloatArray) -
         pt = rng.gamma(2.0, signal.mean_pt / 2.0, _TRIES)
         phi = rng.uniform(-np.pi, np.pi, _TRIES)
         rapidity = rng.uniform(*signal.rapidity, _TRIES)
-        pz = np.hypot(pt, signal.head.mass) * np.sinh(rapidity)
+        mass = signal.head.masses(rng, _TRIES)
+        pz = np.hypot(pt, mass) * np.sinh(rapidity)
         head = np.stack([pt * np.cos(phi), pt * np.sin(phi), pz], axis=1)
         sign = int(rng.integers(0, 2)) * 2 - 1
         flight = rng.exponential(signal.head.c_tau, _TRIES)
-        final = _products(rng, signal.head, head, sign, _FIRST_KEY)
+        final = _products(rng, signal.head, mass, head, sign, _FIRST_KEY)
         inside = np.ones(_TRIES, dtype=bool)
         for product in final:
             theta = np.arctan2(np.hypot(product.momentum[:, 0], product.momentum[:, 1]), product.momentum[:, 2])
@@ -83,7 +101,7 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: FloatArray) -
     charge = np.where(np.abs(pid) == 13, -np.sign(pid), np.sign(pid))
     n = len(final)
     particles = ParticleColumns.of(
-        np.tile(vertex + head[one] * flight[one] / signal.head.mass, (n, 1)),
+        np.tile(vertex + head[one] * flight[one] / mass[one], (n, 1)),
         np.stack([product.momentum[one] for product in final]),
         pid,
         charge,
@@ -112,17 +130,21 @@ class _Product:
 
 
 def _products(
-    rng: np.random.Generator, head: Resonance, momentum: FloatArray, sign: int, first_key: int
+    rng: np.random.Generator, head: Resonance, mass: FloatArray, momentum: FloatArray, sign: int, first_key: int
 ) -> list[_Product]:
-    """The final particles of a resonance (its antiparticle for sign -1), whose key is `first_key`."""
-    masses = [part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in head.daughters]
-    momenta = two_body_decay(rng, momentum, head.mass, *masses)
+    """The final particles of a resonance (its antiparticle for sign -1) of masses f64[n_tries], whose key is
+    `first_key`."""
+    masses = [
+        part.masses(rng, len(mass)) if isinstance(part, Resonance) else np.full(len(mass), MASS[abs(part)])
+        for part in head.daughters
+    ]
+    momenta = two_body_decay(rng, momentum, mass, *masses)
     found: list[_Product] = []
     key = first_key
-    for part, daughter in zip(head.daughters, momenta, strict=True):
+    for part, its_mass, daughter in zip(head.daughters, masses, momenta, strict=True):
         if isinstance(part, Resonance):
             key += 1
-            found += _products(rng, part, daughter, sign, key)
+            found += _products(rng, part, its_mass, daughter, sign, key)
         else:
             own = sign * head.pid if head.pid not in _SELF_CONJUGATE else head.pid
             found.append(_Product(sign * part, daughter, own, first_key))

@@ -64,4 +64,5 @@ def wilson_interval(
     rate = k / safe
     centre = (rate + z**2 / (2 * safe)) / (1 + z**2 / safe)
     half = z / (1 + z**2 / safe) * np.sqrt(np.maximum(rate * (1 - rate), 0) / safe + z**2 / (4 * safe**2))
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    # Rounding must not leave the rate outside.
+    return np.clip(centre - half, 0, rate), np.clip(centre + half, rate, 1)

@@ -74,7 +74,7 @@ class Checker:
     def result(self) -> dict[str, Any]:
         """The JSON object of `hltnode validate`; rates are fractions 0..1, None where there is nothing to divide by.
 
-        "velo" and "pv" are always there; other keys when there is something to say.
+        "velo" and "pv" are always there, and "lines", all lines of the text; other keys when there is something to say.
         """
         result: dict[str, Any] = {
             Stage.VELO.value: self.stages[Stage.VELO].result(),
@@ -93,6 +93,7 @@ class Checker:
             result["resolution"] = resolutions
         if self.muon_id is not None:
             result["muon_id"] = self.muon_id.result()
+        result["lines"] = {stage.value: counts.lines() for stage, counts in self.stages.items()}
         if self.faults.events:
             result["truth"] = self.faults.result()
         return result
@@ -104,10 +105,12 @@ class Checker:
             for stage, found in self.resolutions.items()
             if found.histograms
         }
-        if self.vertices is not None:
-            residuals["pv"] = {name: histogram.result() for name, histogram in self.vertices.residuals.items()}
-        return {
+        histograms = {
             "events": self.events,
             "stages": {stage.value: counts.histograms() for stage, counts in self.stages.items()},
             "residuals": residuals,
         }
+        if self.vertices is not None:
+            residuals["pv"] = {name: histogram.result() for name, histogram in self.vertices.residuals.items()}
+            histograms["pv"] = self.vertices.histograms()
+        return histograms

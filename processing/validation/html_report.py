@@ -92,7 +92,13 @@ def _stage_figures(results: Sequence[Result], stage: str) -> list[str]:
         figure_element(
             plots.clone_figure(results, stage), "Clone rate: further tracks of a particle / tracks that match one."
         ),
-        figure_element(plots.purity_figure(results, stage), "Hits of the matched particle / hits of the track."),
+        figure_element(
+            plots.purity_figure(results, stage), "Hit purity: hits of the matched particle / hits of the track."
+        ),
+        figure_element(
+            plots.hit_efficiency_figure(results, stage),
+            "Hit efficiency: hits of the particle on its track / all its hits, in the detector under test.",
+        ),
     ]
     residuals = results[0][1]["residuals"].get(stage, {})
     if "ip_x" in residuals:
@@ -119,6 +125,10 @@ def _stage_figures(results: Sequence[Result], stage: str) -> list[str]:
 def _vertex_figures(results: Sequence[Result]) -> list[str]:
     residuals, pulls = ["dx", "dy", "dz"], ["pull_x", "pull_y", "pull_z"]
     return [
+        figure_element(
+            plots.vertex_efficiency_figure(results),
+            "Efficiency: collisions of at least four tracks with a vertex, isolated (no other within 10 mm) or close.",
+        ),
         figure_element(plots.width_figure(results, "pv", residuals), "Resolution against the tracks of the collision."),
         figure_element(plots.residual_figure(results, "pv", residuals + pulls), "Residuals and pulls."),
         figure_element(plots.width_figure(results, "pv", pulls), "Width of the pulls: 1 if errors are right."),

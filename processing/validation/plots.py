@@ -14,9 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hltnode.processing.validation.binning import PARTICLE_BINNINGS, wilson_interval
+from hltnode.processing.validation.binning import PARTICLE_BINNINGS, Binning, wilson_interval
 from hltnode.processing.validation.particles import Float64Array
 from hltnode.processing.validation.residuals import summary
+from hltnode.processing.validation.vertices import PV_BINNINGS
 
 # Okabe and Ito's palette: told apart by all readers and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -93,7 +94,7 @@ def _category_figure(results: Sequence[Result], stage: str, title: str, part: st
             shown = np.array(counts[whole]) >= _MIN_ENTRIES
             drawn += [low[shown], high[shown]]
             _points(axis, counts, np.where(shown, rate, np.nan), low, high, number, _label(results, result, name))
-        _dress(axis, variable, title, drawn, top=title == "efficiency")
+        _dress(axis, PARTICLE_BINNINGS[variable], title, drawn, top=title == "efficiency")
         _spectrum(axis, results, stage, variable)
     _legend(figure, axes)
     return figure
@@ -101,17 +102,44 @@ def _category_figure(results: Sequence[Result], stage: str, title: str, part: st
 
 def purity_figure(results: Sequence[Result], stage: str) -> Figure:
     """Mean hit purity of the tracks that match a particle, and its standard error."""
+    return _mean_figure(results, stage, "purity", "hit purity")
+
+
+def hit_efficiency_figure(results: Sequence[Result], stage: str) -> Figure:
+    """Mean hit efficiency of the tracks that match a particle, and its standard error."""
+    return _mean_figure(results, stage, "hit_efficiency", "hit efficiency")
+
+
+def _mean_figure(results: Sequence[Result], stage: str, quantity: str, title: str) -> Figure:
     figure, axes = panels(len(PARTICLE_BINNINGS))
     for axis, variable in zip(axes, PARTICLE_BINNINGS, strict=True):
         drawn = []
         for number, (result, name, counts) in _curves(results, stage, variable):
-            n = np.array(counts["tracks"])
+            n = np.array(counts["tracks"], dtype=np.float64)
             n[n < _MIN_ENTRIES] = np.nan
-            mean = np.array(counts["purity_sum"]) / n
-            error = np.sqrt(np.maximum(np.array(counts["purity_squares"]) / n - mean**2, 0) / n)
+            mean = np.array(counts[f"{quantity}_sum"]) / n
+            error = np.sqrt(np.maximum(np.array(counts[f"{quantity}_squares"]) / n - mean**2, 0) / n)
             drawn += [mean - error, mean + error]
             _points(axis, counts, mean, mean - error, mean + error, number, _label(results, result, name))
-        _dress(axis, variable, "hit purity", drawn, top=True)
+        _dress(axis, PARTICLE_BINNINGS[variable], title, drawn, top=True)
+    _legend(figure, axes)
+    return figure
+
+
+def vertex_efficiency_figure(results: Sequence[Result]) -> Figure:
+    """Efficiency of isolated and close collisions against their tracks, z, and number in the event."""
+    figure, axes = panels(len(PV_BINNINGS))
+    for axis, (variable, binning) in zip(axes, PV_BINNINGS.items(), strict=True):
+        drawn = []
+        for number, (result, histograms) in enumerate(results):
+            for kind, (name, of_kind) in enumerate(histograms.get("pv", {}).items()):
+                counts = of_kind[variable]
+                rate, low, high = _rate(counts["reconstructed"], counts["reconstructible"])
+                shown = np.array(counts["reconstructible"]) >= _MIN_ENTRIES
+                drawn += [low[shown], high[shown]]
+                label = name if len(results) == 1 else f"{name}, {result}"
+                _points(axis, counts, np.where(shown, rate, np.nan), low, high, (kind, number), label)
+        _dress(axis, binning, "efficiency", drawn, top=True)
     _legend(figure, axes)
     return figure
 
@@ -129,7 +157,8 @@ def ghost_figure(results: Sequence[Result], stage: str) -> Figure:
                 shown = np.array(counts["tracks"]) >= _MIN_ENTRIES
                 drawn += [low[shown], high[shown]]
                 _points(axis, counts, np.where(shown, rate, np.nan), low, high, (number, number), result)
-        _dress(axis, variable, "ghost rate", drawn, top=False, of="track ")
+        of = "" if variable == "n_pvs" else "track "
+        _dress(axis, PARTICLE_BINNINGS[variable], "ghost rate", drawn, top=False, of=of)
     _legend(figure, axes, single=len(results) == 1)
     return figure
 
@@ -236,9 +265,8 @@ def _points(
     )
 
 
-def _dress(axis: Axes, variable: str, title: str, drawn: list[Float64Array], *, top: bool, of: str = "") -> None:
-    binning = PARTICLE_BINNINGS[variable]
-    axis.set_xlabel(axis_title(of + binning.title if variable != "n_pvs" else binning.title, binning.unit))
+def _dress(axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], *, top: bool, of: str = "") -> None:
+    axis.set_xlabel(axis_title(of + binning.title, binning.unit))
     axis.set_ylabel(title)
     if binning.logarithmic:
         axis.set_xscale("log")
@@ -248,7 +276,8 @@ def _dress(axis: Axes, variable: str, title: str, drawn: list[Float64Array], *, 
         return
     # Efficiencies and purities hang from 1, other rates stand on 0.
     if top:
-        axis.set_ylim(max(0.0, 1 - 1.25 * max(1 - float(values.min()), 0.02)), 1.02 if values.min() < 0.9 else 1.005)
+        depth = 1.25 * max(1 - float(values.min()), 0.02)
+        axis.set_ylim(max(0.0, 1 - depth), 1 + 0.06 * depth)
     else:
         axis.set_ylim(0, 1.25 * max(float(values.max()), 1e-3))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.validation.binning import PARTICLE_BINNINGS, TRACK_BINNINGS, Binning
+from hltnode.processing.validation.binning import PARTICLE_BINNINGS, TRACK_BINNINGS, Binning, wilson_interval
 from hltnode.processing.validation.categories import CATEGORIES, DETECTOR_UNDER_TEST, Stage
 from hltnode.processing.validation.matching import TrackMatches
 from hltnode.processing.validation.particles import Float64Array, Int64Array, Mask, ParticleTable
@@ -75,6 +75,16 @@ class CategoryCounts:
             "clone_rate": self.clone_rate,
             "hit_purity": self.hit_purity,
             "hit_efficiency": self.hit_efficiency,
+        }
+
+    def line(self) -> dict[str, Any]:
+        """The JSON object of all that the line of the category in the text says, and the efficiency's 68.3 %
+        interval."""
+        low, high = wilson_interval(self.reconstructed, self.reconstructible)
+        return self.result() | {
+            "efficiency_interval": [float(low), float(high)] if self.reconstructible else None,
+            "efficiency_per_event": self.efficiency_per_event,
+            "clones": self.clones,
         }
 
 
@@ -159,6 +169,7 @@ class StageCounts:
         clones = np.maximum(n_tracks_of - 1, 0).astype(np.float64)
         chosen = members[matches.particle]
         purity = matches.purity[chosen]
+        hit_efficiency = matches.hit_efficiency[chosen, DETECTOR_UNDER_TEST[self.stage]]
         of_variables = self.binned.setdefault(
             name, {variable: BinnedCounts(binning) for variable, binning in PARTICLE_BINNINGS.items()}
         )
@@ -171,6 +182,8 @@ class StageCounts:
             counts.add("tracks", of_tracks)
             counts.add("purity_sum", of_tracks, purity)
             counts.add("purity_squares", of_tracks, purity**2)
+            counts.add("hit_efficiency_sum", of_tracks, hit_efficiency)
+            counts.add("hit_efficiency_squares", of_tracks, hit_efficiency**2)
 
     def _add_binned_tracks(self, tracks: TrackTable, is_ghost: Mask, particles: ParticleTable) -> None:
         n_pvs_of_event = np.zeros(particles.n_events, dtype=np.int64)
@@ -198,6 +211,16 @@ class StageCounts:
             category.name: counts.result() for category, counts in self.categories if category.name is not None
         }
         return result
+
+    def lines(self) -> dict[str, Any]:
+        """The JSON object of the lines of the text, by their names there."""
+        return {
+            "tracks": self.tracks,
+            "ghosts": self.ghosts,
+            "categories": {
+                category.label: counts.line() for category, counts in self.categories if category.label is not None
+            },
+        }
 
     def histograms(self) -> dict[str, Any]:
         """The JSON object of the binned sums, from which every plot of the stage is drawn."""

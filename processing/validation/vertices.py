@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.validation.binning import Binning
+from hltnode.processing.validation.binning import PARTICLE_BINNINGS, Binning
 from hltnode.processing.validation.particles import Float64Array
 from hltnode.processing.validation.residuals import ResidualHistogram
-from hltnode.processing.validation.stage_counts import ratio
+from hltnode.processing.validation.stage_counts import BinnedCounts, ratio
 from hltnode.protocol.truth import McVertex
 
 # A collision counts as reconstructible with this many charged particles that cross the VELO.
@@ -23,12 +23,25 @@ ISOLATION = 10.0
 _N_TRACKS = Binning("tracks of the collision", "", np.array([4, 8, 12, 16, 20, 25, 30, 40, 50, 65, 80, 100, 150.0]))
 _AXES = "xyz"
 
+PV_BINNINGS: dict[str, Binning] = {
+    "n_tracks": _N_TRACKS,
+    "z": Binning("z of the collision", "mm", np.linspace(-200, 200, 21)),
+    "n_pvs": PARTICLE_BINNINGS["n_pvs"],
+}
+"""Against what efficiencies of vertices are drawn."""
+
 
 def _residuals() -> dict[str, ResidualHistogram]:
     limits = {"x": 100.0, "y": 100.0, "z": 500.0}
     found = {f"d{a}": ResidualHistogram(f"PV $\\Delta {a}$", "µm", limits[a], _N_TRACKS) for a in _AXES}
     pulls = {f"pull_{a}": ResidualHistogram(f"pull of PV {a}", "", 5.0, _N_TRACKS) for a in _AXES}
     return found | pulls
+
+
+def _binned() -> dict[str, dict[str, BinnedCounts]]:
+    return {
+        kind: {name: BinnedCounts(binning) for name, binning in PV_BINNINGS.items()} for kind in ("isolated", "close")
+    }
 
 
 @dataclass(slots=True)
@@ -64,6 +77,7 @@ class VertexCounts:
     matched: int = 0
     matched_small: int = 0
     residuals: dict[str, ResidualHistogram] = field(default_factory=_residuals)
+    binned: dict[str, dict[str, BinnedCounts]] = field(default_factory=_binned)
 
     def add_event(self, pvs: NDArray[np.float32], collisions: Sequence[McVertex]) -> None:
         """Count an event: pvs f32[n, 6] = x, y, z (mm) and their variances (mm²); all collisions take part."""
@@ -90,6 +104,12 @@ class VertexCounts:
         for counts, chosen in (*kinds, (self.close, reconstructible & ~isolated)):
             counts.reconstructible += int(chosen.sum())
             counts.reconstructed += int((chosen & found).sum())
+        values = {"n_tracks": n_tracks, "z": place[:, 2], "n_pvs": np.full(len(collisions), reconstructible.sum())}
+        for kind, chosen in (("isolated", reconstructible & isolated), ("close", reconstructible & ~isolated)):
+            for name, binned in self.binned[kind].items():
+                bins = binned.binning.bins_of(values[name])
+                binned.add("reconstructible", bins[chosen])
+                binned.add("reconstructed", bins[chosen & found])
 
     def _add_residuals(self, pvs: Float64Array, place: Float64Array, n_tracks: NDArray[np.int64]) -> None:
         for i, axis in enumerate(_AXES):
@@ -109,6 +129,13 @@ class VertexCounts:
             "clones": self.clones,
             "matched_with_fewer_tracks": self.matched_small,
             "efficiency_as_allen_counts": ratio(self.all.reconstructed + self.matched_small, self.all.reconstructible),
+        }
+
+    def histograms(self) -> dict[str, Any]:
+        """The JSON object of the binned sums, isolated and close collisions apart."""
+        return {
+            kind: {name: binned.result() for name, binned in variables.items()}
+            for kind, variables in self.binned.items()
         }
 
 

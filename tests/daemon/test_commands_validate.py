@@ -85,7 +85,12 @@ def test_a_report_of_a_sample_without_truth_can_be_written(events, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON"), ("[]", "no result of hltnode validate"), ('{"velo": {}}', "it has no histograms")],
+    [
+        ("{", "no result of hltnode validate --json: file: Invalid JSON"),
+        ("[]", "no result of hltnode validate"),
+        ('{"velo": {"ghost_rate": 0.1, "categories": {}}, "pv": null}', "histograms: Field required"),
+        ('{"histograms": {"events": 3, "stages": {}, "residuals": {}}}', "velo: Field required"),
+    ],
 )
 def test_a_result_that_cannot_be_overlaid_is_refused_by_name(events, tmp_path: Path, content, message) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
@@ -122,4 +127,64 @@ def test_a_report_overlays_an_earlier_result(events, tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     page = (tmp_path / "r.html").read_text()
     assert "mb.mdf against earlier.json" in page
-    assert page.count("<img") == 9
+    assert page.count("<img") == 11
+
+
+def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    sample, earlier = write(tmp_path / "mb.mdf", events), tmp_path / "earlier.json"
+    assert run("validate", sample, "--json", earlier, "--threads", 1).exit_code == 0
+    result = json.loads(earlier.read_text())
+    result["histograms"]["stages"]["velo"]["categories"]["long"]["eta"]["clones"].pop()
+    earlier.write_text(json.dumps(result))
+    found = run("validate", sample, "--report", tmp_path / "r.html", "--against", earlier)
+    assert found.exit_code == 1
+    text = " ".join(found.output.split())
+    assert "earlier.json" in text
+    assert "long.eta: Value error, clones has 14 values in 15 bins" in text
+
+
+def test_a_file_whose_truth_fits_no_event_is_an_error(events, tmp_path: Path) -> None:
+    first, second = events[:2]
+    swapped = [
+        [bank for bank in one if bank.type not in TRUTH] + [bank for bank in other if bank.type in TRUTH]
+        for one, other in ((first, second), (second, first))
+    ]
+    found = run("validate", write(tmp_path / "swapped.mdf", swapped), "--threads", 1)
+    assert found.exit_code == 1
+    assert "2 events: ids of its particles are no hits of the event" in found.output
+    assert "no event has truth that fits it" in " ".join(found.output.split())
+
+
+def test_a_damaged_event_is_named_with_its_file(events, tmp_path: Path) -> None:
+    twice = [*events[0], events[0][1]]
+    found = run("validate", write(tmp_path / "twice.mdf", [twice]), "--threads", 1)
+    assert found.exit_code == 1
+    assert "twice.mdf: " in "".join(found.output.splitlines())
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(events, tmp_path: Path) -> None:
+    sample = write(tmp_path / "mb.mdf", events)
+    for option in ("--json", "--report"):
+        found = run("validate", sample, option, tmp_path / "no" / "where")
+        assert found.exit_code == 1
+        assert "there is no folder" in found.output
+        assert "velo_validator" not in found.output
+    found = run("validate", sample, "--threads", 1, "--json", "/dev/full")
+    assert found.exit_code == 1
+    assert "/dev/full: cannot be written: No space left on device" in " ".join(found.output.split())
+
+
+def test_the_json_has_every_line_of_the_text_with_its_event_weighted_efficiency(events, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    found = run("validate", write(tmp_path / "mb.mdf", events), "--json", out, "--threads", 1)
+    lines = json.loads(out.read_text())["lines"]["velo"]
+    assert f"{lines['ghosts']:9d}/{lines['tracks']:9d}" in found.output
+    for label, counts in lines["categories"].items():
+        if counts["reconstructible"]:
+            (line,) = (line for line in found.output.splitlines() if line.startswith(f"{label} "))
+            assert f"({100 * counts['efficiency_per_event']:6.2f}%)" in line
+            assert f"{counts['clones']:9d} (" in line
+            low, high = counts["efficiency_interval"]
+            assert low <= counts["efficiency"] <= high
+    assert {"04_long_strange", "09_long_fromB_electrons", "11_long_fromSignal"} <= set(lines["categories"])

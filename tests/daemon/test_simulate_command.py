@@ -1,6 +1,11 @@
 """hltnode simulate: files that it writes, and requests that it refuses."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +75,10 @@ def test_the_velo_alone_is_still_simulated(tmp_path: Path) -> None:
         (("--input-hepmc", "nowhere.hepmc", "-o", "x.mdf"), "nowhere.hepmc"),
         (("--detectors", "velo", "--sample", "z", "-o", "x.mdf"), "the VELO alone simulates minimum-bias"),
         (("--velo-version", "7", "-o", "x.mdf"), "retina banks of version 7"),
+        (("--detectors", "velo", "--polarity", "up", "-o", "x.mdf"), "the VELO alone has no magnet"),
+        (("--sample", "z", "--input-hepmc", "my.hepmc", "-o", "x.mdf"), "not from both"),
+        (("-o", "no/where/x.mdf"), "x.mdf: there is no folder no/where"),
+        (("-o", "x.mdf", "--json", "no/where.json"), "where.json: there is no folder no"),
     ],
 )
 def test_a_bad_request_is_refused_and_leaves_no_file(
@@ -79,4 +88,34 @@ def test_a_bad_request_is_refused_and_leaves_no_file(
     said = simulate("-n", "2", *arguments)
     assert not said.startswith("0:")
     assert words in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named_and_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x.mdf.part").symlink_to("/dev/full")
+    said = simulate("--nu", "1", "-n", "2", "-o", tmp_path / "x.mdf")
+    assert said.startswith("1:")
+    assert "x.mdf: cannot be written: No space left on device" in "".join(said.splitlines())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_signal_ends_it_without_a_word_and_without_half_a_file(
+    number: signal.Signals, status: int, jobs: str, tmp_path: Path
+) -> None:
+    command = (sys.executable, "-m", "hltnode.daemon", "simulate", "-n", "100000", "--nu", "0.5", "--jobs", jobs)
+    process = subprocess.Popen(
+        [*command, "-o", str(tmp_path / "x.mdf")], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    half = tmp_path / "x.mdf.part"
+    while not (half.exists() and half.stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.02)
+    # As a terminal does it: workers get it as well.
+    os.killpg(process.pid, number)
+    _, said = process.communicate()
+    assert process.returncode == status
+    assert said.strip() == ""
     assert list(tmp_path.iterdir()) == []

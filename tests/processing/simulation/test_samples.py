@@ -21,7 +21,8 @@ def mass_of(particles: ParticleColumns) -> float:
 @pytest.mark.parametrize("sample", list(SIGNALS))
 def test_the_daughters_add_up_to_the_head_and_fly_into_the_acceptance(sample: Sample) -> None:
     for particles in decays(sample, 20):
-        assert mass_of(particles) == pytest.approx(SIGNALS[sample].head.mass, rel=1e-6)
+        head = SIGNALS[sample].head
+        assert mass_of(particles) == pytest.approx(head.mass, rel=1e-6, abs=8 * head.width)
         assert abs(particles.charge.sum()) <= 1
         theta = np.arctan2(particles.pt, particles.momentum[:, 2])
         assert ((theta > 0.010) & (theta < 0.400)).all()
@@ -35,6 +36,21 @@ def test_the_muons_of_bjpsik_have_the_mass_of_the_jpsi_and_its_key_as_mother() -
         assert muons.mother.tolist() == [443, 443]
         assert len(set(muons.mother_key.tolist())) == 1
         assert (muons.charge == -np.sign(muons.pid)).all()
+
+
+def half_inside(masses: list[float], middle: float, width: float) -> None:
+    """Half of a Breit-Wigner distribution lies within half its width."""
+    inside = np.abs(np.array(masses) - middle) < width / 2
+    assert inside.mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_z_and_the_phi_are_as_wide_as_they_are() -> None:
+    half_inside([mass_of(one) for one in decays(Sample.Z, 300)], 91187.6, 2495.5)
+    found = [
+        mass_of(one.take(one.mother_key == key)) for one in decays(Sample.BSPHIPHI, 150) for key in set(one.mother_key)
+    ]
+    half_inside(found, 1019.46, 4.249)
+    assert min(found) > 2 * MASS[321]
 
 
 def test_flight_distances_follow_the_lifetime() -> None:

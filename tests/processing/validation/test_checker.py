@@ -381,6 +381,10 @@ def test_isolated_and_close_collisions_are_counted_apart_and_allens_numerator_is
     assert (details["isolated"]["reconstructible"], details["isolated"]["reconstructed"]) == (1, 1)
     assert (details["close"]["reconstructible"], details["close"]["reconstructed"]) == (2, 1)
     assert details["clones"] == 1
+    binned = check([], [], vertices, truth).histograms()["pv"]
+    for kind, expected in (("isolated", (1, 1)), ("close", (2, 1))):
+        for counts in binned[kind].values():
+            assert (sum(counts["reconstructible"]), sum(counts["reconstructed"])) == expected
     assert details["efficiency_as_allen_counts"] == 1.0
     assert check([], [], vertices, truth).result()["pv"]["efficiency"] == pytest.approx(2 / 3)
 

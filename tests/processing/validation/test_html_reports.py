@@ -62,7 +62,7 @@ def images_of(page: str) -> list[str]:
 def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events) -> None:
     page = checker_page([("a <b>", checked(events, 0.9))], "velo_validator <1>")
     images = images_of(page)
-    assert len(images) == 2 * (4 + 2 + 2) + 3
+    assert len(images) == 2 * (5 + 2 + 2) + 4
     assert all("<svg" in image for image in images)
     everything = "".join(images)
     for label in (
