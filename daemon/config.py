@@ -254,7 +254,7 @@ class SecuritySection(_Section):
     """Keys and tokens, always in files. A path may begin with $CREDENTIALS_DIRECTORY/ (systemd's LoadCredential=)."""
 
     server_key: SecretPath | None = None
-    """Secret key file of this node (`hltnode keys create`). If set, control and decisions speak CURVE only."""
+    """Secret key file of this node (`hltnode keys create`). If set, all sockets but data speak CURVE only."""
     clients: SecretPath | None = None
     """Directory with the public key (*.key) of every feeder and decision consumer that is let in."""
     operators: SecretPath | None = None

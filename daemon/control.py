@@ -77,14 +77,30 @@ class ControlSocket:
         """Send to each of these peers that is there and reads; one that is not catches up with its next hello."""
         raw = encode_message(message)
         for identity in identities:
-            try:
-                self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
-            except zmq.ZMQError as error:
-                if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
-                    raise
-                self._counters.control_messages_unsent += 1
+            self._send(identity, raw)
         if self._drain is not None:
             self._drain.kick()
+
+    def reaches(self, identity: bytes, message: ControlMessage) -> bool:
+        """Send to one peer, and tell whether its connection is there: not after its process has ended.
+
+        If its machine is gone or cut off, the heartbeat notices it 3 to 4 s later.
+        """
+        is_there = self._send(identity, encode_message(message))
+        if self._drain is not None:
+            self._drain.kick()
+        return is_there
+
+    def _send(self, identity: bytes, raw: bytes) -> bool:
+        """False if nobody has this identity any more."""
+        try:
+            self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
+                raise
+            self._counters.control_messages_unsent += 1
+            return error.errno == zmq.EAGAIN
+        return True
 
     def _receive(self) -> list[zmq.Frame]:
         # Frames and not bytes: they know their sender. Copied messages do not.

@@ -37,7 +37,7 @@ from hltnode.daemon.output import TakeBack
 from hltnode.daemon.pipeline import Batch
 from hltnode.daemon.registry import FeederRegistry, HelloRefusedError, RunStart
 from hltnode.daemon.run_summary import RunSummary
-from hltnode.daemon.vocabulary import SlotState
+from hltnode.daemon.vocabulary import HelloRefusal, SlotState
 from hltnode.protocol.control import (
     Ack,
     ControlMessage,
@@ -145,17 +145,19 @@ class RunCoordinator:
                 self._end_run()
             self._forget_run()
         try:
+            self._refuse_double(now_ns, hello)
             start = self.registry.hello(now_ns, identity, hello)
             if start is not None:
                 self._start_run(now_ns, start)
         except HelloRefusedError as error:
             self._counters.control_messages_rejected += 1
+            self._counters.hellos_refused[error.reason] += 1
             if self._limit.due(("hello", error.reason)) is not None:
                 log.warning("hello_refused", feeder=hello.feeder, reason=error.reason, text=str(error))
             self._send((identity,), Error(error.reason, str(error)))
             return
         run = hello.run
-        self._send((identity,), Welcome(self._node, self._session, run, self._max_fragment_bytes))
+        self._send((identity,), self._welcome(run))
         if self.builder.run == run and self.registry.started:
             floor = self.registry.floor()
             self.builder.handle(now_ns, Settled(floor))
@@ -165,6 +167,25 @@ class RunCoordinator:
                 self._send((identity,), Ack(run, acked))
             self._send((identity,), Credit(run, self.builder.window.limit))
 
+    def _welcome(self, run: int) -> Welcome:
+        return Welcome(self._node, self._session, run, self._max_fragment_bytes)
+
+    def _refuse_double(self, now_ns: int, hello: Hello) -> None:
+        """A process that was restarted takes its place, one that is started a second time does not.
+
+        What tells them apart is the connection of the first one: it ends with its process. The welcome that looks for
+        it says nothing new to a feeder of this run.
+        """
+        rival = self.registry.rival(now_ns, hello)
+        if rival is None or self._control is None:
+            return
+        if self._control.reaches(rival.identity, self._welcome(rival.hello.run)):
+            raise HelloRefusedError(
+                HelloRefusal.NAME_TAKEN,
+                f"another process, session {rival.hello.session}, feeds as {hello.feeder}; "
+                f"heard {(now_ns - rival.last_heard_ns) / 1e9:.1f} s ago",
+            )
+
     def _start_run(self, now_ns: int, start: RunStart) -> None:
         done = self.acknowledged.earlier(start.run)
         try:
@@ -173,7 +194,7 @@ class RunCoordinator:
             )
         except ValueError as error:
             self.registry.finish_run()
-            raise HelloRefusedError("run_cannot_start", str(error)) from error
+            raise HelloRefusedError(HelloRefusal.RUN_CANNOT_START, str(error)) from error
         self._run_over = False
         self.acknowledged.begin(start.run)
         self._summary.begin()

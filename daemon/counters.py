@@ -20,6 +20,7 @@ from hltnode.daemon.vocabulary import (
     DeadTimeReason,
     DropReason,
     EventStream,
+    HelloRefusal,
     OutputName,
     SlotState,
     Stage,
@@ -128,6 +129,8 @@ class Counters:
     feeders_connected: int = 0
     control_messages_received: int = 0
     control_messages_rejected: int = 0
+    hellos_refused: dict[HelloRefusal, int] = field(default_factory=lambda: dict.fromkeys(HelloRefusal, 0))
+    """Of these messages the hellos of feeders that were not welcomed."""
     control_messages_unsent: int = 0
     """Messages to feeders that were gone or did not read; a feeder's next hello makes up for them."""
     credits_granted: int = 0

@@ -22,6 +22,7 @@ from hltnode.daemon.feeder_sockets import HOPELESS, PLAIN, FeederKeys, FeederSoc
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.send_window import SendWindow
+from hltnode.daemon.vocabulary import HelloRefusal
 from hltnode.protocol.control import (
     Ack,
     ControlMessage,
@@ -320,6 +321,9 @@ class Feeder:
     def _error(self, error: Error) -> None:
         if self._limit.due(("error", error.reason)) is not None:
             log.warning("node_refuses", feeder=self.identity.name, reason=error.reason, text=error.text)
+        if error.reason == HelloRefusal.NAME_TAKEN:
+            # Of two processes only one may send: this one has been away for so long that it has lost its place.
+            self._lose()
         if self._refused_since is None:
             self._refused_since = time.monotonic()
         self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"

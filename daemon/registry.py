@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hltnode.daemon.vocabulary import HelloRefusal
 from hltnode.protocol.control import EndOfRun, Hello
 
 # Feeders repeat their hello every second; one that has missed so many is taken as gone until it speaks again.
@@ -9,9 +10,9 @@ SILENT_NS = 5_000_000_000
 
 
 class HelloRefusedError(ValueError):
-    """A hello that does not fit the run; `reason` is a short word for the Error message."""
+    """A hello that does not fit the run; `reason` goes into the Error message."""
 
-    def __init__(self, reason: str, text: str) -> None:
+    def __init__(self, reason: HelloRefusal, text: str) -> None:
         super().__init__(text)
         self.reason = reason
 
@@ -78,10 +79,18 @@ class FeederRegistry:
         self._configured_run = run
         self.finish_run()
 
+    def rival(self, now_ns: int, hello: Hello) -> Feeder | None:
+        """The feeder of this name in another process that was heard not long ago: a double, or its crash is recent."""
+        known = self._feeders.get(hello.feeder)
+        if known is None or known.hello.session == hello.session or known.is_silent(now_ns):
+            return None
+        return known
+
     def hello(self, now_ns: int, identity: bytes, hello: Hello) -> RunStart | None:
         """Note a hello, new or repeated; the start of the run if this one was still missing.
 
-        Raises HelloRefusedError for one that cannot be part of the run.
+        A new session takes the place of an old one of the same name; see `rival`. Raises HelloRefusedError for a hello
+        that cannot be part of the run.
         """
         self._check(now_ns, hello)
         known = self._feeders.get(hello.feeder)
@@ -112,24 +121,29 @@ class FeederRegistry:
 
     def _check(self, now_ns: int, hello: Hello) -> None:
         if not hello.sources:
-            raise HelloRefusedError("no_sources", f"feeder {hello.feeder} announces no sources")
+            raise HelloRefusedError(HelloRefusal.NO_SOURCES, f"feeder {hello.feeder} announces no sources")
         if not 0 < hello.events_per_mep <= self._max_events_per_mep:
             raise HelloRefusedError(
-                "events_per_mep", f"{hello.events_per_mep} events per MEP, 1 to {self._max_events_per_mep} expected"
+                HelloRefusal.EVENTS_PER_MEP,
+                f"{hello.events_per_mep} events per MEP, 1 to {self._max_events_per_mep} expected",
             )
         if self._configured_run and hello.run != self._configured_run:
-            raise HelloRefusedError("foreign_run", f"this node takes run {self._configured_run}, not {hello.run}")
+            raise HelloRefusedError(
+                HelloRefusal.FOREIGN_RUN, f"this node takes run {self._configured_run}, not {hello.run}"
+            )
         if self.run is not None and hello.run != self.run and self._feeders:
-            raise HelloRefusedError("foreign_run", f"this node takes run {self.run}, not {hello.run}")
+            raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node takes run {self.run}, not {hello.run}")
         if hello.feeder not in self._feeders and len(self._feeders) >= self._expected:
             silent = next((feeder for feeder in self._feeders.values() if feeder.is_silent(now_ns)), None)
             if silent is None:
-                raise HelloRefusedError("too_many_feeders", f"all of {self._expected} feeders are there")
+                raise HelloRefusedError(HelloRefusal.TOO_MANY_FEEDERS, f"all of {self._expected} feeders are there")
             self._forget(silent)
         for source in hello.sources:
             owner = self._owner.get(source)
             if owner is not None and owner.hello.feeder != hello.feeder and not owner.is_silent(now_ns):
-                raise HelloRefusedError("source_taken", f"source {source} is sent by feeder {owner.hello.feeder}")
+                raise HelloRefusedError(
+                    HelloRefusal.SOURCE_TAKEN, f"source {source} is sent by feeder {owner.hello.feeder}"
+                )
 
     def _forget(self, feeder: Feeder) -> None:
         del self._feeders[feeder.hello.feeder]

@@ -23,6 +23,22 @@ class CloseReason(StrEnum):
 
 
 @unique
+class HelloRefusal(StrEnum):
+    """Why a feeder was not welcomed.
+
+    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources.
+    """
+
+    NO_SOURCES = "no_sources"
+    EVENTS_PER_MEP = "events_per_mep"
+    FOREIGN_RUN = "foreign_run"
+    TOO_MANY_FEEDERS = "too_many_feeders"
+    SOURCE_TAKEN = "source_taken"
+    NAME_TAKEN = "name_taken"
+    RUN_CANNOT_START = "run_cannot_start"
+
+
+@unique
 class IncompletePolicy(StrEnum):
     """What becomes of an incomplete MEP: built and flagged, or all its events to the error stream."""
 

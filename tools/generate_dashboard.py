@@ -45,6 +45,11 @@ def rate(metric: str, by: str = "instance") -> str:
     return f"sum by ({by}) (rate({metric}{{{NODES}}}[$__rate_interval]))"
 
 
+def lately(metric: str, by: str) -> str:
+    """How often something rare has happened in the last five minutes; nothing where it has not."""
+    return f"sum by ({by}) (increase({metric}{{{NODES}}}[5m])) > 0"
+
+
 def quantile(metric: str, fraction: float, by: str = "instance") -> str:
     """A quantile of a histogram."""
     inner = f"sum by (le, {by}) (rate({metric}_bucket{{{NODES}}}[$__rate_interval]))"
@@ -189,6 +194,38 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             (Query(f"hlt1_event_bytes_pending{{{NODES}}}", "{{instance}}"),),
         ),
         Panel("Disk refusals", "short", (Query(rate("hlt1_write_errors_total", "kind"), "{{kind}}"),)),
+    ),
+    "Operation": (
+        Panel(
+            "Reloads of the configuration",
+            "short",
+            (Query(lately("hlt1_config_reloads_total", "instance, outcome"), "{{outcome}} {{instance}}"),),
+            "In the last five minutes. After a refused one the old values stay in force; the log says why.",
+        ),
+        Panel(
+            "Refused logins",
+            "short",
+            (Query(lately("hlt1_login_failures_total", "socket, reason"), "{{socket}} {{reason}}"),),
+            "In the last five minutes: unknown keys, missing or wrong tokens, commands of those who are no operators.",
+        ),
+        Panel(
+            "Refused feeders",
+            "short",
+            (Query(lately("hlt1_hellos_refused_total", "instance, reason"), "{{reason}} {{instance}}"),),
+            "Hellos in the last five minutes; a feeder repeats its hello every second.",
+        ),
+        Panel(
+            "Broken connections",
+            "short",
+            (
+                Query(
+                    f'sum by (socket, event) (increase(hlt1_connection_events_total{{{NODES},event!="connected"}}[5m]))'
+                    " > 0",
+                    "{{socket}} {{event}}",
+                ),
+            ),
+            "In the last five minutes: ended, not accepted, and handshakes that failed.",
+        ),
     ),
     "Process": (
         Panel("Memory", "bytes", (Query(f"process_resident_memory_bytes{{{NODES}}}", "{{instance}}"),)),

@@ -77,6 +77,28 @@ def test_a_restarted_feeder_takes_over_its_own_place() -> None:
     assert not r.feeders()[0].ended
 
 
+def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_was_heard_lately() -> None:
+    r = registry()
+    second = hello("a", session="t")
+    assert r.rival(0, second) is None
+    r.hello(0, b"a", hello("a"))
+    first = r.heard(0, b"a")
+    assert first is not None
+    assert r.rival(SILENT_NS, second) is first
+    assert r.rival(SILENT_NS, hello("a")) is None
+    assert r.rival(SILENT_NS, hello("b", session="t")) is None
+    assert r.rival(SILENT_NS + 1, second) is None
+
+
+def test_a_feeder_that_said_goodbye_is_no_rival_of_its_successor() -> None:
+    r = registry()
+    r.hello(0, b"a", hello("a"))
+    first = r.heard(0, b"a")
+    assert first is not None
+    r.goodbye(first)
+    assert r.rival(0, hello("a", session="t")) is None
+
+
 def test_a_run_is_over_when_each_feeder_has_ended_or_died_after_another_ended() -> None:
     r = registry()
     r.hello(0, b"a", hello("a"))
