@@ -31,10 +31,9 @@ _MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.5
 # Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their parts and
 # mean lengths in channels.
 _KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.02, 2.5
-_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.35, 14.0, 25.0
-# Channels that light is shared among: enough for almost all particles, and for steep ones.
-_N_SHARED, _N_SHARED_STEEP = 6, 40
-_WIDTH_SHARED = 4.0
+_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.45, 14.0, 60.0
+# Channels that light is shared among, by its width: enough for almost all particles, for steep ones, and for trails.
+_N_SHARED, _WIDEST_SHARED = (6, 12, 48), (4.0, 10.0)
 _LEAST_PART = 0.02
 
 # Numbers of a SiPM's channels begin at multiples of this, so that clusters stay within.
@@ -126,10 +125,11 @@ class SciFiResponse:
         width += _WIDTH_OF_LIGHT * np.maximum(ionisation - 1.0, 0.0)
         light = _LIGHT * ionisation * stretch * np.exp(-to_sipm / _ATTENUATION)
         place += np.where(random.chance(event, 0.5), 0.5, -0.5) * trail
-        steep = width > _WIDTH_SHARED
+        group = np.searchsorted(_WIDEST_SHARED, width)
+        by_width = (group == number for number in range(len(_N_SHARED)))
         deposits = [
             self._deposits(np.flatnonzero(chosen), place, width, light, n)
-            for chosen, n in ((~steep, _N_SHARED), (steep, _N_SHARED_STEEP))
+            for chosen, n in zip(by_width, _N_SHARED, strict=True)
         ]
         deposit, channel, mean = (np.concatenate(columns) for columns in zip(*deposits, strict=True))
         in_order = np.argsort(deposit, kind="stable")

@@ -26,9 +26,11 @@ _CHARGE, _CHARGE_SPREAD = 20.5, 0.38
 _THRESHOLD, _HIGH_THRESHOLD = 5.5, 10.0
 _LARGEST_ADC = 31
 # Depth of silicon that collects, and the width (in strips) over which charge spreads by itself.
-_DEPTH, _DIFFUSION = 0.32, 0.30
-_N_SHARED = 5
-_NOISE_CHARGE = 7.5
+_DEPTH, _DIFFUSION = 0.32, 0.25
+# Strips that charge is shared among, by its width; the front end cuts clusters into pieces of so many.
+_N_SHARED, _WIDEST_SHARED = (5, 20), (3.0,)
+_PIECE = 4
+_NOISE_CHARGE, _LEAST_CHARGE = 7.5, 0.2
 
 # The innermost sensors are cut out for the beam pipe (mm).
 _HOLE = 33.4
@@ -125,18 +127,29 @@ class UtResponse:
         stretch = np.sqrt(1 + slope**2)
         charge = _CHARGE * stretch * np.exp(_CHARGE_SPREAD * random.normal(event))
         charge[crossings.row[crossing] < 0] *= 0.7  # late charge
-        first, parts = share_charge(place, width, _N_SHARED)
-        strip = first[:, None] + np.arange(_N_SHARED)
-        deposit, column = np.nonzero((parts * charge[:, None] > 0.2) & (strip >= 0) & (strip < N_STRIPS))
-        channel = self._numbers(event[deposit], sector[deposit], strip[deposit, column])
-        noise_channel = self._noise(random)
-        clusters = cluster(
-            np.concatenate([channel, noise_channel]),
-            np.concatenate([(parts * charge[:, None])[deposit, column], np.full(len(noise_channel), _NOISE_CHARGE)]),
-            self._dead[np.concatenate([channel, noise_channel]) % len(self._dead)],
-            threshold=_THRESHOLD,
-            seed=_THRESHOLD,
-            total=_THRESHOLD,
+        group = np.searchsorted(_WIDEST_SHARED, width)
+        deposit, strip, part = (
+            np.concatenate(columns)
+            for columns in zip(
+                *(
+                    self._deposits(np.flatnonzero(group == number), place, width, charge, n)
+                    for number, n in enumerate(_N_SHARED)
+                ),
+                strict=True,
+            )
+        )
+        noise = self._noise(random)
+        channel = np.concatenate([self._numbers(event[deposit], sector[deposit], strip), noise])
+        clusters = _in_pieces(
+            cluster(
+                channel,
+                np.concatenate([part, np.full(len(noise), _NOISE_CHARGE)]),
+                self._dead[channel % len(self._dead)],
+                threshold=_THRESHOLD,
+                seed=_THRESHOLD,
+                total=_THRESHOLD,
+            ),
+            channel,
         )
         particle, hit = links(
             crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
@@ -144,6 +157,17 @@ class UtResponse:
         return (
             self._strips_of(clusters, particle, hit) if self._version == 4 else self._clusters(clusters, particle, hit)
         )
+
+    @staticmethod
+    def _deposits(
+        rows: Int64Array, place: FloatArray, width: FloatArray, charge: FloatArray, n: int
+    ) -> tuple[Int64Array, Int64Array, FloatArray]:
+        """Row, strip and charge of the up to n strips that share the charge of each of the rows."""
+        first, parts = share_charge(place[rows], width[rows], n)
+        strip = first[:, None] + np.arange(n)
+        parts *= charge[rows, None]
+        lit = np.flatnonzero((parts > _LEAST_CHARGE) & (strip >= 0) & (strip < N_STRIPS))
+        return rows[lit // n], strip.ravel()[lit], parts.ravel()[lit]
 
     def _numbers(self, event: Int64Array, sector: Int64Array, strip: Int64Array) -> Int64Array:
         return (event * len(self._p0) + sector) * (N_STRIPS + 1) + strip
@@ -198,6 +222,25 @@ class UtResponse:
             adc=adc,
         )
         return event, hits, ut_lhcb_id(self._geometry.channel_of_lane[lane] + from_first.astype(np.uint32))
+
+
+def _in_pieces(clusters: Clusters, channel: Int64Array) -> Clusters:
+    """Clusters of up to four strips: wider ones are cut. `channel` i64[n_deposits]: the strip of each deposit."""
+    if not len(clusters.first):
+        return clusters
+    n_pieces = -(-clusters.size // _PIECE)
+    which = np.repeat(np.arange(len(n_pieces)), n_pieces)
+    before = np.cumsum(n_pieces) - n_pieces
+    offset = _PIECE * (np.arange(len(which)) - before[which])
+    size = np.minimum(clusters.size[which] - offset, _PIECE)
+    start = np.cumsum(size) - size
+    charge = np.add.reduceat(clusters.channel_charge, start)
+    position = np.add.reduceat(clusters.channel_charge * ranges(np.zeros_like(size), size), start) / charge
+    of = clusters.of_deposit
+    piece = before[of] + (channel - clusters.first[of]) // _PIECE
+    return Clusters(
+        clusters.first[which] + offset, size, charge, position, clusters.channel_charge, np.where(of >= 0, piece, -1)
+    )
 
 
 def _adc(clusters: Clusters) -> NDArray[np.uint32]:
