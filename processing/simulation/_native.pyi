@@ -35,6 +35,7 @@ def cluster(
     threshold: float,
     seed: float,
     total: float,
+    longest: int,
 ) -> tuple[
     NDArray[np.int64],
     NDArray[np.int64],

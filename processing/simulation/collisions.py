@@ -37,7 +37,7 @@ _SLANT_DENSITY = _ETA_DENSITY * np.cosh(_ETA_GRID) ** _SLANT_POWER
 _ETA_CUMULATIVE, _SLANT_CUMULATIVE = (np.cumsum(density) / density.sum() for density in (_ETA_DENSITY, _SLANT_DENSITY))
 
 # Transverse momentum: log-normal.
-_PT_MEDIAN, _PT_SPREAD = 358.0, 0.80
+_PT_MEDIAN, _PT_SPREAD = 360.0, 0.82
 
 LIGHT_MM_PER_NS = 299.792458
 
@@ -47,7 +47,7 @@ _PROMPT_PIDS = np.array([_PION, _KAON, _PROTON, _MUON])
 _PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
 
 # Photons that convert in the material, and prompt hadrons that interact there, per charged particle.
-_CONVERSION_FRACTION = 0.20
+_CONVERSION_FRACTION = 0.22
 _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD = 130.0, 1.1
 _CONVERSION_KICK = 1.0  # MeV across the photon's direction
 _INTERACTION_FRACTION = 0.028  # at right angles

@@ -12,7 +12,7 @@ from hltnode.processing.geometry.ideal_scifi import STATION_Z
 from hltnode.processing.geometry.material import slabs
 from hltnode.processing.simulation.collisions import MASS
 from hltnode.processing.simulation.event_random import EventRandom
-from hltnode.processing.simulation.propagation import FIRST_Z, LAST_Z, Flights
+from hltnode.processing.simulation.propagation import FIRST_Z, LAST_Z, Flights, LayerStates
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask, ParticleColumns
 
 _PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11, 13, 22, 2112
@@ -21,7 +21,7 @@ _PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11,
 _DECAYS_IN_FLIGHT = {_PION: (7804.5, 29.79, 1.0), _KAON: (3711.0, 235.5, 0.636)}
 
 # Nuclear interaction lengths per radiation length of what hadrons cross (plastics, carbon, silicon).
-_INTERACTION_PER_X0 = 0.55
+_INTERACTION_PER_X0 = 0.50
 _SLAB_Z, _SLAB_THICKNESS = np.array(
     [(slab.z, slab.thickness) for slab in slabs() if FIRST_Z < slab.z < LAST_Z and slab.side == 0]
 ).T
@@ -30,6 +30,10 @@ _SLAB_Z, _SLAB_THICKNESS = np.array(
 # before the UT and in the magnet), and which part does so at the flanges.
 _GRAZING, _GRAZING_PART = (0.0085, 0.0135), 0.5
 _FLANGES, _PIPE_Z, _AT_FLANGES = (6850.0, 7350.0), (1200.0, 3800.0), 0.6
+
+# Electrons knocked out near a layer (half depth of a module, mm) that get further than it: their part of the crossings
+# and least energy (MeV).
+_KNOCK_ON_PART, _KNOCK_ON_LEAST, _KNOCK_ON_DEPTH = 0.04, 3.0, 20.0
 
 # Part of protons among slow hadrons, and the charged products of a hadronic interaction.
 _PROTONS = 0.4
@@ -61,7 +65,7 @@ class Source:
 
 def _in_scifi(source: Source) -> tuple[Source, ...]:
     """The same in all three stations: in modules and their frames."""
-    return tuple(replace(source, first_z=z - 150.0, last_z=z + 110.0) for z in STATION_Z)
+    return tuple(replace(source, first_z=z - 180.0, last_z=z + 100.0) for z in STATION_Z)
 
 
 # A real minimum-bias event has about this number of charged particles with |eta| > 0.8, and so many of each kind.
@@ -72,11 +76,11 @@ SOURCES = (
     Source(first_z=800, last_z=2250, rate=12, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.2),
     # UT, and what the magnet turns back into it: from the beam pipe behind it, a shower at a time
     Source(
-        first_z=2290, last_z=2640, rate=42, electrons=1.0, p=9, spread=1.6, angle=25, on_pipe=0.1, length=150,
+        first_z=2290, last_z=2640, rate=25, electrons=1.0, p=9, spread=1.6, angle=25, on_pipe=0.1, length=150,
         shower=1.5,
     ),
     Source(
-        first_z=2150, last_z=2632, rate=115, electrons=1.0, p=130, spread=0.8, angle=40, on_pipe=0.0, shower=4,
+        first_z=2150, last_z=2632, rate=95, electrons=1.0, p=130, spread=0.8, angle=55, on_pipe=0.0, shower=4,
         turned_back=True,
     ),
     Source(first_z=2250, last_z=2660, rate=12, electrons=0.0, p=600, spread=1.0, angle=25, on_pipe=0.2),
@@ -86,8 +90,8 @@ SOURCES = (
     # its supports and flanges before the SciFi
     Source(first_z=6850, last_z=7250, rate=52, electrons=1.0, p=190, spread=1.3, angle=0.8, on_pipe=1.0, shower=3),
     Source(first_z=6850, last_z=7350, rate=20, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0, shower=2),
-    *_in_scifi(Source(rate=100, electrons=1.0, p=5, spread=0.9, angle=25, length=130, shower=1.5)),
-    *_in_scifi(Source(rate=27, electrons=1.0, p=30, spread=0.6, angle=30, length=700, shower=3)),
+    *_in_scifi(Source(rate=52, electrons=1.0, p=5, spread=0.9, angle=25, length=130, shower=1.5)),
+    *_in_scifi(Source(rate=23, electrons=1.0, p=30, spread=0.6, angle=30, length=700, shower=3)),
     *_in_scifi(Source(rate=13, electrons=1.0, p=160, spread=1.0, angle=12)),
     *_in_scifi(Source(rate=13, electrons=0.0, p=480, spread=0.8, angle=35)),
 )  # fmt: skip
@@ -263,6 +267,35 @@ def interaction_products(
     pid = np.where(is_proton, _PROTON, _PION) * charge
     place = np.stack([mothers.x, mothers.y, mothers.z], axis=1)[which]
     return event, ParticleColumns.of(place, momentum, pid, charge, mother=particles.pid[which], mother_key=key[which])
+
+
+def knock_on_electrons(
+    random: EventRandom, flights: Flights, states: LayerStates, layer_z: FloatArray, pid: Int64Array, key: Int64Array
+) -> tuple[Int64Array, ParticleColumns]:
+    """Event and electrons that flights knock out of the layers they crossed, at `layer_z`; their pids and keys.
+
+    Kinetic energies T fall as 1 / T^2 up to what a collision can give, which fixes the angle (Review of Particle
+    Physics, passage of particles through matter).
+    """
+    row, layer = np.nonzero(states.reached.T)
+    hit = np.flatnonzero(random.chance(flights.event[row], _KNOCK_ON_PART))
+    row, layer = row[hit], layer[hit]
+    u = random.uniform(flights.event[row], 3)
+    energy = _KNOCK_ON_LEAST / np.maximum(u[:, 0], 1e-3)
+    mass = MASS[_ELECTRON]
+    # The mother's mass is neglected in the recoil, except for electrons, which can give half of what they have.
+    most = np.where(flights.mass[row] > 1.0, 2 * mass * (flights.p[row] / flights.mass[row]) ** 2, 0.5 * flights.p[row])
+    possible = energy < most
+    row, layer, u, energy = row[possible], layer[possible], u[possible], energy[possible]
+    dz = _KNOCK_ON_DEPTH * (2 * u[:, 1] - 1)
+    at = layer, row
+    direction = np.stack([states.tx[at], states.ty[at], np.ones(len(row))], axis=1)
+    place = np.stack([states.x[at], states.y[at], layer_z[layer]], axis=1) + direction * dz[:, None]
+    tilt = np.arccos(np.sqrt(energy / (energy + 2 * mass)))
+    momentum = np.sqrt(energy * (energy + 2 * mass))[:, None] * _tilted(direction, tilt, 2 * np.pi * u[:, 2])
+    charge = np.full(len(row), -1)
+    event = flights.event[row]
+    return event, ParticleColumns.of(place, momentum, -charge * _ELECTRON, charge, mother=pid[row], mother_key=key[row])
 
 
 def _direction(flights: Flights) -> FloatArray:

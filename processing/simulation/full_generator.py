@@ -17,6 +17,7 @@ from hltnode.processing.simulation.downstream_particles import (
     ends_in_flight,
     flights_of,
     interaction_products,
+    knock_on_electrons,
 )
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.muon_response import MuonResponse
@@ -83,7 +84,8 @@ class FullSimulation:
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
         self._muon = MuonResponse(detector.muon)
-        self._propagation = Propagation(detector.magnet, np.concatenate([self._ut.layer_z, self._scifi.layer_z]))
+        self._layer_z = np.concatenate([self._ut.layer_z, self._scifi.layer_z])
+        self._propagation = Propagation(detector.magnet, self._layer_z)
 
     def events(self, n: int, seed: int, *, first_event: int = 0) -> Iterator[list[RawBank]]:
         """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32, 33).
@@ -160,7 +162,8 @@ class FullSimulation:
         decays, interacts = ends_in_flight(random, flights, table.particles.pid[rows])
         states = self._propagation.propagate(random, flights)
         stopped = (flights.z >= flights.z_end) & (flights.z < LAST_Z)
-        born = []
+        pid, key = table.particles.pid[rows], table.key[rows]
+        born = [table.add(*knock_on_electrons(random, flights, states, self._layer_z, pid, key))]
         for which, products in ((decays & stopped, decay_muons), (interacts & stopped, interaction_products)):
             mothers = rows[which]
             born.append(

@@ -44,13 +44,13 @@ _PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
 # distance from the beam.
 _CHARGED = 294.0
 _HITS = np.array(
-    ((85.2, 43.2, 21.6, 7.3), (18.9, 7.3, 4.9, 4.8), (6.5, 2.4, 0.9, 0.8), (3.0, 1.7, 0.9, 1.3)),
+    ((88.0, 44.5, 21.6, 7.3), (19.5, 7.3, 4.9, 4.8), (6.5, 2.4, 0.9, 0.8), (3.0, 1.7, 0.9, 1.3)),
 )
 _LENGTH = np.array(
-    ((2.5, 2.0, 1.7, 1.35), (2.2, 1.4, 1.2, 1.15), (1.6, 1.2, 1.1, 1.1), (1.2, 1.2, 1.1, 1.2)),
+    ((2.7, 2.1, 1.7, 1.35), (2.2, 1.4, 1.2, 1.15), (1.6, 1.2, 1.1, 1.1), (1.2, 1.2, 1.1, 1.2)),
 )
 _HEIGHT = 1 + 0.28 * (_LENGTH - 1)
-_LARGE_PART, _LARGE_LENGTH, _LARGE_HEIGHT = 0.05, 3.5, 2.5
+_LARGE_PART, _LARGE_LENGTH, _LARGE_HEIGHT = 0.06, 3.5, 2.5
 _LONGEST, _HIGHEST = 24, 8
 _MEAN_PADS = _LENGTH * _HEIGHT * (1 + _LARGE_PART * (_LARGE_LENGTH * _LARGE_HEIGHT - 1))
 BACKGROUND = _HITS / (_CHARGED * _MEAN_PADS)

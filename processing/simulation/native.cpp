@@ -169,7 +169,9 @@ struct ClusterColumns {
 // Neighbouring channels above the threshold, while more may follow.
 class OpenCluster {
   public:
-    bool reaches(int64_t channel) const { return !charges_.empty() && channel == end(); }
+    explicit OpenCluster(std::size_t longest) : longest_(longest) {}
+
+    bool reaches(int64_t channel) const { return !charges_.empty() && channel == end() && charges_.size() < longest_; }
 
     void open(int64_t first)
     {
@@ -200,6 +202,7 @@ class OpenCluster {
   private:
     int64_t end() const { return first_ + static_cast<int64_t>(charges_.size()); }
 
+    std::size_t longest_;
     int64_t first_ = 0;
     std::vector<double> charges_;
 };
@@ -207,7 +210,7 @@ class OpenCluster {
 // Clusters of deposits whose channels are `sorted`; `order` tells where each stands in `charge`. Returns the columns of
 // strip_clusters.Clusters.
 nb::tuple cluster(const Column<const int64_t>& order_column, const Column<const int64_t>& sorted_column,
-                  const Column<const double>& charge, double threshold, double seed, double total)
+                  const Column<const double>& charge, double threshold, double seed, double total, std::size_t longest)
 {
     const std::size_t n = sorted_column.size();
     const int64_t *order = order_column.data(), *sorted = sorted_column.data();
@@ -218,7 +221,7 @@ nb::tuple cluster(const Column<const int64_t>& order_column, const Column<const 
     {
         const nb::gil_scoped_release without_gil;
         out.of_deposit.assign(n, -1);
-        OpenCluster open;
+        OpenCluster open(longest);
         std::size_t begin = 0, end = 0;  // deposits of the open cluster
         const auto close = [&] {
             if (begin == end) return;
@@ -300,5 +303,5 @@ NB_MODULE(_native, module)
     module.def("share", &share, nb::arg("centre"), nb::arg("width"), nb::arg("charge"), nb::arg("n_channels"),
                nb::arg("least"), "Deposit, channel and charge of the shares that channels have of deposits");
     module.def("cluster", &cluster, nb::arg("order"), nb::arg("sorted"), nb::arg("charge"), nb::arg("threshold"),
-               nb::arg("seed"), nb::arg("total"), "Clusters of deposits sorted by channel");
+               nb::arg("seed"), nb::arg("total"), nb::arg("longest"), "Clusters of deposits sorted by channel");
 }

@@ -31,7 +31,7 @@ _MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.5
 # Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their parts and
 # mean lengths in channels.
 _KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.02, 2.5
-_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.35, 14.0, 25.0
+_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.45, 14.0, 60.0
 # Mean photo-electrons below which a channel does not count.
 _LEAST_LIGHT = 0.5
 

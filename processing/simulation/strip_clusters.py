@@ -97,14 +97,22 @@ def share_charge(
 
 
 def cluster(
-    channel: Int64Array, charge: FloatArray, dead: Mask, *, threshold: float, seed: float, total: float
+    channel: Int64Array,
+    charge: FloatArray,
+    dead: Mask,
+    *,
+    threshold: float,
+    seed: float,
+    total: float,
+    longest: int = 1 << 20,
 ) -> Clusters:
     """Sum the deposits of each channel and join neighbours above `threshold`, one of which must pass `seed`.
 
-    A cluster's charge must reach `total`. Deposits where `dead` is set are lost.
+    A cluster's charge must reach `total`. Wider clusters are cut into pieces of `longest` channels, which are clusters
+    by themselves. Deposits where `dead` is set are lost.
     """
     order, ordered = stable_order(channel)
-    return Clusters(*_native.cluster(order, ordered, np.where(dead, 0.0, charge), threshold, seed, total))
+    return Clusters(*_native.cluster(order, ordered, np.where(dead, 0.0, charge), threshold, seed, total, longest))
 
 
 def links(row: Int64Array, cluster_of: Int64Array, n_clusters: int) -> tuple[Int64Array, Int64Array]:

@@ -26,7 +26,9 @@ _CHARGE, _CHARGE_SPREAD = 20.5, 0.38
 _THRESHOLD, _HIGH_THRESHOLD = 5.5, 10.0
 _LARGEST_ADC = 31
 # Depth of silicon that collects, and the width (in strips) over which charge spreads by itself.
-_DEPTH, _DIFFUSION = 0.32, 0.30
+_DEPTH, _DIFFUSION = 0.32, 0.25
+# The front end cuts clusters into pieces of so many strips.
+_PIECE = 4
 # Charge below which a strip does not count.
 _LEAST_CHARGE = 0.2
 _NOISE_CHARGE = 7.5
@@ -126,16 +128,17 @@ class UtResponse:
         stretch = np.sqrt(1 + slope**2)
         charge = _CHARGE * stretch * np.exp(_CHARGE_SPREAD * random.normal(event))
         charge[crossings.row[crossing] < 0] *= 0.7  # late charge
-        deposit, strip, share = share_charge(place, width, charge, N_STRIPS, _LEAST_CHARGE)
-        channel = self._numbers(event[deposit], sector[deposit], strip)
-        noise_channel = self._noise(random)
+        deposit, strip, part = share_charge(place, width, charge, N_STRIPS, _LEAST_CHARGE)
+        noise = self._noise(random)
+        channel = np.concatenate([self._numbers(event[deposit], sector[deposit], strip), noise])
         clusters = cluster(
-            np.concatenate([channel, noise_channel]),
-            np.concatenate([share, np.full(len(noise_channel), _NOISE_CHARGE)]),
-            self._dead[np.concatenate([channel, noise_channel]) % len(self._dead)],
+            channel,
+            np.concatenate([part, np.full(len(noise), _NOISE_CHARGE)]),
+            self._dead[channel % len(self._dead)],
             threshold=_THRESHOLD,
             seed=_THRESHOLD,
             total=_THRESHOLD,
+            longest=_PIECE,
         )
         particle, hit = links(
             crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)

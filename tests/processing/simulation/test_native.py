@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hltnode.processing.simulation import _native
 
-LIMITS = {"threshold": 1.0, "seed": 2.0, "total": 3.0}
+LIMITS = {"threshold": 1.0, "seed": 2.0, "total": 3.0, "longest": 4}
 
 
 def clusters_one_by_one(channels: list[int], charges: list[float]) -> list[tuple[int, list[float], set[int]]]:
@@ -21,9 +21,11 @@ def clusters_one_by_one(channels: list[int], charges: list[float]) -> list[tuple
         last = first
         while last in lit:
             last += 1
-        own = [lit[channel] for channel in range(first, last)]
-        if max(own) >= LIMITS["seed"] and sum(own) >= LIMITS["total"]:
-            found.append((first, own, {i for i, channel in enumerate(channels) if first <= channel < last}))
+        for begin in range(first, last, LIMITS["longest"]):
+            piece = range(begin, min(begin + LIMITS["longest"], last))
+            own = [lit[channel] for channel in piece]
+            if max(own) >= LIMITS["seed"] and sum(own) >= LIMITS["total"]:
+                found.append((begin, own, {i for i, channel in enumerate(channels) if channel in piece}))
     return found
 
 
