@@ -60,9 +60,12 @@ class Chaos:
 
     def _kill_feeder(self) -> None:
         number = self._some_feeder()
-        if number is not None:
-            _kill(self._site.feeders[number])
-            time.sleep(self._random.uniform(0.0, 1.0))
+        if number is None:
+            return
+        _kill(self._site.feeders[number])
+        time.sleep(self._random.uniform(0.0, 1.0))
+        # One that had fed everything before the blow fell would wait for a run that is over.
+        if self._site.feeders[number].returncode != 0:
             self._site.start_feeder(number)
 
     def _stop_feeder(self) -> None:
