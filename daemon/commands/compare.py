@@ -70,7 +70,7 @@ def _summary(path: Path, geometry: Detector) -> SampleSummary:
     """The distributions of a file. Raises EventFileError, which names file and event."""
     summary = SampleSummary(geometry)
     columns = (SpinnerColumn(), TextColumn(f"{path.name}: {{task.completed}} events"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None)
         for banks in read_events(path):
             try:

@@ -139,7 +139,7 @@ def _write(request: SimulationRequest, n: int, jobs: int, output: Path) -> int:
             _termination_cleans_up(),
             closing(blocks(request, n, jobs)) as made,
             unfinished.open("wb") as file,
-            Progress(*columns, console=console, transient=True) as progress,
+            Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
         ):
             bar = progress.add_task("simulating", total=n)
             for size, block in made:

@@ -89,7 +89,7 @@ def validate(
         checker = Checker()
         events = read_events(input_file) if input_format is InputFormat.MDF else _velopix(input_file, detector)
         columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as progress:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("", total=None)
             try:
                 for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):

@@ -83,6 +83,15 @@ def test_a_report_of_a_sample_without_truth_can_be_written(events, tmp_path: Pat
     assert run("validate", sample, "--threads", 1, "--report", tmp_path / "r.html").exit_code == 0
 
 
+def test_a_report_of_empty_crossings_can_be_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    empty = list(simulate_events(3, 2, geometry=VeloGeometry.builtin(), nu=0.0))
+    sample, report = write(tmp_path / "empty.mdf", empty), tmp_path / "r.html"
+    found = run("validate", sample, "--threads", 1, "--report", report)
+    assert found.exit_code == 0, found.output
+    assert "primary vertices" in report.read_text().lower()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
