@@ -119,7 +119,7 @@ def test_a_particle_that_is_none_is_named(tmp_path: Path, column: int, value: ob
     event = made_event()
     event["montecarlo"]["particles"][0][column] = value
     (read,) = read_velopix(write(tmp_path / "bad.jsonl.gz", event))
-    with pytest.raises((VelopixError, TruthError), match="event 0: not a particle|MC particles"):
+    with pytest.raises((VelopixError, TruthError), match=r"event 0: not a particle|MC particles"):
         encode_velopix(read, GEOMETRY)
 
 
