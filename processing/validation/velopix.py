@@ -76,7 +76,7 @@ def read_velopix(path: Path) -> Iterator[VelopixEvent]:
             for number, line in enumerate(lines):
                 try:
                     yield _parse_event(number, json.loads(line))
-                except (KeyError, TypeError, IndexError, ValueError) as error:
+                except (KeyError, TypeError, IndexError, ValueError, OverflowError) as error:
                     raise VelopixError(f"{path}, line {number + 1}: not a velopix event: {error!r}") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise VelopixError(f"{path}: cannot be read: {error}") from error
@@ -108,10 +108,13 @@ def _parse_event(number: int, event: dict[str, Any]) -> VelopixEvent:
 def encode_velopix(event: VelopixEvent, geometry: VeloGeometry, run: int = 1) -> list[RawBank]:
     """ODIN v7, the 208 VPRetinaCluster v3 banks and the banks of the particles (type 32) of an event.
 
-    Raises VelopixError for a hit that lies on no sensor of its module.
+    Raises VelopixError for a hit that lies on no sensor of its module, and for a particle that is none.
     """
     clusters, cluster_of_hit = clusters_of_hits(event, geometry)
-    particles = _mc_particles(event, retina_ids(clusters)[cluster_of_hit])
+    try:
+        particles = _mc_particles(event, retina_ids(clusters)[cluster_of_hit])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise VelopixError(f"event {event.number}: not a particle: {error!r}") from error
     odin = encode_odin(Odin(run=run, event_id=event.number))
     return [
         odin,

@@ -10,6 +10,7 @@ import pytest
 from hltnode.processing.geometry import VeloGeometry
 from hltnode.processing.validation import VelopixError, encode_velopix, read_velopix
 from hltnode.processing.validation.velopix import clusters_of_hits
+from hltnode.protocol.errors import TruthError
 from hltnode.protocol.lhcb_id import velo_lhcb_id
 from hltnode.protocol.odin import decode_odin
 from hltnode.protocol.raw_bank import BankType
@@ -113,6 +114,15 @@ def test_particles_of_a_set_without_kinematics_are_left_out(tmp_path: Path) -> N
     assert decode_particles(encode_velopix(read, GEOMETRY)) == []
 
 
+@pytest.mark.parametrize(("column", "value"), [(0, None), (1, "x"), (2, [1.0]), (1, 2**70)])
+def test_a_particle_that_is_none_is_named(tmp_path: Path, column: int, value: object) -> None:
+    event = made_event()
+    event["montecarlo"]["particles"][0][column] = value
+    (read,) = read_velopix(write(tmp_path / "bad.jsonl.gz", event))
+    with pytest.raises((VelopixError, TruthError), match=r"event 0: not a particle|MC particles"):
+        encode_velopix(read, GEOMETRY)
+
+
 def test_a_hit_beside_all_sensors_is_named(tmp_path: Path) -> None:
     event = made_event()
     event["x"][1] += 200.0
@@ -133,6 +143,7 @@ def test_a_hit_beside_all_sensors_is_named(tmp_path: Path) -> None:
         ("montecarlo", {"description": ["hits"], "particles": [[[0, 3]]]}),
         ("montecarlo", {"description": ["hits"], "particles": [[["0"]]]}),
         ("montecarlo", []),
+        ("module_prefix_sum", [0, 2**70] + [3] * 51),
     ],
 )
 def test_a_line_that_is_no_event_is_named(tmp_path: Path, key: str, value: object) -> None:
