@@ -50,8 +50,8 @@ _PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
 _CONVERSION_FRACTION = 0.22
 _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD = 130.0, 1.1
 _CONVERSION_KICK = 1.0  # MeV across the photon's direction
-_INTERACTION_FRACTION = 0.028  # at right angles
-_INTERACTION_DAUGHTERS = 3.0
+_INTERACTION_FRACTION, _MOST_SLANT = 0.028, 3.5  # at right angles, and how much more at the smallest
+_INTERACTION_DAUGHTERS = 3.2
 _INTERACTION_P_MEDIAN, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD = 600.0, 280.0, 0.8
 # Electrons that prompt particles knock out of the material, per charged particle; their momenta (median, MeV, and
 # spread of the logarithm) and the tangent of their angle to the particle.
@@ -79,7 +79,7 @@ class Decay:
 DECAYS = (
     Decay(3.4, 310, 497.6, 26.84, 500.0, (_PION, -_PION)),
     Decay(0.7, 3122, 1115.7, 78.9, 700.0, (_PROTON, -_PION)),
-    Decay(0.4, 421, 1864.8, 0.123, 1200.0, (-_KAON, _PION)),
+    Decay(0.47, 421, 1864.8, 0.123, 1200.0, (-_KAON, _PION)),
     Decay(0.06, 511, 5279.7, 0.455, 4000.0, (_KAON, -_PION)),
 )
 _BEAUTY, _CHARM, _STRANGE = [511], [421], [310, 3122]
@@ -182,8 +182,8 @@ def _knock_on_electrons(rng: np.random.Generator, prompt: ParticleColumns) -> Pa
 
 def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
     """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
-    slant = prompt.p / np.maximum(prompt.pt, 1e-3 * prompt.p)
-    hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION * slant**_SLANT_POWER)
+    slant = np.minimum((prompt.p / np.maximum(prompt.pt, 1e-3 * prompt.p)) ** _SLANT_POWER, _MOST_SLANT)
+    hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION * slant)
     vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
     prompt.z_end[hit] = vertex[:, 2]
     mother = np.repeat(np.arange(len(hit)), 1 + rng.poisson(_INTERACTION_DAUGHTERS - 1, len(hit)))

@@ -241,14 +241,8 @@ def decay_muons(
     across = p_star * np.sqrt(1 - cosine**2)
     tilt = np.arctan2(across, along)
     momentum = np.hypot(along, across)[:, None] * _tilted(_direction(mothers), tilt, 2 * np.pi * u[:, 1])
-    return mothers.event, ParticleColumns.of(
-        np.stack([mothers.x, mothers.y, mothers.z], axis=1),
-        momentum,
-        -_MUON * particles.charge,
-        particles.charge,
-        mother=particles.pid,
-        mother_key=key,
-    )
+    place = np.stack([mothers.x, mothers.y, mothers.z], axis=1)
+    return mothers.event, _daughters(particles, key, place, momentum, -_MUON * particles.charge)
 
 
 def interaction_products(
@@ -266,13 +260,18 @@ def interaction_products(
     charge = np.where((u[:, 1] < 0.5) & ~is_proton, -1, 1)
     pid = np.where(is_proton, _PROTON, _PION) * charge
     place = np.stack([mothers.x, mothers.y, mothers.z], axis=1)[which]
-    return event, ParticleColumns.of(place, momentum, pid, charge, mother=particles.pid[which], mother_key=key[which])
+    return event, _daughters(particles.take(which), key[which], place, momentum, pid)
 
 
 def knock_on_electrons(
-    random: EventRandom, flights: Flights, states: LayerStates, layer_z: FloatArray, pid: Int64Array, key: Int64Array
+    random: EventRandom,
+    flights: Flights,
+    states: LayerStates,
+    layer_z: FloatArray,
+    particles: ParticleColumns,
+    key: Int64Array,
 ) -> tuple[Int64Array, ParticleColumns]:
-    """Event and electrons that flights knock out of the layers they crossed, at `layer_z`; their pids and keys.
+    """Event and electrons that flights knock out of the layers they crossed, at `layer_z`; their particles and keys.
 
     Kinetic energies T fall as 1 / T^2 up to what a collision can give, which fixes the angle (Review of Particle
     Physics, passage of particles through matter).
@@ -293,9 +292,19 @@ def knock_on_electrons(
     place = np.stack([states.x[at], states.y[at], layer_z[layer]], axis=1) + direction * dz[:, None]
     tilt = np.arccos(np.sqrt(energy / (energy + 2 * mass)))
     momentum = np.sqrt(energy * (energy + 2 * mass))[:, None] * _tilted(direction, tilt, 2 * np.pi * u[:, 2])
-    charge = np.full(len(row), -1)
-    event = flights.event[row]
-    return event, ParticleColumns.of(place, momentum, -charge * _ELECTRON, charge, mother=pid[row], mother_key=key[row])
+    electrons = _daughters(particles.take(row), key[row], place, momentum, np.full(len(row), _ELECTRON))
+    return flights.event[row], electrons
+
+
+def _daughters(
+    mothers: ParticleColumns, key: Int64Array, place: FloatArray, momentum: FloatArray, pid: Int64Array
+) -> ParticleColumns:
+    """Particles of mothers (row by row, of these keys), with the heavy ancestors of these."""
+    charge = np.where(np.isin(np.abs(pid), (_ELECTRON, _MUON)), -np.sign(pid), np.sign(pid))
+    particles = ParticleColumns.of(place, momentum, pid, charge, mother=mothers.pid, mother_key=key)
+    for name in ("from_beauty", "from_charm", "dom_key", "dom_pid", "dom_pt", "dom_tau"):
+        getattr(particles, name)[:] = getattr(mothers, name)
+    return particles
 
 
 def _direction(flights: Flights) -> FloatArray:

@@ -162,13 +162,10 @@ class FullSimulation:
         decays, interacts = ends_in_flight(random, flights, table.particles.pid[rows])
         states = self._propagation.propagate(random, flights)
         stopped = (flights.z >= flights.z_end) & (flights.z < LAST_Z)
-        pid, key = table.particles.pid[rows], table.key[rows]
-        born = [table.add(*knock_on_electrons(random, flights, states, self._layer_z, pid, key))]
+        flown, key = table.particles.take(rows), table.key[rows]
+        born = [table.add(*knock_on_electrons(random, flights, states, self._layer_z, flown, key))]
         for which, products in ((decays & stopped, decay_muons), (interacts & stopped, interaction_products)):
-            mothers = rows[which]
-            born.append(
-                table.add(*products(random, flights.take(which), table.particles.take(mothers), table.key[mothers]))
-            )
+            born.append(table.add(*products(random, flights.take(which), flown.take(which), key[which])))
         new = np.concatenate(born)
         new = new[np.argsort(table.event[new], kind="stable")]
         none = np.zeros((len(new), 2))

@@ -20,18 +20,21 @@ _DEAD_FRACTION = 0.002
 
 # Photo-electrons of a particle close to the read-out of a mirrored mat, attenuation length of the light, and the
 # thresholds of the front end: of a channel, of a cluster's highest, of its sum (SciFi papers; LHCb-TDR-015).
-_LIGHT, _ATTENUATION = 24.0, 3500.0
+_LIGHT, _ATTENUATION = 21.0, 3500.0
 _THRESHOLD, _SEED, _TOTAL = 1.5, 2.5, 4.5
 _NOISE_LIGHT = 5.0
 # Depth of a mat, and the width (in channels) over which light spreads by itself.
 _MAT_DEPTH, _SPREAD = 1.35, 1.45
 # Slow hadrons ionise more than others: at most by this factor. More light passes the threshold in channels further out
 # (of tails, of cross-talk): as much again as from a fast particle widens by so many channels.
-_MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.5
+_MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.4
+# Light of a path across fibres, relative to one through the mat: more than 1, as light that leaks between channels
+# closes gaps. Set by how many hits real particles leave in a layer.
+_LIGHT_OF_PATH = 1.7
 # Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their parts and
 # mean lengths in channels.
-_KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.02, 2.5
-_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.45, 14.0, 60.0
+_KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.012, 2.5
+_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.18, 13.0, 60.0
 # Mean photo-electrons below which a channel does not count.
 _LEAST_LIGHT = 0.5
 
@@ -118,8 +121,8 @@ class SciFiResponse:
         ionisation = _ionisation(flights)[row]
         ionisation[row < 0] = 0.5  # late light
         trail = self._trails(random, event, row, flights)
-        # Steep particles make more light.
-        stretch = np.sqrt(1 + slope**2) + trail * self._pitch[mat] / _MAT_DEPTH
+        # Long paths make more light.
+        stretch = 1 + _LIGHT_OF_PATH * (np.sqrt(1 + slope**2) - 1 + trail * self._pitch[mat] / _MAT_DEPTH)
         width = _SPREAD + slope * _MAT_DEPTH / self._pitch[mat] + trail
         width += _WIDTH_OF_LIGHT * np.maximum(ionisation - 1.0, 0.0)
         light = _LIGHT * ionisation * stretch * np.exp(-to_sipm / _ATTENUATION)

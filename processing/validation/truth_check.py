@@ -23,8 +23,8 @@ MIN_HITS_FOUND = 0.9
 _NAMED_EVENTS = 5
 # No particle and no collision is farther from the origin (mm): the cavern ends before.
 _FARTHEST = 1e5
-# Numbers are stored with single precision.
-_ROUNDING = 1 + 1e-4
+# Numbers are stored with single precision, those of velopix files with three decimals (an azimuth of 3.142).
+_ROUNDING = 1 + 1e-3
 _DETECTORS = {VP_TYPE: "VELO", UT_TYPE: "UT", FT_TYPE: "SciFi"}
 
 
