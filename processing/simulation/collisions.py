@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hltnode.processing.simulation.velo_particles import (
-    FloatArray,
-    Int64Array,
-    ParticleColumns,
-)
+from hltnode.processing.simulation.event_random import EventRandom
+from hltnode.processing.simulation.sorting import ranges
+from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, ParticleColumns
 
 # Luminous region, standard deviations in mm, from the collisions of the seven full events.
 SIGMA_XY = 0.030
@@ -82,7 +80,9 @@ DECAYS = (
     Decay(0.47, 421, 1864.8, 0.123, 1200.0, (-_KAON, _PION)),
     Decay(0.06, 511, 5279.7, 0.455, 4000.0, (_KAON, -_PION)),
 )
-_BEAUTY, _CHARM, _STRANGE = [511], [421], [310, 3122]
+_K_SHORT = 310  # its own antiparticle
+_BEAUTY, _CHARM, _STRANGE = [511], [421], [_K_SHORT, 3122]
+_DECAY_RATE = np.array([decay.per_collision for decay in DECAYS])
 _DECAY_PID = np.array([decay.pid for decay in DECAYS])
 _DECAY_MASS, _DECAY_LENGTH, _DECAY_PT = np.array([(it.mass, it.c_tau, it.pt_median) for it in DECAYS]).T
 _DAUGHTERS = np.array([decay.daughters for decay in DECAYS])
@@ -102,130 +102,181 @@ class SimulatedCollisions:
 
 
 def generate(
-    rng: np.random.Generator, nu: float, beamline: tuple[float, float], *, at_least: int = 0
-) -> SimulatedCollisions:
-    """One event: Poisson(nu) collisions along the luminous region and what comes out of them.
+    random: EventRandom, nu: float, beamline: tuple[float, float], *, at_least: int = 0
+) -> list[SimulatedCollisions]:
+    """Events of Poisson(nu) collisions each along the luminous region, and what comes out of them.
 
-    There are `at_least` so many hard ones among them, which come first.
+    There are `at_least` so many hard ones among the collisions of an event, which come first.
     """
-    n = max(int(rng.poisson(nu)), at_least)
-    spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
-    collisions = rng.normal(size=(n, 3)) * spread + np.array([*beamline, 0.0])
-    inelastic = rng.random(n) < _INELASTIC_FRACTION
-    inelastic[:at_least] = True
-    multiplicity = rng.poisson(rng.exponential(np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE)))
-    multiplicity[:at_least] += rng.poisson(_MEAN_UNDERLYING, at_least)
-    collision = np.repeat(np.arange(n), multiplicity)
-    prompt = _prompt_particles(rng, collisions[collision])
+    n_events = len(random)
+    n_collisions = np.maximum(random.poisson(np.full((n_events, 1), nu))[:, 0], at_least)
+    event = np.repeat(np.arange(n_events), n_collisions)
+    number = _counted(n_collisions)
+    positions = random.normal(event, 3) * (SIGMA_XY, SIGMA_XY, SIGMA_Z) + (*beamline, 0.0)
+    hard = number < at_least
+    inelastic = random.chance(event, _INELASTIC_FRACTION) | hard
+    mean = np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE) * random.exponential(event)
+    multiplicity = random.poisson_by_row(event, mean + np.where(hard, _MEAN_UNDERLYING, 0.0))
+    source = np.repeat(np.arange(len(event)), multiplicity)
+    prompt = _Born(event[source], _prompt_particles(random, event[source], positions[source]))
+    key = _counted(np.bincount(prompt.event, minlength=n_events))
     parts = [
         prompt,
-        _conversions(rng, collisions, multiplicity),
-        _knock_on_electrons(rng, prompt),
-        _interactions(rng, prompt),
-        _decay_products(rng, collisions[inelastic]),
+        _conversions(random, event, positions, multiplicity),
+        _knock_on_electrons(random, prompt, key),
+        _interactions(random, prompt, key),
+        _decay_products(random, event[inelastic], positions[inelastic]),
     ]
-    return SimulatedCollisions(collisions, ParticleColumns.join(parts), collision)
+    of_particle = np.concatenate([part.event for part in parts])
+    order = np.argsort(of_particle, kind="stable")
+    particles = ParticleColumns.join([part.particles for part in parts]).take(order)
+    edges, collision_edges, prompt_edges = (
+        np.searchsorted(events, np.arange(n_events + 1)).tolist()
+        for events in (of_particle[order], event, prompt.event)
+    )
+    return [
+        SimulatedCollisions(positions[c], particles.take(p), number[source[q]])
+        for c, p, q in zip(*(map(slice, x, x[1:]) for x in (collision_edges, edges, prompt_edges)), strict=True)
+    ]
 
 
-def _prompt_particles(rng: np.random.Generator, origin: FloatArray) -> ParticleColumns:
-    n = len(origin)
-    momentum = _momenta(rng, n, _PT_MEDIAN, _PT_SPREAD)
-    charge = rng.integers(0, 2, n) * 2 - 1
-    pid = rng.choice(_PROMPT_PIDS, n, p=_PROMPT_FRACTIONS) * charge
+@dataclass(frozen=True, slots=True, eq=False)
+class _Born:
+    """Particles of several events: the `event` i64[n] of each, which rises but for pairs, whose second parts follow."""
+
+    event: Int64Array
+    particles: ParticleColumns
+
+
+def _counted(numbers: Int64Array) -> Int64Array:
+    """0, 1, ... for each of the numbers, behind one another."""
+    return ranges(np.zeros_like(numbers), numbers)
+
+
+def _signs(random: EventRandom, event: Int64Array) -> Int64Array:
+    return np.where(random.chance(event, 0.5), -1, 1)
+
+
+def _choice(random: EventRandom, event: Int64Array, values: Int64Array, fractions: FloatArray) -> Int64Array:
+    chosen: Int64Array = values[np.searchsorted(np.cumsum(fractions[:-1]), random.uniform(event), side="right")]
+    return chosen
+
+
+def _log_normal(random: EventRandom, event: Int64Array, median: float | FloatArray, spread: float) -> FloatArray:
+    values: FloatArray = median * np.exp(spread * random.normal(event))
+    return values
+
+
+def _prompt_particles(random: EventRandom, event: Int64Array, origin: FloatArray) -> ParticleColumns:
+    momentum = _momenta(random, event, _PT_MEDIAN, _PT_SPREAD)
+    charge = _signs(random, event)
+    pid = _choice(random, event, _PROMPT_PIDS, _PROMPT_FRACTIONS) * charge
     return ParticleColumns.of(origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge)
 
 
 def _momenta(
-    rng: np.random.Generator,
-    n: int,
+    random: EventRandom,
+    event: Int64Array,
     pt_median: float | FloatArray,
     pt_spread: float,
     eta_cumulative: FloatArray = _ETA_CUMULATIVE,
 ) -> FloatArray:
     """Momenta f64[n, 3] with a spectrum of angles (the common one) and a log-normal transverse momentum."""
-    eta = np.interp(rng.random(n), eta_cumulative, _ETA_GRID) * (rng.integers(0, 2, n) * 2 - 1)
-    pt = rng.lognormal(np.log(pt_median), pt_spread, n)
-    phi = rng.uniform(-np.pi, np.pi, n)
+    u = random.uniform(event, 2)
+    eta = np.interp(u[:, 0], eta_cumulative, _ETA_GRID) * _signs(random, event)
+    pt = _log_normal(random, event, pt_median, pt_spread)
+    phi = np.pi * (2 * u[:, 1] - 1)
     return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
 
 
-def _meet_material(rng: np.random.Generator, origin: FloatArray, momentum: FloatArray) -> FloatArray:
+def _meet_material(random: EventRandom, event: Int64Array, origin: FloatArray, momentum: FloatArray) -> FloatArray:
     """Points on the lines at a random distance from the beam where there is foil or silicon."""
-    radius = rng.uniform(*_MATERIAL_RADII, len(origin))
+    first, last = _MATERIAL_RADII
+    radius = first + (last - first) * random.uniform(event)
     return origin + momentum * (radius / np.hypot(momentum[:, 0], momentum[:, 1]))[:, None]
 
 
-def _conversions(rng: np.random.Generator, collisions: FloatArray, multiplicity: Int64Array) -> ParticleColumns:
+def _conversions(random: EventRandom, event: Int64Array, positions: FloatArray, multiplicity: Int64Array) -> _Born:
     """Electron pairs of converted photons: nearly collinear with the photon, sharing its energy evenly spread."""
-    origin = np.repeat(collisions, rng.poisson(_CONVERSION_FRACTION * multiplicity), axis=0)
-    n = len(origin)
-    photon = _momenta(rng, n, _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD, _SLANT_CUMULATIVE)
-    share = rng.uniform(0.05, 0.95, n)[:, None]
-    kick = rng.normal(0.0, _CONVERSION_KICK, (n, 3))
+    source = np.repeat(
+        np.arange(len(event)),
+        random.poisson_by_row(event, np.multiply(_CONVERSION_FRACTION, multiplicity, dtype=np.float64)),
+    )
+    event = event[source]
+    photon = _momenta(random, event, _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD, _SLANT_CUMULATIVE)
+    share = 0.05 + 0.9 * random.uniform(event)[:, None]
+    kick = _CONVERSION_KICK * random.normal(event, 3)
     momentum = np.concatenate([photon * share + kick, photon * (1 - share) - kick])
-    charge = np.repeat([-1, 1], n)
-    vertex = np.tile(_meet_material(rng, origin, photon), (2, 1))
-    return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
+    charge = np.repeat([-1, 1], len(event))
+    vertex = np.tile(_meet_material(random, event, positions[source], photon), (2, 1))
+    return _Born(np.tile(event, 2), ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22))
 
 
-def _knock_on_electrons(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
+def _knock_on_electrons(random: EventRandom, prompt: _Born, key: Int64Array) -> _Born:
     """Electrons thrown out of the material by prompt particles, which fly on."""
-    hit = np.flatnonzero(rng.random(len(prompt)) < _KNOCK_ON_FRACTION)
-    vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
-    direction = prompt.momentum[hit] / prompt.p[hit, None]
-    direction += _KNOCK_ON_TANGENT * np.cross(direction, _unit_vectors(rng, len(hit)))
-    p = rng.lognormal(np.log(_KNOCK_ON_P), _KNOCK_ON_SPREAD, len(hit))
+    hit = np.flatnonzero(random.chance(prompt.event, _KNOCK_ON_FRACTION))
+    event, mothers = prompt.event[hit], prompt.particles.take(hit)
+    vertex = _meet_material(random, event, mothers.origin, mothers.momentum)
+    direction = mothers.momentum / mothers.p[:, None]
+    direction += _KNOCK_ON_TANGENT * np.cross(direction, _unit_vectors(random.normal(event, 3)))
+    p = _log_normal(random, event, _KNOCK_ON_P, _KNOCK_ON_SPREAD)
     momentum = p[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
     charge = np.full(len(hit), -1)
-    return ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=prompt.pid[hit], mother_key=hit)
-
-
-def _interactions(rng: np.random.Generator, prompt: ParticleColumns) -> ParticleColumns:
-    """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
-    slant = np.minimum((prompt.p / np.maximum(prompt.pt, 1e-3 * prompt.p)) ** _SLANT_POWER, _MOST_SLANT)
-    hit = np.flatnonzero(rng.random(len(prompt)) < _INTERACTION_FRACTION * slant)
-    vertex = _meet_material(rng, prompt.origin[hit], prompt.momentum[hit])
-    prompt.z_end[hit] = vertex[:, 2]
-    mother = np.repeat(np.arange(len(hit)), 1 + rng.poisson(_INTERACTION_DAUGHTERS - 1, len(hit)))
-    n = len(mother)
-    p = rng.lognormal(np.log(_INTERACTION_P_MEDIAN), _INTERACTION_SPREAD, n)
-    kick = rng.lognormal(np.log(_INTERACTION_KICK_MEDIAN), _INTERACTION_SPREAD, n)
-    direction = prompt.momentum[hit][mother] / prompt.p[hit][mother, None]
-    across = np.cross(direction, _unit_vectors(rng, n))
-    momentum = p[:, None] * direction + kick[:, None] * across
-    charge = rng.integers(0, 2, n) * 2 - 1
-    pid = rng.choice([_PION, _PROTON], n, p=[0.7, 0.3]) * charge
-    return ParticleColumns.of(
-        vertex[mother], momentum, pid, charge, mother=prompt.pid[hit][mother], mother_key=hit[mother]
+    return _Born(
+        event,
+        ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=mothers.pid, mother_key=key[hit]),
     )
 
 
-def _unit_vectors(rng: np.random.Generator, n: int) -> FloatArray:
-    vectors = rng.normal(size=(n, 3))
-    lengths: FloatArray = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / lengths
+def _interactions(random: EventRandom, prompt: _Born, key: Int64Array) -> _Born:
+    """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
+    p, pt = prompt.particles.p, prompt.particles.pt
+    slant = np.minimum((p / np.maximum(pt, 1e-3 * p)) ** _SLANT_POWER, _MOST_SLANT)
+    hit = np.flatnonzero(random.chance(prompt.event, _INTERACTION_FRACTION * slant))
+    vertex = _meet_material(random, prompt.event[hit], prompt.particles.origin[hit], prompt.particles.momentum[hit])
+    prompt.particles.z_end[hit] = vertex[:, 2]
+    more = random.poisson_by_row(prompt.event[hit], np.full(len(hit), _INTERACTION_DAUGHTERS - 1))
+    vertex, mother = np.repeat(vertex, 1 + more, axis=0), np.repeat(hit, 1 + more)
+    event, mothers = prompt.event[mother], prompt.particles.take(mother)
+    p = _log_normal(random, event, _INTERACTION_P_MEDIAN, _INTERACTION_SPREAD)
+    kick = _log_normal(random, event, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD)
+    direction = mothers.momentum / mothers.p[:, None]
+    across = np.cross(direction, _unit_vectors(random.normal(event, 3)))
+    momentum = p[:, None] * direction + kick[:, None] * across
+    charge = _signs(random, event)
+    pid = _choice(random, event, np.array([_PION, _PROTON]), np.array([0.7, 0.3])) * charge
+    return _Born(event, ParticleColumns.of(vertex, momentum, pid, charge, mother=mothers.pid, mother_key=key[mother]))
 
 
-def _decay_products(rng: np.random.Generator, collisions: FloatArray) -> ParticleColumns:
+def _unit_vectors(normal: FloatArray) -> FloatArray:
+    """Vectors of length 1, evenly spread over all directions, from normal numbers [n, 3]."""
+    unit: FloatArray = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    return unit
+
+
+def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArray) -> _Born:
     """Both daughters of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
-    number = rng.poisson([decay.per_collision for decay in DECAYS], (len(collisions), len(DECAYS)))
-    kind = np.repeat(np.tile(np.arange(len(DECAYS)), len(collisions)), number.ravel())
-    origin = np.repeat(collisions, number.sum(axis=1), axis=0)
-    n = len(kind)
-    mother = _momenta(rng, n, _DECAY_PT[kind], _PT_SPREAD)
-    flight = rng.exponential(_DECAY_LENGTH[kind])
-    vertex = origin + mother * (flight / _DECAY_MASS[kind])[:, None]
-    daughters = two_body_decay(rng, mother, _DECAY_MASS[kind], *_DAUGHTER_MASSES.T[:, kind])
-    sign = rng.integers(0, 2, n) * 2 - 1  # particle or antiparticle
+    every = np.arange(len(event)).repeat(len(DECAYS))
+    rates = np.tile(_DECAY_RATE, len(event))
+    number = random.poisson_by_row(event[every], rates)
+    kind = np.repeat(np.tile(np.arange(len(DECAYS)), len(event)), number)
+    source = np.repeat(every, number)
+    event = event[source]
+    mother = _momenta(random, event, _DECAY_PT[kind], _PT_SPREAD)
+    flight = random.exponential(event) * _DECAY_LENGTH[kind]
+    vertex = positions[source] + mother * (flight / _DECAY_MASS[kind])[:, None]
+    daughters = two_body_decay(random.normal(event, 3), mother, _DECAY_MASS[kind], *_DAUGHTER_MASSES.T[:, kind])
+    sign = _signs(random, event)  # particle or antiparticle
     pid = np.concatenate(sign * _DAUGHTERS.T[:, kind])
-    kind, sign = np.tile(kind, 2), np.tile(sign, 2)
-    key = FIRST_NEUTRAL_KEY + np.tile(np.arange(n), 2)
+    key = FIRST_NEUTRAL_KEY + np.tile(_counted(np.bincount(event, minlength=len(random))), 2)
+    mother_pid = np.where(_DECAY_PID[kind] == _K_SHORT, _K_SHORT, sign * _DECAY_PID[kind])
+    kind = np.tile(kind, 2)
     products = ParticleColumns.of(
         np.tile(vertex, (2, 1)),
         np.concatenate(daughters),
         pid,
         np.sign(pid),
-        mother=sign * _DECAY_PID[kind],
+        mother=np.tile(mother_pid, 2),
         mother_key=key,
     )
     for flag, family in (
@@ -233,17 +284,17 @@ def _decay_products(rng: np.random.Generator, collisions: FloatArray) -> Particl
         (products.from_charm, _CHARM),
         (products.from_strange, _STRANGE),
     ):
-        flag[:] = np.isin(_DECAY_PID[kind], family)
+        flag[:] = np.isin(_DECAY_PID, family)[kind]
     heavy = products.from_beauty | products.from_charm
     products.dom_key[heavy] = key[heavy]
     products.dom_pid[heavy] = products.mother[heavy]
     products.dom_pt[heavy] = np.tile(np.hypot(mother[:, 0], mother[:, 1]), 2)[heavy]
     products.dom_tau[heavy] = np.tile(flight / LIGHT_MM_PER_NS, 2)[heavy]
-    return products
+    return _Born(np.tile(event, 2), products)
 
 
 def two_body_decay(
-    rng: np.random.Generator,
+    normal: FloatArray,
     mother: FloatArray,
     mass: float | FloatArray,
     first_mass: float | FloatArray,
@@ -251,10 +302,10 @@ def two_body_decay(
 ) -> tuple[FloatArray, FloatArray]:
     """Momenta f64[n, 3] of both daughters of mothers of momenta f64[n, 3], isotropic in the rest frame.
 
-    Masses (MeV) are those of all decays or of each.
+    `normal` f64[n, 3]: normal random numbers. Masses (MeV) are those of all decays or of each.
     """
     first_energy = (mass**2 + first_mass**2 - second_mass**2) / (2 * mass)
-    in_rest_frame = (_unit_vectors(rng, len(mother)).T * np.sqrt(first_energy**2 - first_mass**2)).T
+    in_rest_frame = (_unit_vectors(normal).T * np.sqrt(first_energy**2 - first_mass**2)).T
     return (
         _boost(in_rest_frame, first_energy, mother, mass),
         _boost(-in_rest_frame, mass - first_energy, mother, mass),

@@ -168,14 +168,14 @@ def flights_of(
     slope = chosen.momentum[:, :2] / chosen.momentum[:, 2:]
     z = np.maximum(chosen.origin[:, 2], FIRST_Z)
     place = chosen.origin[:, :2] + slope * (z - chosen.origin[:, 2])[:, None] + kick[rows] * z[:, None] - kick_z[rows]
-    slope += kick[rows]
+    (x, y), (tx, ty) = np.ascontiguousarray(place.T), np.ascontiguousarray((slope + kick[rows]).T)
     return rows, Flights(
         event=event[rows],
-        x=place[:, 0],
-        y=place[:, 1],
+        x=x,
+        y=y,
         z=z,
-        tx=slope[:, 0],
-        ty=slope[:, 1],
+        tx=tx,
+        ty=ty,
         p=chosen.p,
         charge=chosen.charge.astype(np.float64),
         mass=_masses(chosen.pid),

@@ -18,21 +18,21 @@ class EventRandom:
     """
 
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:
-        self._generators = generators
+        self.generators = generators
 
     def __len__(self) -> int:
-        return len(self._generators)
+        return len(self.generators)
 
     def uniform(self, event: Int64Array, width: int = 1) -> FloatArray:
         """Numbers from 0 to 1, f64[n, width], or [n] for width 1."""
-        parts = [rng.random((count, width)) for rng, count in zip(self._generators, self._counts(event), strict=True)]
+        parts = [rng.random((count, width)) for rng, count in zip(self.generators, self._counts(event), strict=True)]
         return self._joined(parts, width)
 
     def normal(self, event: Int64Array, width: int = 1) -> FloatArray:
         """Standard normal numbers, f64[n, width], or [n] for width 1; of float32 precision, which is faster."""
         parts = [
             rng.standard_normal((count, width), dtype=np.float32).astype(np.float64)
-            for rng, count in zip(self._generators, self._counts(event), strict=True)
+            for rng, count in zip(self.generators, self._counts(event), strict=True)
         ]
         return self._joined(parts, width)
 
@@ -40,7 +40,7 @@ class EventRandom:
         """Exponential numbers of mean 1, f64[n]."""
         parts = [
             rng.standard_exponential((count, 1))
-            for rng, count in zip(self._generators, self._counts(event), strict=True)
+            for rng, count in zip(self.generators, self._counts(event), strict=True)
         ]
         return self._joined(parts, 1)
 
@@ -49,13 +49,21 @@ class EventRandom:
         ends = np.cumsum(self._counts(event)).tolist()
         starts = [0, *ends[:-1]]
         parts = [
-            rng.standard_gamma(shape[start:end]) for rng, start, end in zip(self._generators, starts, ends, strict=True)
+            rng.standard_gamma(shape[start:end]) for rng, start, end in zip(self.generators, starts, ends, strict=True)
         ]
         return np.concatenate(parts)
 
     def poisson(self, means: FloatArray) -> Int64Array:
         """One number per event and column of `means` f64[n_events, width], i64."""
-        return np.stack([rng.poisson(mean) for rng, mean in zip(self._generators, means, strict=True)])
+        return np.stack([rng.poisson(mean) for rng, mean in zip(self.generators, means, strict=True)])
+
+    def poisson_by_row(self, event: Int64Array, means: FloatArray) -> Int64Array:
+        """One number per row, i64, with each row's own mean."""
+        ends = np.cumsum(self._counts(event)).tolist()
+        starts = [0, *ends[:-1]]
+        return np.concatenate(
+            [rng.poisson(means[a:b]) for rng, a, b in zip(self.generators, starts, ends, strict=True)]
+        )
 
     def chance(self, event: Int64Array, probability: float | FloatArray) -> Mask:
         """True for each row with a probability."""
@@ -63,7 +71,7 @@ class EventRandom:
         return happens
 
     def _counts(self, event: Int64Array) -> list[int]:
-        counts: list[int] = np.bincount(event, minlength=len(self._generators)).tolist()
+        counts: list[int] = np.bincount(event, minlength=len(self.generators)).tolist()
         return counts
 
     @staticmethod

@@ -102,7 +102,7 @@ class FullSimulation:
     def _chunk(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
         generators = [np.random.default_rng((seed, event_id)) for event_id in event_ids]
         random = EventRandom(generators)
-        collisions = [self._source(rng, event_id) for rng, event_id in zip(generators, event_ids, strict=True)]
+        collisions = self._source(random, event_ids)
         table = ParticleTable(len(generators))
         for number, one in enumerate(collisions):
             table.add(np.full(len(one.particles), number), one.particles)

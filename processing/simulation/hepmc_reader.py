@@ -6,7 +6,7 @@ deuterons, electrons and muons are followed. Units: mm, MeV.
 
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hltnode.processing.simulation.collisions import LIGHT_MM_PER_NS, SIGMA_XY, SIGMA_Z, SimulatedCollisions, generate
+from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.sources import check_nu
 from hltnode.processing.simulation.velo_particles import FloatArray, ParticleColumns
 
@@ -50,8 +51,15 @@ class HepmcSource:
         self._events = _events_of(path)
         self._next = 0
 
-    def __call__(self, rng: np.random.Generator, event_id: int) -> SimulatedCollisions:
-        """The collisions of an event. Raises HepmcError if the file ends before it or is damaged."""
+    def __call__(self, random: EventRandom, event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        """The collisions of events. Raises HepmcError if the file ends before them or is damaged."""
+        pile_up = generate(random, self._nu, self._beamline)
+        events = zip(event_ids, random.generators, pile_up, strict=True)
+        return [self._with_pile_up(event_id, rng, others) for event_id, rng, others in events]
+
+    def _with_pile_up(
+        self, event_id: int, rng: np.random.Generator, pile_up: SimulatedCollisions
+    ) -> SimulatedCollisions:
         while True:
             try:
                 event = next(self._events)
@@ -60,7 +68,6 @@ class HepmcSource:
             self._next += 1
             if self._next > event_id:
                 break
-        pile_up = generate(rng, self._nu, self._beamline)
         spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
         place = rng.normal(size=3) * spread + np.array([*self._beamline, 0.0])
         try:

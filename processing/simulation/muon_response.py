@@ -20,8 +20,7 @@ from hltnode.processing.geometry.muon import (
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.muon_pads import PadFinder
 from hltnode.processing.simulation.propagation import Flights
-from hltnode.processing.simulation.sorting import distinct
-from hltnode.processing.simulation.strip_clusters import ranges
+from hltnode.processing.simulation.sorting import distinct, ranges
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.protocol.muon_banks import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
 

@@ -292,10 +292,12 @@ nb::tuple crossings(const Table& lines, const Column<const double>& z, const Tab
 NB_MODULE(_native, module)
 {
     module.doc() = "Loops of the simulation";
-    module.def("advance", &advance, nb::arg("x"), nb::arg("y"), nb::arg("z"), nb::arg("tx"), nb::arg("ty"),
-               nb::arg("p"), nb::arg("charge"), nb::arg("z_end"), nb::arg("alive"), nb::arg("there"), nb::arg("field"),
-               nb::arg("grid_step"), nb::arg("first_z"), nb::arg("last_z"), nb::arg("mev_per_tesla_mm"),
-               nb::arg("steepest"), nb::call_guard<nb::gil_scoped_release>(),
+    // What is written to must not be a converted copy.
+    module.def("advance", &advance, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("z").noconvert(),
+               nb::arg("tx").noconvert(), nb::arg("ty").noconvert(), nb::arg("p"), nb::arg("charge"), nb::arg("z_end"),
+               nb::arg("alive").noconvert(), nb::arg("there").noconvert(), nb::arg("field"), nb::arg("grid_step"),
+               nb::arg("first_z"), nb::arg("last_z"), nb::arg("mev_per_tesla_mm"), nb::arg("steepest"),
+               nb::call_guard<nb::gil_scoped_release>(),
                "Move flights by one step; returns how many reach its end, whose rows stand in `there`");
     module.def("crossings", &crossings, nb::arg("lines"), nb::arg("z"), nb::arg("to_x"), nb::arg("to_y"),
                nb::arg("half_length"), nb::arg("half_width"),

@@ -43,7 +43,8 @@ class Flights:
     """Particles on their way, one row each, by rising event; f64[n] but where told.
 
     `event` i64[n]; `x`, `y` (mm) and slopes `tx`, `ty` at `z`; momentum `p` (MeV); `charge`; `mass` (MeV);
-    `z_end`: where the particle stops. The propagation moves them on: afterwards they are where they stopped.
+    `z_end`: where the particle stops. The propagation moves them on, in place, which asks for contiguous columns:
+    afterwards they are where they stopped.
     """
 
     event: Int64Array

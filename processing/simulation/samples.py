@@ -138,7 +138,7 @@ def _products(
         part.masses(rng, len(mass)) if isinstance(part, Resonance) else np.full(len(mass), MASS[abs(part)])
         for part in head.daughters
     ]
-    momenta = two_body_decay(rng, momentum, mass, *masses)
+    momenta = two_body_decay(rng.normal(size=momentum.shape), momentum, mass, *masses)
     found: list[_Product] = []
     key = first_key
     for part, its_mass, daughter in zip(head.daughters, masses, momenta, strict=True):

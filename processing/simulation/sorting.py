@@ -1,4 +1,4 @@
-"""Distinct values of some thousands of integers, faster than np.unique gives them."""
+"""Integers in order: distinct values of some thousands of them, faster than np.unique gives them; ranges."""
 
 import numpy as np
 
@@ -31,3 +31,10 @@ def distinct_and_places(values: Int64Array) -> tuple[Int64Array, Int64Array]:
     place = np.empty_like(order)
     place[order] = np.cumsum(is_new) - 1
     return ordered[is_new], place
+
+
+def ranges(start: Int64Array, number: Int64Array) -> Int64Array:
+    """start[0], start[0] + 1, ... (number[0] of them), then those of start[1] ..."""
+    before = np.cumsum(number) - number
+    counted: Int64Array = np.repeat(start - before, number) + np.arange(int(number.sum()))
+    return counted

@@ -1,16 +1,15 @@
 """Where the particles of simulated events come from: named samples, or a generator's file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
+from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.simulation.velo_particles import ParticleColumns
 
-Source = Callable[[np.random.Generator, int], SimulatedCollisions]
-"""Makes the collisions of an event from its random numbers and its id."""
+Source = Callable[[EventRandom, Sequence[int]], list[SimulatedCollisions]]
+"""Makes the collisions of each of some events from their random numbers and ids."""
 
 LARGEST_NU = 200.0
 
@@ -31,15 +30,17 @@ def sample_source(sample: Sample | str, nu: float, beamline: tuple[float, float]
         raise ValueError(f"sample {sample!r} is not known, only {', '.join(Sample)}")
     signal = SIGNALS.get(Sample(sample))
 
-    def minimum_bias(rng: np.random.Generator, _event_id: int) -> SimulatedCollisions:
-        return generate(rng, nu, beamline)
+    def minimum_bias(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        return generate(random, nu, beamline)
 
     if signal is None:
         return minimum_bias
 
-    def with_signal(rng: np.random.Generator, _event_id: int) -> SimulatedCollisions:
-        collisions = generate(rng, nu, beamline, at_least=1)
-        decay = signal_decay(rng, signal, collisions.positions[0])
-        return replace(collisions, particles=ParticleColumns.join([collisions.particles, decay]))
+    def with_signal(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        events = []
+        for rng, event in zip(random.generators, generate(random, nu, beamline, at_least=1), strict=True):
+            decay = signal_decay(rng, signal, event.positions[0])
+            events.append(replace(event, particles=ParticleColumns.join([event.particles, decay])))
+        return events
 
     return with_signal

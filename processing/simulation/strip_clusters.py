@@ -122,10 +122,3 @@ def links(row: Int64Array, cluster_of: Int64Array, n_clusters: int) -> tuple[Int
     pairs = distinct(pairs[np.diff(pairs, prepend=-1) != 0])
     particle, which = np.divmod(pairs, n_clusters + 1)
     return particle, which
-
-
-def ranges(start: Int64Array, number: Int64Array) -> Int64Array:
-    """start[0], start[0] + 1, ... (number[0] of them), then those of start[1] ..."""
-    before = np.cumsum(number) - number
-    counted: Int64Array = np.repeat(start - before, number) + np.arange(int(number.sum()))
-    return counted

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from hltnode.processing.geometry.ideal_ut import DX_DY
 from hltnode.processing.geometry.ut import LAYER_OFFSETS, UtGeometry
 from hltnode.processing.simulation.event_random import EventRandom
-from hltnode.processing.simulation.strip_clusters import Clusters, Crossings, cluster, links, ranges, share_charge
+from hltnode.processing.simulation.sorting import ranges
+from hltnode.processing.simulation.strip_clusters import Clusters, Crossings, cluster, links, share_charge
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array
 from hltnode.protocol.lhcb_id import ut_lhcb_id
 from hltnode.protocol.ut_banks import N_LANES, N_STRIPS, UtCharges, UtHits

@@ -91,10 +91,11 @@ def _events(
     for start in range(0, len(event_ids), CHUNK):
         ids_of_chunk = event_ids[start : start + CHUNK]
         generators = [np.random.default_rng((seed, event_id)) for event_id in ids_of_chunk]
-        collisions = [generate(rng, nu, geometry.beamline) for rng in generators]
+        random = EventRandom(generators)
+        collisions = generate(random, nu, geometry.beamline)
         particles = ParticleColumns.join([one.particles for one in collisions])
         event = np.repeat(np.arange(len(collisions)), [len(one.particles) for one in collisions])
-        fired = response.fire(EventRandom(generators), event, particles)
+        fired = response.fire(random, event, particles)
         banks, ids, cluster = velo_banks_of(fired, len(collisions), velo_banks, DEFAULT_VERSIONS[velo_banks])
         # One row per particle and cluster, by rising particle.
         owner, hit = links(fired.particle, cluster, len(ids))

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hltnode.processing.simulation.collisions import SimulatedCollisions
 from hltnode.processing.simulation.detector import Detector
+from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.full_generator import FullSimulation
 from hltnode.processing.simulation.hepmc_reader import HepmcError, HepmcSource
 from hltnode.protocol.truth import decode_particles
@@ -46,10 +48,15 @@ def file(pyhepmc: Any, tmp_path: Path) -> Path:
     return path
 
 
+def one_event(source: HepmcSource, event_id: int, *, seed: int) -> SimulatedCollisions:
+    (collisions,) = source(EventRandom([np.random.default_rng(seed)]), [event_id])
+    return collisions
+
+
 def test_charged_final_particles_come_from_the_file(file: Path) -> None:
     source = HepmcSource(file, 0.0, BEAMLINE)
     for number in range(3):
-        collisions = source(np.random.default_rng(number), number)
+        collisions = one_event(source, number, seed=number)
         particles = collisions.particles
         assert sorted(particles.pid.tolist()) == [-211, 211, 321]
         assert len(collisions.collision) == 1  # one straight from the collision
@@ -61,7 +68,7 @@ def test_charged_final_particles_come_from_the_file(file: Path) -> None:
 
 
 def test_pile_up_is_added_and_keeps_the_order(file: Path) -> None:
-    collisions = HepmcSource(file, 5.0, BEAMLINE)(np.random.default_rng(7), 0)
+    collisions = one_event(HepmcSource(file, 5.0, BEAMLINE), 0, seed=7)
     n = len(collisions.collision)
     assert collisions.particles.mother[:n].tolist() == [0] * n
     assert collisions.collision[-1] == len(collisions.positions) - 1
@@ -77,7 +84,7 @@ def test_events_of_a_file_go_through_the_whole_detector(file: Path) -> None:
 
 def test_asking_for_more_events_than_the_file_has_is_refused(file: Path) -> None:
     with pytest.raises(HepmcError, match="event 7 is asked for, but only 3 events can be read"):
-        HepmcSource(file, 0.0, BEAMLINE)(np.random.default_rng(1), 7)
+        one_event(HepmcSource(file, 0.0, BEAMLINE), 7, seed=1)
 
 
 def test_a_missing_file_and_one_of_another_kind_are_named(pyhepmc: Any, tmp_path: Path) -> None:
@@ -86,7 +93,7 @@ def test_a_missing_file_and_one_of_another_kind_are_named(pyhepmc: Any, tmp_path
     garbage = tmp_path / "garbage.hepmc"
     garbage.write_bytes(b"these are no events\n" * 5)
     with pytest.raises(HepmcError, match=r"garbage\.hepmc"):
-        HepmcSource(garbage, 0.0, BEAMLINE)(np.random.default_rng(1), 0)
+        one_event(HepmcSource(garbage, 0.0, BEAMLINE), 0, seed=1)
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -124,18 +131,18 @@ def test_damaged_files_are_named_with_what_is_wrong(file: Path, change: Edit, wo
     path = edited(file, change)
     source = HepmcSource(path, 0.0, BEAMLINE)
     with pytest.raises(HepmcError, match=rf"edited\.hepmc\.gz.*({words})"):
-        _ = [source(np.random.default_rng(number), number) for number in range(3)]
+        _ = [one_event(source, number, seed=number) for number in range(3)]
 
 
 def test_a_particle_that_is_its_own_ancestor_does_not_hang_the_reader(file: Path) -> None:
     # The pion of the decay goes into the vertex that it comes out of.
     path = edited(file, unpacked(lambda text: text.replace(b"V -2 0 [5]", b"V -2 0 [7]")))
-    particles = HepmcSource(path, 0.0, BEAMLINE)(np.random.default_rng(1), 0).particles
+    particles = one_event(HepmcSource(path, 0.0, BEAMLINE), 0, seed=1).particles
     assert sorted(particles.mother.tolist()) == [-211, 0, 0]
 
 
 def test_the_heavy_ancestor_is_named_with_its_lifetime(file: Path) -> None:
-    particles = HepmcSource(file, 0.0, BEAMLINE)(np.random.default_rng(1), 0).particles
+    particles = one_event(HepmcSource(file, 0.0, BEAMLINE), 0, seed=1).particles
     assert particles.dom_pid.tolist() == [-999_999, 521, 521]
     assert particles.dom_pt[1] == pytest.approx(3000.0)
     mass, p = 1000 * np.sqrt(50.4**2 - 3**2 - 50**2), 1000 * np.hypot(3, 50)
@@ -167,7 +174,7 @@ def chain(pyhepmc: Any, path: Path, collision: tuple[float, ...], *decays: tuple
 def test_strange_are_daughters_of_what_lives_long_and_not_of_resonances(pyhepmc: Any, tmp_path: Path) -> None:
     path = tmp_path / "decays.hepmc"
     chain(pyhepmc, path, (0, 0, 0, 0), (310, 211, -211, 20.0), (333, 321, -321, 0.0), (23, 13, -13, 0.0))
-    particles = HepmcSource(path, 0.0, BEAMLINE)(np.random.default_rng(1), 0).particles
+    particles = one_event(HepmcSource(path, 0.0, BEAMLINE), 0, seed=1).particles
     by_mother = {int(one): bool(flag) for one, flag in zip(particles.mother, particles.from_strange, strict=True)}
     assert by_mother == {0: False, 310: True, 333: False, 23: False}
     assert not particles.from_charm.any()
@@ -176,7 +183,7 @@ def test_strange_are_daughters_of_what_lives_long_and_not_of_resonances(pyhepmc:
 def test_a_collision_that_the_generator_has_moved_is_moved_back(pyhepmc: Any, tmp_path: Path) -> None:
     path = tmp_path / "moved.hepmc"
     chain(pyhepmc, path, (0.02, -0.03, 44.0, 0.0), (521, 321, -211, 5.0))
-    collisions = HepmcSource(path, 0.0, BEAMLINE)(np.random.default_rng(1), 0)
+    collisions = one_event(HepmcSource(path, 0.0, BEAMLINE), 0, seed=1)
     assert len(collisions.collision) == 1
     np.testing.assert_allclose(collisions.particles.origin[0], collisions.positions[0], atol=1e-9)
     np.testing.assert_allclose(collisions.particles.origin[1] - collisions.positions[0], [0, 0, 5.0], atol=1e-9)

@@ -111,3 +111,14 @@ def test_a_flight_outside_the_field_is_lost_and_one_that_ends_before_the_node_do
     assert there[:n].tolist() == [0]
     assert alive.tolist() == [True, True, False]
     assert (x[0], z.tolist()) == (1.0, [10.0, 5.0, 10.0])
+
+
+def test_columns_that_would_be_copied_are_refused_where_the_flights_are_moved() -> None:
+    every_second = np.zeros(4)[::2]
+    two = np.ones(2)
+    with pytest.raises(TypeError):
+        _native.advance(
+            *(every_second, two, two, two, two, two, two, two, np.ones(2, dtype=bool), np.zeros(2, dtype=np.int64)),
+            np.zeros((2, 2, 3), dtype=np.float32),
+            *(100.0, 0.0, 10.0, 0.3, 5.0),
+        )

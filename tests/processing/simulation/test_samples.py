@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.simulation.collisions import LIGHT_MM_PER_NS, MASS
+from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.simulation.sources import sample_source
 from hltnode.processing.simulation.velo_particles import ParticleColumns
@@ -72,6 +73,6 @@ def test_unknown_samples_and_impossible_nu_are_refused() -> None:
 
 
 def test_a_signal_event_has_a_collision_even_at_nu_zero() -> None:
-    collisions = sample_source("z", 0.0, (0.0, 0.0))(np.random.default_rng(1), 0)
+    (collisions,) = sample_source("z", 0.0, (0.0, 0.0))(EventRandom([np.random.default_rng(1)]), [0])
     assert len(collisions.positions) == 1
     assert collisions.particles.from_signal.sum() == 2

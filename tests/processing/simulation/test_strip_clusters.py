@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hltnode.processing.simulation.event_random import EventRandom
-from hltnode.processing.simulation.sorting import distinct, distinct_and_places, stable_order
-from hltnode.processing.simulation.strip_clusters import cluster, links, ranges, share_charge
+from hltnode.processing.simulation.sorting import distinct, distinct_and_places, ranges, stable_order
+from hltnode.processing.simulation.strip_clusters import cluster, links, share_charge
 
 
 def clusters_of(deposits: dict[int, float], **thresholds: float):  # type: ignore[no-untyped-def]
