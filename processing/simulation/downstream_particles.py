@@ -63,9 +63,15 @@ class Source:
     turned_back: bool = False
 
 
+_PART_OF_STATION = (1.12, 0.95, 0.76)
+
+
 def _in_scifi(source: Source) -> tuple[Source, ...]:
-    """The same in all three stations: in modules and their frames."""
-    return tuple(replace(source, first_z=z - 180.0, last_z=z + 100.0) for z in STATION_Z)
+    """The like in all three stations, in frames before them and modules; there are fewer from one to the next."""
+    return tuple(
+        replace(source, first_z=z - 230.0, last_z=z + 70.0, rate=part * source.rate)
+        for z, part in zip(STATION_Z, _PART_OF_STATION, strict=True)
+    )
 
 
 # A real minimum-bias event has about this number of charged particles with |eta| > 0.8, and so many of each kind.
@@ -88,8 +94,9 @@ SOURCES = (
     Source(first_z=2700, last_z=4000, rate=60, electrons=1.0, p=200, spread=2.0, angle=0.6, on_pipe=1.0, shower=2),
     Source(first_z=2700, last_z=5500, rate=6, electrons=0.0, p=2500, spread=1.2, angle=8, on_pipe=0.6),
     # its supports and flanges before the SciFi
-    Source(first_z=6850, last_z=7250, rate=52, electrons=1.0, p=190, spread=1.3, angle=0.8, on_pipe=1.0, shower=3),
+    Source(first_z=6850, last_z=7250, rate=45, electrons=1.0, p=190, spread=1.3, angle=0.8, on_pipe=1.0, shower=3),
     Source(first_z=6850, last_z=7350, rate=20, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0, shower=2),
+    Source(first_z=7350, last_z=7690, rate=26, electrons=1.0, p=25, spread=1.0, angle=20, length=500, shower=2),
     *_in_scifi(Source(rate=52, electrons=1.0, p=5, spread=0.9, angle=25, length=130, shower=1.5)),
     *_in_scifi(Source(rate=23, electrons=1.0, p=30, spread=0.6, angle=30, length=700, shower=3)),
     *_in_scifi(Source(rate=13, electrons=1.0, p=160, spread=1.0, angle=12)),
