@@ -26,6 +26,7 @@ from hltnode.protocol.muon_banks import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonP
 
 HIT_EFFICIENCY = 0.98
 _CROSS_TALK = 0.05  # a neighbour in x fires too
+_STRIP_EFFICIENCY = 0.965
 
 # Middle of what lies before each station (mm), its thickness in X0 and what a muon loses in it (MeV): the calorimeters
 # with what surrounds them, then 800 mm of iron each. Ranges as in the LHCb performance papers: 3 GeV to M3, 6 to M5.
@@ -40,7 +41,7 @@ _PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
 # number of charged particles, by station and region: nine tenths of the real hits in M2, eight of the others, the rest
 # are particles that pass. They come in rectangular clusters, whose mean number of pads in x
 # is given; those in y grow with it. A few are of large showers, longer and higher. Places thin out as a power of the
-# distance from the beam.
+# distance from the beam, by region; the magnet spreads what comes to R1 along x, as if y counted so much more there.
 _CHARGED = 294.0
 _HITS = np.array(
     ((88.0, 44.5, 21.6, 7.3), (19.5, 7.3, 4.9, 4.8), (6.5, 2.4, 0.9, 0.8), (3.0, 1.7, 0.9, 1.3)),
@@ -52,8 +53,9 @@ _HEIGHT = 1 + 0.28 * (_LENGTH - 1)
 _LARGE_PART, _LARGE_LENGTH, _LARGE_HEIGHT = 0.06, 3.5, 2.5
 _LONGEST, _HIGHEST = 24, 8
 _MEAN_PADS = _LENGTH * _HEIGHT * (1 + _LARGE_PART * (_LARGE_LENGTH * _LARGE_HEIGHT - 1))
-BACKGROUND = _HITS / (_CHARGED * _MEAN_PADS)
-_THINNING = 2.0
+BACKGROUND = _HITS / (_CHARGED * _MEAN_PADS * _STRIP_EFFICIENCY)
+_THINNING = np.array((2.0, 2.0, 2.2, 3.0))
+_FLATNESS = np.array((2.5, 1.1, 0.85, 0.8))
 
 _MEAN_TIME, _TIME_SPREAD = 8.5, 3.5
 _MAX_COLUMNS, _MAX_ROWS = 96, 16
@@ -97,7 +99,8 @@ class MuonResponse:
         self._rows = self._mean_places(place[:3], tiles.y, np.abs(middles[:, 1]) * scale, _MAX_ROWS)
         order = np.lexsort((tiles.region, tiles.station))
         self._pads = tiles[order]
-        weight = np.hypot(middles[order, 0], middles[order, 1]) ** -_THINNING
+        region = tiles.region[order]
+        weight = np.hypot(middles[order, 0], _FLATNESS[region] * middles[order, 1]) ** -_THINNING[region]
         self._weight_before = np.concatenate([[0.0], np.cumsum(weight)])
         self._first_pad = np.searchsorted(self._pads.layout, np.arange(N_STATIONS * N_REGIONS + 1))
 
@@ -238,6 +241,7 @@ class MuonResponse:
     ) -> MuonResult:
         codes = self._digits[station, region, quarter, x, y]
         digit = distinct((event[:, None] << 16 | codes)[codes >= 0])
+        digit = digit[random.chance(digit >> 16, _STRIP_EFFICIENCY)]
         digit_event, code = digit >> 16, digit & 0xFFFF
         bank, address = (code >> 12).astype(np.uint32), (code & MAX_ADDRESS).astype(np.uint32)
         time = np.clip(np.rint(_MEAN_TIME + _TIME_SPREAD * random.normal(digit_event)), 0, MAX_TIME)
