@@ -170,7 +170,7 @@ def encode_particles_of_events(
     n_particles: Sequence[int],
     version: int = PARTICLES_VERSION,
 ) -> list[list[RawBank]]:
-    """The banks (type 32, numbered from 0) of each of several events, of `n_particles` particles given as columns.
+    """The banks (type 32, numbered from 0) of one event or several, of `n_particles` particles each, given as columns.
 
     `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
     defaults. `lists` are those of VELO, UT and SciFi: the LHCbIDs of the first particle, then those of the second ...,
@@ -195,8 +195,8 @@ def encode_particles_of_events(
     event = np.repeat(np.arange(len(n_particles)), n_particles)
     start = _U32.size * (event + 1) + np.cumsum(size) - size
     ends = _U32.size * np.arange(1, len(n_particles) + 1) + np.append(0, np.cumsum(size))[event_ends]
-    begins = np.append(0, ends[:-1]) if len(ends) else ends
-    data = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
+    begins = np.append(0, ends[:-1])
+    data = np.zeros(int(ends[-1]), dtype=np.uint8)
     data[begins[:, None] + np.arange(_U32.size)] = np.array(n_particles, "<u4").view(np.uint8).reshape(-1, _U32.size)
     data[start[:, None] + np.arange(layout.itemsize)] = stored.view(np.uint8).reshape(n, layout.itemsize)
     list_start = start + layout.itemsize

@@ -34,8 +34,9 @@ struct FieldPlane {
 
     Vector at(double x, double y) const
     {
-        const double u = std::min(std::abs(x) * squares_per_mm, static_cast<double>(n_x) - 1.001);
-        const double v = std::min(std::abs(y) * squares_per_mm, static_cast<double>(n_y) - 1.001);
+        // In this order std::min takes the bound for nan, too.
+        const double u = std::min(static_cast<double>(n_x) - 1.001, std::abs(x) * squares_per_mm);
+        const double v = std::min(static_cast<double>(n_y) - 1.001, std::abs(y) * squares_per_mm);
         const auto i = static_cast<std::size_t>(u);
         const auto j = static_cast<std::size_t>(v);
         const double right = u - static_cast<double>(i), upper = v - static_cast<double>(j);

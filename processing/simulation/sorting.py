@@ -4,9 +4,6 @@ import numpy as np
 
 from hltnode.processing.simulation.velo_particles import Int64Array
 
-# Bits that hold the position of a value while it is sorted; the value has the others.
-_INDEX_BITS = 24
-
 
 def distinct(values: Int64Array) -> Int64Array:
     """The distinct values (not negative) by rising value."""
@@ -16,12 +13,13 @@ def distinct(values: Int64Array) -> Int64Array:
 
 
 def stable_order(values: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """The order that sorts values from 0 to 2**39 - 1 (at most 2**24 of them), and the values so sorted.
+    """The order that sorts n values from 0 to 2**63 / (2 n) - 1, and the values so sorted.
 
     Sorting value and position in one number is faster than an indirect stable sort, and gives the same.
     """
-    keys = np.sort(values << _INDEX_BITS | np.arange(len(values)))
-    return keys & (1 << _INDEX_BITS) - 1, keys >> _INDEX_BITS
+    bits = len(values).bit_length()
+    keys = np.sort(values << bits | np.arange(len(values)))
+    return keys & (1 << bits) - 1, keys >> bits
 
 
 def distinct_and_places(values: Int64Array) -> tuple[Int64Array, Int64Array]:

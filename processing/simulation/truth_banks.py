@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.simulation.collisions import SimulatedCollisions
 from hltnode.processing.simulation.sorting import distinct
-from hltnode.processing.simulation.velo_generator import MIN_MODULES, collision_vertices, n_visible
+from hltnode.processing.simulation.velo_generator import MIN_MODULES, collision_vertices, n_modules, n_visible
 from hltnode.processing.simulation.velo_particles import Int64Array, Mask, ParticleColumns
-from hltnode.protocol.lhcb_id import scifi_channel, ut_channel, velo_channel
+from hltnode.protocol.lhcb_id import scifi_channel, ut_channel
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.truth import encode_vertices
 from hltnode.protocol.truth_columns import encode_particles_of_events
@@ -51,7 +50,8 @@ def truth_of_chunk(
     """
     n = len(event)
     lists = [hits.by_particle(n) for hits in (velo, ut, scifi)]
-    has_velo, has_ut, has_scifi = _has_velo(velo, n), _has_ut(ut, n), _has_scifi(scifi, n)
+    has_velo = n_modules(velo.particle, velo.lhcb_id, n) >= MIN_MODULES
+    has_ut, has_scifi = _has_ut(ut, n), _has_scifi(scifi, n)
     columns: dict[str, NDArray[np.generic]] = {
         "key": key,
         "pid": particles.pid,
@@ -95,11 +95,6 @@ def truth_of_chunk(
         [*of_event, encode_vertices(its_vertices)]
         for of_event, its_vertices in zip(particle_banks, vertices, strict=True)
     ]
-
-
-def _has_velo(hits: HitLists, n: int) -> Mask:
-    sensor = velo_channel(hits.lhcb_id)[0].astype(np.int64)
-    return _n_distinct(hits.particle, sensor // SENSORS_PER_MODULE, n) >= MIN_MODULES
 
 
 def _has_ut(hits: HitLists, n: int) -> Mask:

@@ -13,6 +13,7 @@ from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
 from hltnode.processing.simulation.event_random import EventRandom
 from hltnode.processing.simulation.pixel_clusters import SENSOR_SHIFT
+from hltnode.processing.simulation.sorting import distinct
 from hltnode.processing.simulation.sources import check_nu
 from hltnode.processing.simulation.strip_clusters import links
 from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
@@ -182,7 +183,7 @@ def n_visible(vertices: list[McVertex]) -> int:
 def n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
     """Number of modules in which each particle has clusters."""
     module = (ids.astype(np.int64) >> SENSOR_SHIFT & 0xFF) // SENSORS_PER_MODULE
-    in_module = np.unique(owner << 6 | module)
+    in_module = distinct(owner << 6 | module)
     return np.bincount(in_module >> 6, minlength=n_particles)
 
 

@@ -16,7 +16,7 @@ NO_ANCESTOR = -999_999
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParticleColumns:
-    """Charged particles of one event, one row each.
+    """Charged particles of one event or several, one row each.
 
     origin f64[n, 3] (mm), momentum f64[n, 3] (MeV), pid and charge i64[n], z_end f64[n] (mm, where the particle stops),
     mother i64[n] (PDG id of the particle it comes from, 0 if from the collision), mother_key i64[n] (its number in the

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from hltnode.processing.validation.binning import PARTICLE_BINNINGS, Binning, wilson_interval
 from hltnode.processing.validation.particles import Float64Array
-from hltnode.processing.validation.residuals import summary
+from hltnode.processing.validation.residuals import DRAWN_TOGETHER, summary
 from hltnode.processing.validation.vertices import PV_BINNINGS
 
 # Okabe and Ito's palette: told apart by all readers and in grey.
@@ -200,7 +200,7 @@ def residual_figure(results: Sequence[Result], stage: str, names: Sequence[str])
                 continue
             counts = np.array(residual["counts"]).sum(axis=0)
             # The fine bins that widths need are too narrow to look at; the outermost hold what lies beyond.
-            coarse = counts.reshape(-1, 8).sum(axis=1) / max(counts.sum(), 1)
+            coarse = counts.reshape(-1, DRAWN_TOGETHER).sum(axis=1) / max(counts.sum(), 1)
             edges = np.linspace(-residual["limit"], residual["limit"], len(coarse) + 1)
             found = summary(counts, residual["limit"])
             text = "no entries" if found["width"] is None else f"width {found['width']:.3g} {residual['unit']}".strip()

@@ -10,6 +10,8 @@ from hltnode.processing.validation.particles import Float64Array
 
 # Fine enough that the width read off the histogram is not that of its bins.
 _RESIDUAL_BINS = 400
+DRAWN_TOGETHER = 8
+"""Fine bins that make one bin of a drawing."""
 
 
 @dataclass(slots=True)

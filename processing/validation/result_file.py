@@ -6,9 +6,7 @@ from typing import Any, Self
 from pydantic import BaseModel, TypeAdapter, ValidationError, model_validator
 
 from hltnode.processing.validation.binning import PARTICLE_BINNINGS
-
-# Fine bins of a residual that make one bin of its drawing.
-_REBINNED = 8
+from hltnode.processing.validation.residuals import DRAWN_TOGETHER
 
 
 class _Binned(BaseModel):
@@ -57,7 +55,7 @@ class _Residual(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         widths = {len(row) for row in self.counts}
-        if len(self.counts) != len(self.against.edges) - 1 or len(widths) != 1 or widths.pop() % _REBINNED:
+        if len(self.counts) != len(self.against.edges) - 1 or len(widths) != 1 or widths.pop() % DRAWN_TOGETHER:
             raise ValueError("the counts do not fit the bins")
         return self
 

@@ -113,6 +113,19 @@ def test_a_flight_outside_the_field_is_lost_and_one_that_ends_before_the_node_do
     assert (x[0], z.tolist()) == (1.0, [10.0, 5.0, 10.0])
 
 
+def test_a_flight_at_no_place_at_all_is_lost() -> None:
+    x, alive, there = np.array([0.0, np.nan]), np.ones(2, dtype=bool), np.zeros(2, dtype=np.int64)
+    y, z, tx, ty = np.zeros((4, 2))
+    y[1] = np.nan
+    n = _native.advance(
+        *(x, y, z, tx, ty, np.full(2, 1000.0), np.ones(2), np.full(2, np.inf), alive, there),
+        np.ones((3, 2, 3), dtype=np.float32),
+        *(100.0, 0.0, 10.0, 0.3, 5.0),
+    )
+    assert there[:n].tolist() == [0]
+    assert alive.tolist() == [True, False]
+
+
 def test_columns_that_would_be_copied_are_refused_where_the_flights_are_moved() -> None:
     every_second = np.zeros(4)[::2]
     two = np.ones(2)

@@ -81,6 +81,15 @@ def test_sorting_helpers_agree_with_numpy(values: list[int]) -> None:
     assert stable_order(array)[0].tolist() == np.argsort(array, kind="stable").tolist()
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 1000])
+def test_the_larger_the_values_the_fewer_can_be_sorted_up_to_the_bits_of_a_number(n: int) -> None:
+    largest = 2**63 // (2 * n) - 1
+    array = np.where(np.arange(n) % 3 == 1, largest - 1, largest)
+    order, ordered = stable_order(array)
+    assert order.tolist() == np.argsort(array, kind="stable").tolist()
+    assert ordered.tolist() == np.sort(array).tolist()
+
+
 def test_the_random_numbers_of_an_event_do_not_depend_on_its_neighbours() -> None:
     def chunk(seeds: list[int]) -> EventRandom:
         return EventRandom([np.random.default_rng(seed) for seed in seeds])
