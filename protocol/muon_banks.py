@@ -27,6 +27,7 @@ MAX_TIME = 15
 
 _U16 = np.dtype("<u2")
 _READABLE_VERSION = 2
+_MOST = 0xFFFF  # numbers in a bank have 16 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +134,8 @@ def encode_muon(
     pad_order = np.argsort(pad_bank, kind="stable")
     pad_bank = pad_bank[pad_order]
     n_pads = np.bincount(pad_bank, minlength=n_banks)
+    if max(n_digits.max(), n_pads.max()) > _MOST:
+        raise MuonBankError(RejectReason.OVERSIZED, f"muon: more than {_MOST} pads, or digits of a batch, in a bank")
 
     # A bank: number of pads, 0, pads, padding; four batches of a number and digits; padding. Counted in words.
     batches_at = 2 + n_pads + n_pads % 2

@@ -53,31 +53,12 @@ def truth_of_chunk(
     has_velo = n_modules(velo.particle, velo.lhcb_id, n) >= MIN_MODULES
     has_ut, has_scifi = _has_ut(ut, n), _has_scifi(scifi, n)
     columns: dict[str, NDArray[np.generic]] = {
-        "key": key,
-        "pid": particles.pid,
-        "p": particles.p,
-        "pt": particles.pt,
-        "eta": particles.eta,
-        "phi": particles.phi,
-        "vertex_x": particles.origin[:, 0],
-        "vertex_y": particles.origin[:, 1],
-        "vertex_z": particles.origin[:, 2],
+        **particles.truth(key),
         "is_long": has_velo & has_scifi,
         "is_down": has_ut & has_scifi,
         "has_velo": has_velo,
         "has_ut": has_ut,
         "has_scifi": has_scifi,
-        "from_b": particles.from_beauty,
-        "from_c": particles.from_charm,
-        "from_strange": particles.from_strange,
-        "from_signal": particles.from_signal,
-        "mother_key": particles.mother_key,
-        "mother_pid": particles.mother,
-        "dom_key": np.where(particles.dom_key < 0, key, particles.dom_key),
-        "dom_pid": particles.dom_pid,
-        "dom_pt": particles.dom_pt,
-        "dom_tau": particles.dom_tau,
-        "charge": particles.charge,
     }
     edges = np.searchsorted(event, np.arange(len(collisions) + 1))
     vertices = [

@@ -133,30 +133,12 @@ def _truth_banks(
     particles = event.particles.take(seen)
     is_long = has_velo[seen] & _reaches_scifi(rng, particles.eta, particles.p)
     columns: dict[str, ArrayLike] = {
-        "key": seen,
-        "pid": particles.pid,
-        "p": particles.p,
-        "pt": particles.pt,
-        "eta": particles.eta,
-        "phi": particles.phi,
-        "vertex_x": particles.origin[:, 0],
-        "vertex_y": particles.origin[:, 1],
-        "vertex_z": particles.origin[:, 2],
+        **particles.truth(seen),
         "is_long": is_long,
         "is_down": is_long,
         "has_velo": has_velo[seen],
         "has_ut": is_long,
         "has_scifi": is_long,
-        "from_b": particles.from_beauty,
-        "from_c": particles.from_charm,
-        "from_strange": particles.from_strange,
-        "mother_key": particles.mother_key,
-        "mother_pid": particles.mother,
-        "dom_key": np.where(particles.dom_key < 0, seen, particles.dom_key),
-        "dom_pid": particles.dom_pid,
-        "dom_pt": particles.dom_pt,
-        "dom_tau": particles.dom_tau,
-        "charge": particles.charge,
     }
     vertices = collision_vertices(event, has_velo)
     columns["n_pvs"] = n_visible(vertices)

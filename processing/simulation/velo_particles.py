@@ -102,3 +102,28 @@ class ParticleColumns:
     def phi(self) -> FloatArray:
         """Azimuth, rad."""
         return np.arctan2(self.momentum[:, 1], self.momentum[:, 0])
+
+    def truth(self, key: Int64Array) -> dict[str, NDArray[np.generic]]:
+        """The fields of truth banks (formats.md B12) that do not depend on hits, of particles with these keys."""
+        return {
+            "key": key,
+            "pid": self.pid,
+            "p": self.p,
+            "pt": self.pt,
+            "eta": self.eta,
+            "phi": self.phi,
+            "vertex_x": self.origin[:, 0],
+            "vertex_y": self.origin[:, 1],
+            "vertex_z": self.origin[:, 2],
+            "from_b": self.from_beauty,
+            "from_c": self.from_charm,
+            "from_strange": self.from_strange,
+            "from_signal": self.from_signal,
+            "mother_key": self.mother_key,
+            "mother_pid": self.mother,
+            "dom_key": np.where(self.dom_key < 0, key, self.dom_key),
+            "dom_pid": self.dom_pid,
+            "dom_pt": self.dom_pt,
+            "dom_tau": self.dom_tau,
+            "charge": self.charge,
+        }

@@ -90,6 +90,8 @@ def test_digits_that_do_not_fit_are_not_written() -> None:
             encode_muon(digits_of([bad]), pads_of([]))
     with pytest.raises(MuonBankError):
         encode_muon(digits_of([]), pads_of([(0, 1 << 16)]))
+    with pytest.raises(MuonBankError, match="more than 65535 pads"):
+        encode_muon(digits_of([]), pads_of([(0, 1)] * (1 << 16)))
 
 
 def test_damaged_banks_raise_protocol_errors_only() -> None:
