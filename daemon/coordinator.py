@@ -37,7 +37,7 @@ from hltnode.daemon.output import TakeBack
 from hltnode.daemon.pipeline import Batch
 from hltnode.daemon.registry import FeederRegistry, HelloRefusedError, RunStart
 from hltnode.daemon.run_summary import RunSummary
-from hltnode.daemon.vocabulary import HelloRefusal, SlotState
+from hltnode.daemon.vocabulary import UNKNOWN_FEEDER, HelloRefusal, SlotState
 from hltnode.protocol.control import (
     Ack,
     ControlMessage,
@@ -119,7 +119,7 @@ class RunCoordinator:
         if isinstance(message, Hello):
             self._hello(now_ns, identity, message)
         elif feeder is None:
-            self._send((identity,), Error("unknown_feeder", "say hello first"))
+            self._send((identity,), Error(UNKNOWN_FEEDER, "say hello first"))
         elif isinstance(message, EndOfRun) and message.run == self.registry.run:
             self.registry.end_of_run(feeder, message)
             log.info("feeder_ended_run", feeder=feeder.hello.feeder, run=message.run, last_mep=message.last_mep)
@@ -182,8 +182,8 @@ class RunCoordinator:
         if self._control.reaches(rival.identity, self._welcome(rival.hello.run)):
             raise HelloRefusedError(
                 HelloRefusal.NAME_TAKEN,
-                f"another process, session {rival.hello.session}, feeds as {hello.feeder}; "
-                f"heard {(now_ns - rival.last_heard_ns) / 1e9:.1f} s ago",
+                # Not its session: with that, who gets this answer could say hello in its place.
+                f"another process feeds as {hello.feeder}, heard {(now_ns - rival.last_heard_ns) / 1e9:.1f} s ago",
             )
 
     def _start_run(self, now_ns: int, start: RunStart) -> None:

@@ -11,14 +11,24 @@ from hltnode.daemon.vocabulary import Stage
 
 
 class Delivery:
-    """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop."""
+    """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop.
+
+    Args:
+        failed: called with the reason when it cannot go on: nothing would be acknowledged any more.
+    """
 
     def __init__(
-        self, outputs: Outputs, counters: Counters, coordinator: RunCoordinator, clock_ns: Callable[[], int]
+        self,
+        outputs: Outputs,
+        counters: Counters,
+        coordinator: RunCoordinator,
+        failed: Callable[[str], None],
+        clock_ns: Callable[[], int],
     ) -> None:
         self._outputs = outputs
         self._counters = counters
         self._coordinator = coordinator
+        self._failed = failed
         self._clock_ns = clock_ns
         self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -26,6 +36,7 @@ class Delivery:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to deliver."""
         self._task = loop.create_task(self._deliver_all())
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Deliver no more; what still waits is not acknowledged."""
@@ -36,6 +47,10 @@ class Delivery:
     def put(self, written: WrittenBatch) -> None:
         """Deliver this batch after those that came before."""
         self._written.put_nowait(written)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(f"delivery: {error!r}")
 
     async def _deliver_all(self) -> None:
         while True:

@@ -22,7 +22,7 @@ from hltnode.daemon.feeder_sockets import HOPELESS, PLAIN, FeederKeys, FeederSoc
 from hltnode.daemon.log import RateLimit, get_logger
 from hltnode.daemon.mep_source import FeedMep
 from hltnode.daemon.send_window import SendWindow
-from hltnode.daemon.vocabulary import HelloRefusal
+from hltnode.daemon.vocabulary import UNKNOWN_FEEDER, HelloRefusal
 from hltnode.protocol.control import (
     Ack,
     ControlMessage,
@@ -324,6 +324,8 @@ class Feeder:
         if error.reason == HelloRefusal.NAME_TAKEN:
             # Of two processes only one may send: this one has been away for so long that it has lost its place.
             self._lose()
+        if error.reason == UNKNOWN_FEEDER:
+            return
         if self._refused_since is None:
             self._refused_since = time.monotonic()
         self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"

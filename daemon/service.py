@@ -273,7 +273,7 @@ class Node:
             tck=self._engine.tck,
             hand_on_events=config.hands_on_events,
         )
-        self._delivery = Delivery(self.outputs, self.counters, self.coordinator, self._clock_ns)
+        self._delivery = Delivery(self.outputs, self.counters, self.coordinator, self._fail, self._clock_ns)
         self._heartbeat = Heartbeat(
             self.coordinator,
             self.counters,

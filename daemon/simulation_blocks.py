@@ -1,18 +1,13 @@
 """Simulated events in blocks, encoded as MDF records or MEPs, by this process or by several."""
 
-import os
-import signal
-import threading
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
-from multiprocessing import get_context, parent_process
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
+from hltnode.daemon.worker_processes import results_in_order
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.detector import Detector
 from hltnode.processing.simulation.full_generator import BankVersions, FullSimulation
@@ -27,8 +22,6 @@ from hltnode.protocol.raw_bank import RawBank, encode_banks
 
 # Events of a block, and so of a MEP: every file of a request is cut in the same way, whoever makes the blocks.
 EVENTS_PER_BLOCK = 64
-# Blocks per process that may be ready or in the making: enough to keep all busy, and few in memory.
-_BLOCKS_AHEAD = 2
 
 FileFormat = Literal["mdf", "mep"]
 Detectors = Literal["velo", "full"]
@@ -68,40 +61,9 @@ def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int
         return
     # Errors of the request show here, before processes start.
     _simulation(request)
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
-    try:
-        waiting: deque[tuple[int, Future[bytes]]] = deque()
-        for start, size in zip(starts, sizes, strict=True):
-            waiting.append((size, _submit(pool, request, start, size)))
-            if len(waiting) == _BLOCKS_AHEAD * jobs:
-                size, block = waiting.popleft()
-                yield size, block.result()
-        for size, block in waiting:
-            yield size, block.result()
-    except BrokenProcessPool as error:
-        raise ChildProcessError("a process of the simulation was killed before its events were made") from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _submit(pool: ProcessPoolExecutor, request: SimulationRequest, start: int, size: int) -> "Future[bytes]":
-    # Workers, which may start here, inherit that Ctrl-C is not for them: this process ends them.
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return pool.submit(encode_block, request, start, size)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, former)
-
-
-def _end_with_parent() -> None:
-    """End this worker when the process that started it is gone, however it went: none is left behind."""
-
-    def wait() -> None:
-        if (parent := parent_process()) is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
+    tasks = list(zip(starts, sizes, strict=True))
+    with closing(results_in_order(partial(encode_block, request), tasks, jobs)) as made:
+        yield from zip(sizes, made, strict=True)
 
 
 def encode_block(request: SimulationRequest, first_event: int, n: int) -> bytes:

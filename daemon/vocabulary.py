@@ -38,6 +38,10 @@ class HelloRefusal(StrEnum):
     RUN_CANNOT_START = "run_cannot_start"
 
 
+# To a message of somebody whom the node does not know (any more): no refusal, the next hello mends it.
+UNKNOWN_FEEDER = "unknown_feeder"
+
+
 @unique
 class IncompletePolicy(StrEnum):
     """What becomes of an incomplete MEP: built and flagged, or all its events to the error stream."""

@@ -173,6 +173,27 @@ async def test_feeders_wait_without_error_until_the_node_is_started(
         assert (await feeding).complete
 
 
+async def test_a_feeder_that_has_sent_all_waits_for_the_start_too_and_longer_than_a_refused_one(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.feeder.REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr("hltnode.daemon.feeder.HELLO_SECONDS", 0.02)
+    async with (
+        running_node(make_config(tmp_path, node={"autostart": False})) as (node, _),
+        make_feeder(context, node) as feeder,
+    ):
+        feeder.keep(next(synthetic_meps(1)))
+        ending = asyncio.create_task(feeder.finish(0))
+        # Each hello is followed by an end of run, which the node refuses: it knows nobody.
+        await eventually(lambda: node.counters.control_messages_received > 10)
+        assert not ending.done()
+        ctl = Console(context, node)
+        await ctl("configure")
+        await eventually(lambda: node.state is RunState.READY)
+        await ctl("start")
+        await asyncio.wait_for(ending, 10.0)
+
+
 async def test_a_start_with_a_run_number_refuses_and_counts_what_is_of_another_run(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:

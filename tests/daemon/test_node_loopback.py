@@ -159,6 +159,19 @@ async def test_a_back_end_that_always_fails_stops_the_node_with_an_error(
     check_accounts(node)
 
 
+async def test_a_delivery_that_breaks_stops_the_node_with_an_error(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def publish(written: object) -> None:
+        raise RuntimeError("nobody knows why")
+
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        monkeypatch.setattr(node.outputs, "publish", publish)
+        await feeder.offer(next(synthetic_meps(1)))
+        await eventually(lambda: node.state == "error")
+        assert feeder.window.unacknowledged == 1
+
+
 async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -99,23 +100,36 @@ def test_a_full_disk_is_named_and_leaves_no_half_of_a_file(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.fixture
+def ctrl_c_is_heard() -> Iterator[None]:
+    """A shell that runs the tests in its background makes them, and all that they start, deaf for it."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 @pytest.mark.process
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_signal_ends_it_without_a_word_and_without_half_a_file(
     number: signal.Signals, status: int, jobs: str, tmp_path: Path
 ) -> None:
     command = (sys.executable, "-m", "hltnode.daemon", "simulate", "-n", "100000", "--nu", "0.5", "--jobs", jobs)
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, "-o", str(tmp_path / "x.mdf")], stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    half = tmp_path / "x.mdf.part"
-    while not (half.exists() and half.stat().st_size):
-        assert process.poll() is None
-        time.sleep(0.02)
-    # As a terminal does it: workers get it as well.
-    os.killpg(process.pid, number)
-    _, said = process.communicate()
+    ) as process:
+        try:
+            half = tmp_path / "x.mdf.part"
+            while not (half.exists() and half.stat().st_size):
+                assert process.poll() is None
+                time.sleep(0.02)
+            # As a terminal does it: workers get it as well.
+            os.killpg(process.pid, number)
+            _, said = process.communicate()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == status
     assert said.strip() == ""
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,107 @@
+"""Tasks done by several processes, their results in the order of the tasks, and no end that leaves anybody waiting.
+
+Each process has a pipe of its own. The pools of the standard library have one for all results: a worker that is killed
+while it writes there leaves half a message and a lock that is held, and everybody else waits for ever.
+"""
+
+import signal
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+# Results per process that may wait for their turn: enough to keep all busy, and few in memory.
+RESULTS_AHEAD = 2
+
+
+class Worker:
+    """A process that does one task after the other, until it is ended or the process that started it is gone.
+
+    A lost one raises ChildProcessError where it is used.
+    """
+
+    def __init__(self, work: Callable[..., bytes]) -> None:
+        spawn = get_context("spawn")
+        self.pipe, far = spawn.Pipe()
+        self.process = spawn.Process(target=_serve, args=(far, work), daemon=True)
+        # Starting it lets the signal through again, so it must be there before.
+        resource_tracker.ensure_running()
+        # Workers inherit that Ctrl-C is not for them: this process ends them.
+        former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, former)
+        far.close()
+        self.number = -1
+        """Which task it does."""
+
+    def begin(self, number: int, task: Sequence[Any]) -> None:
+        """Give it a task."""
+        self.number = number
+        try:
+            self.pipe.send(task)
+        except OSError as error:
+            raise _lost() from error
+
+    def result(self) -> bytes:
+        """Wait for the result; raises what the task raised."""
+        try:
+            result: bytes | Exception = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            raise _lost() from error
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def _lost() -> ChildProcessError:
+    return ChildProcessError("a process of the simulation was killed before its events were made")
+
+
+def results_in_order(work: Callable[..., bytes], tasks: Sequence[Sequence[Any]], processes: int) -> Generator[bytes]:
+    """work(*task) of each task, done by so many processes at most. Closing the generator ends them at once.
+
+    Raises what a task raised, and ChildProcessError where the system has killed a process.
+    """
+    workers: list[Worker] = []
+    try:
+        # Those that start before one that does not are ended all the same.
+        workers.extend(Worker(work) for _ in range(min(processes, len(tasks))))
+        idle, busy = list(workers), list[Worker]()
+        done: dict[int, bytes] = {}
+        begun = 0
+        for turn in range(len(tasks)):
+            while turn not in done:
+                while idle and begun < min(len(tasks), turn + RESULTS_AHEAD * len(workers)):
+                    idle[-1].begin(begun, tasks[begun])
+                    busy.append(idle.pop())
+                    begun += 1
+                ready = wait([worker.pipe for worker in busy])
+                for worker in [worker for worker in busy if worker.pipe in ready]:
+                    done[worker.number] = worker.result()
+                    busy.remove(worker)
+                    idle.append(worker)
+            yield done.pop(turn)
+    finally:
+        for worker in workers:
+            worker.process.kill()
+        for worker in workers:
+            worker.process.join()
+            worker.process.close()
+            worker.pipe.close()
+
+
+def _serve(pipe: Connection, work: Callable[..., bytes]) -> None:
+    with suppress(EOFError, ConnectionError):
+        while True:
+            task = pipe.recv()
+            result: bytes | Exception
+            try:
+                result = work(*task)
+            except Exception as error:
+                error.add_note(traceback.format_exc())
+                result = error
+            pipe.send(result)
