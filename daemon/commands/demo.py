@@ -23,7 +23,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hltnode.daemon.accounting import closes
-from hltnode.daemon.commands.common import BackendOption, JsonOption, console, user_errors, write_json
+from hltnode.daemon.commands.common import (
+    BackendOption,
+    JsonOption,
+    console,
+    require_places,
+    user_errors,
+    write_json,
+)
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.velo_generator import simulate_events
 from hltnode.protocol.decisions import decode_decision
@@ -77,6 +84,7 @@ def demo(
     Example: hltnode demo --events 2000 --feeders 4
     """
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
+        require_places(json)
         try:
             result = run_demo(Path(scratch), n, feeders, repeat, seed, backend, output)
         except DemoError as error:

@@ -23,6 +23,7 @@ from hltnode.daemon.commands.common import (
     ServerKeyOption,
     console,
     load_geometry,
+    require_places,
     user_errors,
     write_json,
 )
@@ -99,6 +100,7 @@ def feed(
     log.configure("warning", LogFormat.CONSOLE)
     paths = [*(inputs or []), *(files or [])]
     with user_errors():
+        require_places(json)
         faults = None if fault is None else FaultPlan.parse(fault)
         if bool(paths) == simulate:
             raise FeedError("either --input FILES or --simulate is expected")

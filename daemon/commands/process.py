@@ -20,6 +20,7 @@ from hltnode.daemon.commands.common import (
     console,
     load_geometry,
     load_trigger,
+    require_places,
     thread_count,
     user_errors,
     write_json,
@@ -58,6 +59,7 @@ def process(
     Example: hltnode process minbias.mdf --geometry ../shared/data/lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
+        require_places(json)
         result = process_files(
             files,
             geometry=geometry,

@@ -16,6 +16,7 @@ from hltnode.daemon.commands.common import (
     console,
     load_geometry,
     load_trigger,
+    require_places,
     thread_count,
     user_errors,
     write_json,
@@ -40,6 +41,7 @@ def serve(
     Example: hltnode serve --config node.toml
     """
     with user_errors():
+        require_places(json)
         settings = load_config(config)
         log.configure(settings.log.level, settings.log.format)
         keep_heap()

@@ -108,3 +108,25 @@ def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> 
     assert result.exit_code == 1
     assert "nu = -3" in " ".join(result.output.split())
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("process", "minbias.mdf"),
+        ("inspect", "minbias.mdf"),
+        ("feed", "--to", "tcp://127.0.0.1:5555", "--input", "minbias.mdf"),
+        ("serve", "--config", "node.toml"),
+        ("demo",),
+    ],
+)
+def test_a_result_that_could_not_be_written_is_refused_before_the_work(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # If they began to work, they would complain of these.
+    for name in ("minbias.mdf", "node.toml"):
+        (tmp_path / name).write_text("neither events nor a configuration")
+    found = runner.invoke(app, [*command, "--json", "no/where.json"])
+    assert found.exit_code == 1
+    assert "no/where.json: there is no folder no" in found.output

@@ -3,8 +3,6 @@
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +10,9 @@ from typer.testing import CliRunner
 from hltnode.daemon.accounting import closes
 from hltnode.daemon.cli import app
 from tests.daemon.pages import metric
-from tests.daemon.test_processes import Site
+from tests.daemon.test_processes import Site, site
+
+__all__ = ["site"]
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
@@ -22,16 +22,6 @@ COMMANDS = {
     "running": ("configure", "start"),
     "paused": ("configure", "start", "pause"),
 }
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path, 1)
-    yield site
-    for process in site.processes:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
 
 
 def ctl(site: Site, *arguments: str) -> str:
