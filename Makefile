@@ -25,6 +25,7 @@ check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.daemon
+	$(BIN)/mypy benchmarks tools
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
 	$(BIN)/python tools/generate_reference.py --check

@@ -25,7 +25,7 @@ from hltnode.daemon.event_builder import EventBuilder
 from hltnode.daemon.journal import Journal
 from hltnode.daemon.memory import keep_heap
 from hltnode.daemon.vocabulary import EventStream, FsyncPolicy
-from hltnode.protocol.control import Ack, Credit, Goodbye, encode_message
+from hltnode.protocol.control import Ack, Credit, Goodbye, Reply, RunState, encode_message
 
 RUNS = 9
 
@@ -35,7 +35,14 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _identity, _message: None)
+    control = ControlSocket(
+        context,
+        "tcp://127.0.0.1:*",
+        Counters(),
+        lambda _identity, _message: None,
+        lambda _peer, command: Reply(command.request, False, RunState.RUNNING, "a benchmark takes no commands"),
+        lambda _socket: None,
+    )
     feeder = context.socket(zmq.DEALER)
     feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
     feeder.connect(control.endpoint)
