@@ -122,6 +122,21 @@ def rate(sender: Peer, receiver: Peer, n_frames: int) -> float:
     return measured
 
 
+def rates_in_turn(
+    frame_bytes: int, first: Callable[[int, Connection], None], second: Callable[[int, Connection], None]
+) -> tuple[float, float]:
+    """Medians of the frames per second that two receivers take from one sender, in turn."""
+    peers = [Peer(target, frame_bytes) for target in (send, first, second)]
+    sender, *receivers = peers
+    n_frames = sender.orders.recv()
+    try:
+        one, other = (partial(rate, sender, receiver, n_frames) for receiver in receivers)
+        return alternating_medians(one, other, RUNS)
+    finally:
+        for peer in peers:
+            peer.close()
+
+
 async def receive_frames(
     orders: Connection,
     n_frames: int,
@@ -172,16 +187,7 @@ async def receive_frames(
 def run(_shared: Path) -> Iterator[Result]:
     """Measure each frame size, baseline and node in turn."""
     for frame_bytes in FRAME_BYTES:
-        peers = [Peer(target, frame_bytes) for target in (send, receive_bare, receive_and_build)]
-        sender, bare_receiver, node_receiver = peers
-        n_frames = sender.orders.recv()
-        try:
-            bare, node = alternating_medians(
-                partial(rate, sender, bare_receiver, n_frames), partial(rate, sender, node_receiver, n_frames), RUNS
-            )
-        finally:
-            for peer in peers:
-                peer.close()
+        bare, node = rates_in_turn(frame_bytes, receive_bare, receive_and_build)
         gbits = node * frame_bytes * 8e-9
         yield Result(
             f"{frame_bytes // KIB} KiB frames ({gbits:.1f} Gbit/s)",

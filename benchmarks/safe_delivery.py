@@ -8,7 +8,6 @@ and sent to one feeder. Off: none of it. The ratio is on to off.
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from unittest.mock import patch
@@ -16,8 +15,8 @@ from unittest.mock import patch
 import uvloop
 import zmq
 
-from benchmarks.measure import Result, alternating_medians
-from benchmarks.receive_and_build import FRAME_BYTES, KIB, RUN, SLOT_BYTES, Peer, rate, receive_frames, send
+from benchmarks.measure import Result
+from benchmarks.receive_and_build import FRAME_BYTES, KIB, RUN, SLOT_BYTES, rates_in_turn, receive_frames
 from hltnode.daemon.control import ControlSocket
 from hltnode.daemon.counters import Counters
 from hltnode.daemon.credits import as_ranges
@@ -26,8 +25,6 @@ from hltnode.daemon.journal import Journal
 from hltnode.daemon.memory import keep_heap
 from hltnode.daemon.vocabulary import EventStream, FsyncPolicy
 from hltnode.protocol.control import Ack, Credit, Goodbye, Reply, RunState, encode_message
-
-RUNS = 9
 
 
 def receive_safely(_frame_bytes: int, orders: Connection) -> None:
@@ -76,16 +73,7 @@ def receive_unsafely(_frame_bytes: int, orders: Connection) -> None:
 def run(_shared: Path) -> Iterator[Result]:
     """Measure each frame size, off and on in turn."""
     for frame_bytes in FRAME_BYTES:
-        peers = [Peer(target, frame_bytes) for target in (send, receive_unsafely, receive_safely)]
-        sender, off, on = peers
-        n_frames = sender.orders.recv()
-        try:
-            without, with_all = alternating_medians(
-                partial(rate, sender, off, n_frames), partial(rate, sender, on, n_frames), RUNS
-            )
-        finally:
-            for peer in peers:
-                peer.close()
+        without, with_all = rates_in_turn(frame_bytes, receive_unsafely, receive_safely)
         yield Result(
             f"CRC, acks and journal on, {frame_bytes // KIB} KiB frames",
             with_all,

@@ -241,16 +241,20 @@ def follow(
 def wait_until_alive(node: subprocess.Popen[bytes], url: str) -> None:
     """Wait for the HTTP pages and the warm-up of the node. Raises DemoError."""
     end = time.monotonic() + START_SECONDS
+    reason = ""
     while time.monotonic() < end:
         if node.poll() is not None:
             raise DemoError(f"the node did not start: exit code {node.returncode}")
         try:
-            if json_module.loads(get(f"{url}/status"))["state"] == "running":
+            state = json_module.loads(get(f"{url}/status"))["state"]
+        except urllib.error.URLError as error:
+            reason = f"its pages do not answer: {error.reason}"
+        else:
+            if state == "running":
                 return
-        except urllib.error.URLError:
-            pass
+            reason = f"it is {state}"
         time.sleep(0.1)
-    raise DemoError(f"the node was not ready after {START_SECONDS:.0f} s")
+    raise DemoError(f"the node was not ready after {START_SECONDS:.0f} s: {reason}")
 
 
 def get(url: str) -> str:
