@@ -177,8 +177,6 @@ class OutputSection(_Section):
     """A file is closed after this many events."""
     fsync: FsyncPolicy = FsyncPolicy.FILE
     """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
-    max_pending_bytes: int = Field(default=256 * MIB, ge=MIB)
-    """Events kept in memory in bytes while the disk refuses them; the node is not ready while any are waiting."""
     policy: FilePolicy = SlownessPolicy.WAIT
     """Accepted events when the disk refuses: wait holds the credits, drop_new drops and counts them."""
     error_policy: FilePolicy = SlownessPolicy.WAIT

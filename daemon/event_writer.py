@@ -67,7 +67,6 @@ class EventWriter:
         directory: created if its parent exists.
         prefix: start of every file name; names the node and its session, so that no two starts share a name.
         max_file_bytes, max_file_events: a file is finished before it would exceed one of them.
-        max_pending_bytes: bytes in memory from which on `has_room` is False.
         policies: what a stream does when the disk refuses, `wait` or `drop_new`; `wait` where it is not named.
 
     Raises:
@@ -82,7 +81,6 @@ class EventWriter:
         *,
         max_file_bytes: int,
         max_file_events: int,
-        max_pending_bytes: int,
         fsync: FsyncPolicy,
         policies: Mapping[EventStream, SlownessPolicy] | None = None,
     ) -> None:
@@ -91,7 +89,6 @@ class EventWriter:
         self._counters = counters
         self._max_file_bytes = max_file_bytes
         self._max_file_events = max_file_events
-        self._max_pending_bytes = max_pending_bytes
         self._fsync = fsync
         policies = policies or {}
         self._streams = {stream: _Stream(policies.get(stream, SlownessPolicy.WAIT)) for stream in EventStream}
@@ -104,11 +101,6 @@ class EventWriter:
             probe.unlink()
         except OSError as error:
             raise OutputError(directory, error) from error
-
-    @property
-    def has_room(self) -> bool:
-        """False while so much waits for the disk that no further batch should be taken."""
-        return self._counters.pending_bytes < self._max_pending_bytes
 
     def append(self, stream: EventStream, run: int, record: bytes) -> None:
         """Take one MDF record; it is safe only after the next `flush` has returned."""

@@ -127,6 +127,7 @@ class NodeCollector(Collector):
         yield _gauge("feeders_expected", "Feeders that the configuration asks for.", self._health.feeders_expected)
         yield _counter("control_messages_received", "Control messages understood.", c.control_messages_received)
         yield _counter("control_messages_rejected", "Control messages refused.", c.control_messages_rejected)
+        yield _counter("control_messages_unsent", "Messages to feeders gone or not reading.", c.control_messages_unsent)
         yield _counters("hellos_refused", "Hellos of feeders refused, by reason.", "reason", c.hellos_refused.items())
         yield _counter("credits_granted", "MEPs that feeders were allowed to send.", c.credits_granted)
         yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", c.credits_outstanding)

@@ -207,7 +207,6 @@ class Node:
             self.counters.writer,
             max_file_bytes=output.max_file_bytes,
             max_file_events=output.max_file_events,
-            max_pending_bytes=output.max_pending_bytes,
             fsync=output.fsync,
             policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )

@@ -18,7 +18,6 @@ from .source_id import readout_source_id
 MAGIC = 0x40CE
 HEADER_SIZE = 20
 MAX_FRAGMENTS = 0xFFFF
-MAX_FRAGMENT_SIZE = 0xFFFF
 # Fragments hold 32-bit words that are read in place, so a packing closer than 4 bytes is refused; 256 bytes is far
 # above any cache line or DMA burst that a packing serves.
 MIN_ALIGN = 2

@@ -21,7 +21,6 @@ MODULES_PER_QUARTER = (5, 5, 6)
 MATS_PER_MODULE = 4
 SIPMS_PER_MAT = 4
 CHANNELS_PER_SIPM = 128
-BANKS_PER_QUARTER = 5
 # Links (one SiPM each) of the banks of a quarter: one module per bank, but six modules over five banks in station 3.
 LINKS_OF_BANKS = ((16, 16, 16, 16, 16), (16, 16, 16, 16, 16), (16, 20, 20, 20, 20))
 # Mats are numbered by channel id >> 9, less this: station 1 starts at 0.

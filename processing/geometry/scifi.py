@@ -29,7 +29,6 @@ GEOMETRY_FILE = "scifi_geometry.bin"
 
 N_QUARTERS = N_LAYERS * QUARTERS_PER_LAYER
 N_MATS = LAYERS_PER_STATION * QUARTERS_PER_LAYER * MATS_PER_MODULE * sum(MODULES_PER_QUARTER)
-N_ZONES = 2 * N_LAYERS
 
 # The file of the banks up to version 6 says where banks begin; files of later versions list SiPMs instead.
 _VERSION = 0

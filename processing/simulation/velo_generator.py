@@ -12,13 +12,13 @@ from hltnode.processing.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.geometry.velo import VeloGeometry
 from hltnode.processing.simulation.collisions import SimulatedCollisions, generate
 from hltnode.processing.simulation.event_random import EventRandom
-from hltnode.processing.simulation.pixel_clusters import SENSOR_SHIFT
 from hltnode.processing.simulation.sorting import distinct
 from hltnode.processing.simulation.sources import check_nu
 from hltnode.processing.simulation.strip_clusters import links
 from hltnode.processing.simulation.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
 from hltnode.processing.simulation.velo_particles import FloatArray, Int64Array, Mask, ParticleColumns
 from hltnode.processing.simulation.velo_response import VeloResponse
+from hltnode.protocol.lhcb_id import velo_channel
 from hltnode.protocol.odin import CrossingType, Odin, encode_odin
 from hltnode.protocol.raw_bank import RawBank
 from hltnode.protocol.truth import McVertex, encode_vertices
@@ -164,7 +164,7 @@ def n_visible(vertices: list[McVertex]) -> int:
 
 def n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> Int64Array:
     """Number of modules in which each particle has clusters."""
-    module = (ids.astype(np.int64) >> SENSOR_SHIFT & 0xFF) // SENSORS_PER_MODULE
+    module = velo_channel(ids)[0].astype(np.int64) // SENSORS_PER_MODULE
     in_module = distinct(owner << 6 | module)
     return np.bincount(in_module >> 6, minlength=n_particles)
 

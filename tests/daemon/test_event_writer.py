@@ -33,7 +33,6 @@ def open_writer(
     *,
     max_file_bytes: int = 1 << 30,
     max_file_events: int = 1000,
-    max_pending_bytes: int = 1 << 20,
     fsync: FsyncPolicy = FsyncPolicy.NEVER,
     counters: WriterCounters | None = None,
     policies: Mapping[EventStream, SlownessPolicy] | None = None,
@@ -44,7 +43,6 @@ def open_writer(
         counters or WriterCounters(),
         max_file_bytes=max_file_bytes,
         max_file_events=max_file_events,
-        max_pending_bytes=max_pending_bytes,
         fsync=fsync,
         policies=policies,
     )
@@ -230,16 +228,6 @@ def test_one_stream_that_fails_does_not_hold_up_the_other(tmp_path: Path, monkey
     with pytest.raises(OutputError):
         writer.flush()
     assert numbers(sorted(tmp_path.glob("*error*"))) == [2]
-
-
-def test_there_is_no_room_while_too_much_waits_for_the_disk(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path, max_pending_bytes=2 * SIZE)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
-    assert writer.has_room
-    writer.append(EventStream.ACCEPTED, RUN, record(2))
-    assert not writer.has_room
-    writer.flush()
-    assert writer.has_room
 
 
 def test_after_a_failed_fsync_nothing_is_called_safe_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

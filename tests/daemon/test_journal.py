@@ -29,7 +29,6 @@ class Session:
             WriterCounters(),
             max_file_bytes=1 << 20,
             max_file_events=max_file_events,
-            max_pending_bytes=1 << 20,
             fsync=FsyncPolicy.FILE,
         )
         self.journal = Journal(self.path, f"node_{name}", FsyncPolicy.FILE, self.history)
