@@ -10,10 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Result, alternating_medians
-from hltnode.daemon.building import BuilderLimits, SealSlot, Settled, SlotFreed, StartRun, Tick
-from hltnode.daemon.counters import Counters
-from hltnode.daemon.event_builder import EventBuilder
-from hltnode.daemon.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    BuilderLimits,
+    SealSlot,
+    Settled,
+    SlotFreed,
+    StartRun,
+    Tick,
+)
+from hltnode.daemon.monitoring.counters import Counters
 
 KIB = 1024
 FRAGMENTS = 400_000

@@ -16,14 +16,14 @@ import uvloop
 import zmq
 
 from benchmarks.measure import Result, alternating_medians
-from hltnode.daemon.building import BuilderLimits, Effect, SealSlot, SlotFreed, StartRun
-from hltnode.daemon.counters import Counters
-from hltnode.daemon.event_builder import EventBuilder
-from hltnode.daemon.memory import keep_heap
-from hltnode.daemon.receiver import Receiver
-from hltnode.daemon.slots import SlotLimits, SlotPool
-from hltnode.protocol.mfp import encode_mfp
-from hltnode.protocol.transport import encode_frame
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, Effect, SealSlot, SlotFreed, StartRun
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.readout.receiver import Receiver
+from hltnode.protocol.raw_data.mfp import encode_mfp
+from hltnode.protocol.transport.frame_header import encode_frame
 
 KIB = 1024
 FRAME_BYTES = (64 * KIB, 256 * KIB, 4096 * KIB)

@@ -17,14 +17,14 @@ import zmq
 
 from benchmarks.measure import Result
 from benchmarks.receive_and_build import FRAME_BYTES, KIB, RUN, SLOT_BYTES, rates_in_turn, receive_frames
-from hltnode.daemon.control import ControlSocket
-from hltnode.daemon.counters import Counters
-from hltnode.daemon.credits import as_ranges
-from hltnode.daemon.event_builder import EventBuilder
-from hltnode.daemon.journal import Journal
-from hltnode.daemon.memory import keep_heap
-from hltnode.daemon.vocabulary import EventStream, FsyncPolicy
-from hltnode.protocol.control import Ack, Credit, Goodbye, Reply, RunState, encode_message
+from hltnode.daemon.common.mep_ranges import as_ranges
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.output.journal import Journal
+from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.protocol.transport.control import Ack, Credit, Goodbye, Reply, RunState, encode_message
 
 
 def receive_safely(_frame_bytes: int, orders: Connection) -> None:
@@ -64,7 +64,7 @@ def receive_unsafely(_frame_bytes: int, orders: Connection) -> None:
     """Node process with everything off."""
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
-    with patch("hltnode.daemon.receiver.check_crc", lambda _header, _frame: None):
+    with patch("hltnode.daemon.readout.receiver.check_crc", lambda _header, _frame: None):
         while True:
             n_frames = orders.recv()
             orders.send(uvloop.run(receive_frames(orders, n_frames, buffers)))

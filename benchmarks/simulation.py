@@ -7,18 +7,18 @@ from pathlib import Path
 
 from benchmarks.measure import Result, median
 from hltnode.daemon.commands.validate import EVENTS_PER_MEP, LIMITS
-from hltnode.daemon.event_files import read_events
-from hltnode.daemon.simulation_blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
-from hltnode.processing.backend.cpu import CpuBackend
-from hltnode.processing.geometry.velo import VeloGeometry
-from hltnode.processing.hlt1.sequence import create_engine
-from hltnode.processing.offline import OfflineRunner, encode_meps
-from hltnode.processing.simulation.full_generator import BankVersions
-from hltnode.processing.simulation.samples import Sample
-from hltnode.processing.simulation.velo_generator import DEFAULT_NU
-from hltnode.processing.trigger import TriggerConfig
-from hltnode.processing.validation.batch_check import check_batch
-from hltnode.processing.validation.checker import Checker
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.simulation.blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
+from hltnode.processing.lhcb.simulation.full_generator import BankVersions
+from hltnode.processing.lhcb.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
+from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
+from hltnode.processing.lhcb.validation.checker.checker import Checker
+from hltnode.processing.selection.trigger_config import TriggerConfig
 
 ASKED_SIMULATED = 100.0
 """Events per second and core (issue 4)."""

@@ -6,13 +6,13 @@ from itertools import repeat
 from pathlib import Path
 
 from benchmarks.measure import Result, alternating_medians
-from hltnode.daemon.event_files import read_events
-from hltnode.processing.backend.cpu import CpuBackend, CpuQueue
-from hltnode.processing.batch import BatchLimits
-from hltnode.processing.geometry.velo import VeloGeometry
-from hltnode.processing.hlt1.sequence import create_engine
-from hltnode.processing.offline import EncodedMep, OfflineRunner, encode_mep
-from hltnode.processing.trigger import TriggerConfig
+from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
+from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.selection.trigger_config import TriggerConfig
 
 ALLEN_2020_CPU = 1740.0
 """Events per second of Allen's CPU build of 2020 on this kind of machine, one thread (issue 2)."""

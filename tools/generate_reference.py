@@ -20,10 +20,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from hltnode.daemon.cli import app
-from hltnode.daemon.config import ENV_DELIMITER, ENV_PREFIX, NodeConfig
-from hltnode.daemon.counters import Counters
-from hltnode.daemon.health import Health
-from hltnode.daemon.metrics import BuildInfo, NodeCollector
+from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -36,7 +36,7 @@ def configuration_page() -> str:
     lines = [
         "# Configuration",
         "",
-        "<!-- Written by tools/generate_reference.py from daemon/config.py. Do not edit. -->",
+        "<!-- Written by tools/generate_reference.py from daemon/configuration/model.py. Do not edit. -->",
         "",
         "One TOML file, given by `hltnode serve --config FILE`; `deploy/node.toml` is an example with every key.",
         f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment wins over the file; lists are written",
@@ -62,7 +62,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- Written by tools/generate_reference.py from daemon/metrics.py. Do not edit. -->",
+        "<!-- Written by tools/generate_reference.py from daemon/monitoring/metrics.py. Do not edit. -->",
         "",
         "Served at `/metrics` in the Prometheus text format, with `process_*` of the Prometheus client.",
         "Times are in seconds, sizes in bytes. A label value that is known beforehand is there from the start, with 0.",

@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from hltnode.daemon.event_files import EventFileError
-from hltnode.processing.backend import BackendError
-from hltnode.processing.geometry.velo import VeloGeometry
-from hltnode.processing.trigger import TriggerConfig
-from hltnode.protocol.mfp import VeloBanks
+from hltnode.processing.framework.backends import BackendError
+from hltnode.processing.framework.event_files import EventFileError
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.protocol.raw_data.mfp import VeloBanks
 
 console = Console(stderr=True)
 """Progress and messages; results go to standard output."""

@@ -16,11 +16,11 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
-from hltnode.daemon.event_files import EventFileError, read_events
-from hltnode.processing.simulation.detector import Detector
-from hltnode.processing.validation.likeness import SampleSummary, comparison
-from hltnode.processing.validation.likeness.distribution import Distribution
-from hltnode.processing.validation.truth_check import event_name
+from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.lhcb.simulation.detector import Detector
+from hltnode.processing.lhcb.validation.checker.truth_check import event_name
+from hltnode.processing.lhcb.validation.likeness import SampleSummary, comparison
+from hltnode.processing.lhcb.validation.likeness.distribution import Distribution
 from hltnode.protocol.errors import ProtocolError
 
 
@@ -39,7 +39,7 @@ def compare(
         require_plots()
         require_places(output, json)
         # Only reports need matplotlib, an extra.
-        from hltnode.processing.validation.likeness.html_report import likeness_page
+        from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
 
         detector = Detector.builtin() if geometry is None else Detector.load(geometry)
         samples = (_summary(real, detector), _summary(simulated, detector))

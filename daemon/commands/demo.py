@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from hltnode.daemon.accounting import closes
 from hltnode.daemon.commands.common import (
     BackendOption,
     JsonOption,
@@ -31,11 +30,12 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.processing.geometry.velo import VeloGeometry
-from hltnode.processing.simulation.velo_generator import simulate_events
-from hltnode.protocol.decisions import decode_decision
-from hltnode.protocol.mep import encode_mep
-from hltnode.protocol.mfp import mfps_of_events
+from hltnode.daemon.event_building.accounting import closes
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.mfp import mfps_of_events
+from hltnode.protocol.transport.decisions import decode_decision
 
 EVENTS_PER_MEP = 50
 START_SECONDS = 60.0

@@ -15,7 +15,6 @@ import uvloop
 import zmq.asyncio
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hltnode.daemon import log
 from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
@@ -27,15 +26,16 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.curve_keys import load_client_keys
-from hltnode.daemon.distributor import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
-from hltnode.daemon.fault_injection import FaultInjector, FaultPlan
-from hltnode.daemon.feeder import Feeder, FeederIdentity, FeederRefusedError
-from hltnode.daemon.feeder_sockets import FeederKeys
-from hltnode.daemon.feeding import FeedReport, feed_meps, make_report, share
-from hltnode.daemon.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
-from hltnode.daemon.vocabulary import LogFormat
-from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
+from hltnode.daemon.common import log
+from hltnode.daemon.common.vocabulary import LogFormat
+from hltnode.daemon.feeder.fault_injection import FaultInjector, FaultPlan
+from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
+from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
+from hltnode.daemon.feeder.single_node import FeedReport, feed_meps, make_report, share
+from hltnode.daemon.feeder.sockets import FeederKeys
+from hltnode.daemon.security.curve_keys import load_client_keys
+from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
 
 # As in the configuration of the node.
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hltnode.daemon.commands.common import JsonOption, require_places, user_errors, write_json
-from hltnode.daemon.event_files import EventFileError, read_events
+from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.odin import decode_odin
-from hltnode.protocol.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 BANK_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
 

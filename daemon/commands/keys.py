@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hltnode.daemon.commands.common import user_errors
-from hltnode.daemon.curve_keys import create_key_pair
+from hltnode.daemon.security.curve_keys import create_key_pair
 
 TOKEN_BYTES = 32
 

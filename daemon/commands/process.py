@@ -25,17 +25,23 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.event_files import read_all_events
-from hltnode.processing.backend import create_backend
-from hltnode.processing.batch import BatchLimits
-from hltnode.processing.engine import BatchOutput
-from hltnode.processing.flags import EventFlag
-from hltnode.processing.hlt1.sequence import create_engine
-from hltnode.processing.offline import CompletedBatch, EncodedMep, OfflineRunner, encode_mep, encode_meps
+from hltnode.processing.framework.backends import create_backend
+from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.engine import BatchOutput
+from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.offline_runner import (
+    CompletedBatch,
+    EncodedMep,
+    OfflineRunner,
+    encode_mep,
+    encode_meps,
+)
+from hltnode.processing.lhcb.hlt1 import create_engine
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.mfp import VeloBanks
-from hltnode.protocol.odin import decode_odin
-from hltnode.protocol.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64

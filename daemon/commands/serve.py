@@ -10,7 +10,6 @@ import typer
 import uvloop
 import zmq
 
-from hltnode.daemon import log
 from hltnode.daemon.commands.common import (
     JsonOption,
     console,
@@ -21,13 +20,14 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.config import NodeConfig
-from hltnode.daemon.config_file import load_config
-from hltnode.daemon.limits import batch_limits
-from hltnode.daemon.memory import keep_heap
-from hltnode.daemon.service import Node
-from hltnode.processing.backend import create_backend
-from hltnode.processing.hlt1.sequence import create_engine
+from hltnode.daemon.common import log
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.node.node import Node
+from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.framework.backends import create_backend
+from hltnode.processing.lhcb.hlt1 import create_engine
 
 
 def serve(

@@ -21,11 +21,11 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.simulation_blocks import FileFormat, SimulationRequest, blocks
-from hltnode.processing.geometry.magnet import DOWN, UP
-from hltnode.processing.simulation.full_generator import BankVersions
-from hltnode.processing.simulation.samples import Sample
-from hltnode.processing.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN
+from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
+from hltnode.processing.lhcb.simulation.blocks import FileFormat, SimulationRequest, blocks
+from hltnode.processing.lhcb.simulation.full_generator import BankVersions
+from hltnode.processing.lhcb.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN
 
 
 class VeloEncodingOption(StrEnum):

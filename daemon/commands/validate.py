@@ -25,20 +25,20 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
-from hltnode.daemon.event_files import EventFileError, read_events
-from hltnode.processing.backend import create_backend
-from hltnode.processing.batch import BatchLimits
-from hltnode.processing.geometry.velo import VeloGeometry
-from hltnode.processing.hlt1.sequence import create_engine
-from hltnode.processing.offline import OfflineRunner, encode_meps
-from hltnode.processing.validation.batch_check import check_batch
-from hltnode.processing.validation.checker import Checker
-from hltnode.processing.validation.report import format_report
-from hltnode.processing.validation.result_file import read_result
-from hltnode.processing.validation.truth_check import TruthFault
-from hltnode.processing.validation.velopix import encode_velopix, read_velopix
+from hltnode.processing.framework.backends import create_backend
+from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
+from hltnode.processing.lhcb.validation.checker.checker import Checker
+from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
+from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.validation.reports.report import format_report
+from hltnode.processing.lhcb.validation.reports.result_file import read_result
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_bank import RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
 
@@ -114,7 +114,7 @@ def validate(
 
 def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: str) -> None:
     # Only reports need matplotlib, an extra.
-    from hltnode.processing.validation.html_report import checker_page
+    from hltnode.processing.lhcb.validation.reports.html_report import checker_page
 
     write_text(path, checker_page(results, text))
 

@@ -13,15 +13,15 @@ import numpy as np
 import zmq.asyncio
 from numpy.typing import NDArray
 
-from hltnode.daemon.config import NodeConfig
-from hltnode.daemon.feeder import Feeder, FeederIdentity
-from hltnode.daemon.limits import batch_limits
-from hltnode.daemon.mep_source import FeedMep
-from hltnode.daemon.service import Node
-from hltnode.processing.backend.base import BackendError, Timings
-from hltnode.processing.batch import BatchLimits, MepInBatch
-from hltnode.protocol.mfp import encode_mfp
-from hltnode.protocol.raw_bank import BankType
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
+from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.daemon.node.node import Node
+from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.framework.backends.interface import BackendError, Timings
+from hltnode.processing.framework.batch import BatchLimits, MepInBatch
+from hltnode.protocol.raw_data.mfp import encode_mfp
+from hltnode.protocol.raw_data.raw_bank import BankType
 
 RUN = 42
 TCK = 0xC0FFEE

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import uvloop
 
-from hltnode.daemon import log
 from hltnode.daemon.commands.serve import follow_signals
-from hltnode.daemon.config_file import load_config
-from hltnode.daemon.limits import batch_limits
-from hltnode.daemon.service import Node
-from hltnode.daemon.vocabulary import LogFormat
+from hltnode.daemon.common import log
+from hltnode.daemon.common.vocabulary import LogFormat
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.node.node import Node
+from hltnode.daemon.node.sizing import batch_limits
 from tests.daemon.fakes import FakeEngine
 
 

@@ -33,20 +33,20 @@ from hltnode.protocol import (
     iter_records,
     mfps_of_events,
 )
-from hltnode.protocol import control as c
-from hltnode.protocol.decisions import MepDecision, decode_decision, encode_decision
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.mep2019 import parse_mep2019
-from hltnode.protocol.muon_banks import decode_muon, decode_muon_pads
-from hltnode.protocol.reports import (
+from hltnode.protocol.lhcb.banks.muon import decode_muon, decode_muon_pads
+from hltnode.protocol.lhcb.banks.scifi import decode_scifi
+from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
+from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
+from hltnode.protocol.raw_data.mep2019 import parse_mep2019
+from hltnode.protocol.raw_data.reports import (
     HltDecReports,
     decode_dec_reports,
     decode_routing_bits,
     encode_dec_reports,
     encode_routing_bits,
 )
-from hltnode.protocol.scifi_banks import decode_scifi
-from hltnode.protocol.truth import (
+from hltnode.protocol.raw_data.truth import (
     McParticle,
     McVertex,
     decode_particles,
@@ -54,10 +54,9 @@ from hltnode.protocol.truth import (
     encode_particles,
     encode_vertices,
 )
-from hltnode.protocol.ut_banks import decode_ut, decode_ut_charges
-from hltnode.protocol.velo_banks import decode_retina_clusters, decode_superpixels
-
-from . import fuzz
+from hltnode.protocol.transport import control as c
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
+from tests.protocol import fuzz
 
 Parser = Callable[[bytes], object]
 

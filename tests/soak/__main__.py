@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hltnode.daemon.accounting import closes
+from hltnode.daemon.event_building.accounting import closes
 from tests.soak.consumer import SlowConsumer
 from tests.soak.content import EVENTS_PER_MEP, write_meps
 from tests.soak.site import Site, SoakError, stopped

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import zmq
 
-from hltnode.protocol.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
 # Decisions kept on the way to this consumer: few, so that its naps are felt.
 HIGH_WATER_MARK = 4

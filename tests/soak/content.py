@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from hltnode.protocol.mep import encode_mep
-from hltnode.protocol.mfp import encode_mfp
-from hltnode.protocol.odin import Odin, decode_odin, encode_odin
-from hltnode.protocol.raw_bank import BankType, RawBank
-from hltnode.protocol.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.mfp import encode_mfp
+from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 
 RUN = 42
 EVENTS_PER_MEP = 20

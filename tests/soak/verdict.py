@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.mdf import iter_records
+from hltnode.protocol.raw_data.mdf import iter_records
 from tests.soak.content import EVENTS_PER_MEP, event_of, missing_or_damaged
 
 SHOWN = 10

@@ -1,0 +1,58 @@
+"""Log lines: JSON for machines or coloured text for a terminal, on standard error.
+
+Values go in as keywords (`log.info("mep_closed", mep=7, reason="timeout")`), never formatted into the event name, so
+that lines can be counted and searched, and so that nothing secret slips into a sentence.
+"""
+
+import logging
+import sys
+from typing import TextIO
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+from hltnode.daemon.common.vocabulary import LogFormat
+
+
+def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> None:
+    """Send structlog and the standard library's logging (asyncio's complaints) through the same processors."""
+    stream = sys.stderr if stream is None else stream
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    render: list[Processor]
+    if format is LogFormat.JSON:
+        render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        render = [
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        ]
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*shared, *render],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    remove_meta: Processor = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, *render])
+    )
+    logging.basicConfig(handlers=[handler], level=threshold, force=True)
+
+
+def set_level(level: str) -> None:
+    """Another threshold for the lines of all loggers, with everything else as configured."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(**{**structlog.get_config(), "wrapper_class": structlog.make_filtering_bound_logger(threshold)})
+    # The root logger itself: asyncio's complaints come through it.
+    logging.root.setLevel(threshold)
+
+
+def get_logger(part: str) -> FilteringBoundLogger:
+    """Logger whose lines carry `part`, the module of the daemon that speaks."""
+    logger: FilteringBoundLogger = structlog.get_logger(part=part)
+    return logger

@@ -1,0 +1,50 @@
+"""Sets of MEP ids as few disjoint ranges (no I/O, no clock)."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+
+class AckLedger:
+    """MEP ids that are done, kept as few disjoint ranges (one, when MEPs end in order)."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        self._first: list[int] = []
+        self._last: list[int] = []
+        for first, last in ranges:
+            self.add(first, last)
+
+    def __contains__(self, mep: int) -> bool:
+        i = bisect_right(self._first, mep) - 1
+        return i >= 0 and mep <= self._last[i]
+
+    def add(self, first: int, last: int | None = None) -> None:
+        """Note one id, or a range of ids (last included); ranges that touch merge."""
+        last = first if last is None else last
+        i = bisect_left(self._last, first - 1)
+        j = bisect_right(self._first, last + 1)
+        if i < j:
+            first = min(first, self._first[i])
+            last = max(last, self._last[j - 1])
+        self._first[i:j] = [first]
+        self._last[i:j] = [last]
+
+    def discard(self, mep: int) -> None:
+        """Take one id back, if it is there."""
+        i = bisect_right(self._first, mep) - 1
+        if i < 0 or mep > self._last[i]:
+            return
+        pieces = [(self._first[i], mep - 1), (mep + 1, self._last[i])]
+        kept = [piece for piece in pieces if piece[0] <= piece[1]]
+        self._first[i : i + 1] = [first for first, _ in kept]
+        self._last[i : i + 1] = [last for _, last in kept]
+
+    def ranges(self, from_mep: int = 0) -> list[tuple[int, int]]:
+        """The (first, last) ranges at or above an id."""
+        i = max(bisect_right(self._first, from_mep) - 1, 0)
+        pairs = zip(self._first[i:], self._last[i:], strict=True)
+        return [(max(first, from_mep), last) for first, last in pairs if last >= from_mep]
+
+
+def as_ranges(meps: Iterable[int]) -> list[tuple[int, int]]:
+    """Sorted, merged (first, last) ranges of some MEP ids."""
+    return AckLedger((mep, mep) for mep in meps).ranges()

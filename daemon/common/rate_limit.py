@@ -1,0 +1,29 @@
+"""How often a line of the log may be repeated."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+# More kinds of message than the code has; hostile input must not make the memory of the limiter grow.
+MAX_LIMITED_KEYS = 1024
+
+
+class RateLimit:
+    """At most one line per `interval_ns` and key; the next line says how many were left out."""
+
+    def __init__(self, interval_ns: int, clock_ns: Callable[[], int]) -> None:
+        self._interval_ns = interval_ns
+        self._clock_ns = clock_ns
+        self._seen: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
+
+    def due(self, key: Hashable) -> int | None:
+        """Number of lines left out since the last one for `key` if a line is due now, else None."""
+        now = self._clock_ns()
+        last, left_out = self._seen.get(key, (now - self._interval_ns, 0))
+        if now - last < self._interval_ns:
+            self._seen[key] = (last, left_out + 1)
+            return None
+        self._seen[key] = (now, 0)
+        self._seen.move_to_end(key)
+        if len(self._seen) > MAX_LIMITED_KEYS:
+            self._seen.popitem(last=False)
+        return left_out

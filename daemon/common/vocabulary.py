@@ -1,0 +1,212 @@
+"""The closed sets of words that code, metrics, decisions and logs share.
+
+A member's value is the label value in Prometheus, so the two cannot drift apart. Rejections have their own set,
+`hltnode.protocol.errors.RejectReason`, because they are sent to the feeder.
+"""
+
+from enum import StrEnum, unique
+
+
+@unique
+class CloseReason(StrEnum):
+    """Why a MEP was closed.
+
+    overtaken: every source that is missing has delivered a younger MEP; evicted: no place was free, and complete MEPs
+    waited for this one.
+    """
+
+    COMPLETE = "complete"
+    TIMEOUT = "timeout"
+    OVERTAKEN = "overtaken"
+    EVICTED = "evicted"
+    END_OF_RUN = "end_of_run"
+
+
+@unique
+class HelloRefusal(StrEnum):
+    """Why a feeder was not welcomed.
+
+    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources.
+    """
+
+    NO_SOURCES = "no_sources"
+    EVENTS_PER_MEP = "events_per_mep"
+    FOREIGN_RUN = "foreign_run"
+    TOO_MANY_FEEDERS = "too_many_feeders"
+    SOURCE_TAKEN = "source_taken"
+    NAME_TAKEN = "name_taken"
+    RUN_CANNOT_START = "run_cannot_start"
+
+
+# To a message of somebody whom the node does not know (any more): no refusal, the next hello mends it.
+UNKNOWN_FEEDER = "unknown_feeder"
+
+
+@unique
+class IncompletePolicy(StrEnum):
+    """What becomes of an incomplete MEP: built and flagged, or all its events to the error stream."""
+
+    BUILD = "build"
+    ERROR = "error"
+
+
+@unique
+class SlotState(StrEnum):
+    """Where a slot is on its way; see docs/architecture.md."""
+
+    FREE = "free"
+    FILLING = "filling"
+    SEALED = "sealed"
+    H2D = "h2d"
+    RUN = "run"
+    D2H = "d2h"
+    DONE = "done"
+
+
+@unique
+class Stage(StrEnum):
+    """A timed part of a batch: copy to the device, kernels, copy back."""
+
+    H2D = "h2d"
+    KERNELS = "kernels"
+    D2H = "d2h"
+
+
+@unique
+class EventStream(StrEnum):
+    """A series of MDF files: events that a line accepted, and events that carry an `EventFlag`."""
+
+    ACCEPTED = "accepted"
+    ERROR = "error"
+
+
+@unique
+class OutputName(StrEnum):
+    """An output over a socket."""
+
+    DECISIONS = "decisions"
+    EVENTS = "events"
+    ERRORS = "errors"
+    MONITOR = "monitor"
+
+
+@unique
+class SlownessPolicy(StrEnum):
+    """What an output does when its consumer is slow: hold the node's credits, drop the new, or drop the oldest."""
+
+    WAIT = "wait"
+    DROP_NEW = "drop_new"
+    DROP_OLD = "drop_old"
+
+
+@unique
+class EventSocketKind(StrEnum):
+    """How kept events leave: each to one consumer (push), or all to every subscriber (pub)."""
+
+    PUSH = "push"
+    PUB = "pub"
+
+
+@unique
+class MonitorContent(StrEnum):
+    """What the monitoring sample consists of."""
+
+    DECISIONS = "decisions"
+    EVENTS = "events"
+
+
+@unique
+class DropReason(StrEnum):
+    """Why a message of an output was not sent."""
+
+    SLOW_SUBSCRIBER = "slow_subscriber"
+
+
+@unique
+class WriteErrorKind(StrEnum):
+    """What went wrong on the disk; the writer keeps the events and tries again in every case."""
+
+    DISK_FULL = "disk_full"
+    IO = "io"
+
+
+@unique
+class DeadTimeReason(StrEnum):
+    """Why the node could not take data although feeders had some."""
+
+    NO_SLOT = "no_slot"
+    OUTPUT = "output"
+    PAUSED = "paused"
+
+
+@unique
+class FsyncPolicy(StrEnum):
+    """When written events are forced to the disk: at each flush, when a file is closed, or by the kernel alone."""
+
+    FLUSH = "flush"
+    FILE = "file"
+    NEVER = "never"
+
+
+@unique
+class BackendChoice(StrEnum):
+    """Which back end runs the kernels; auto takes CUDA where a device answers."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+@unique
+class LogFormat(StrEnum):
+    """One JSON object per line for machines, or coloured text for a terminal."""
+
+    JSON = "json"
+    CONSOLE = "console"
+
+
+@unique
+class Outcome(StrEnum):
+    """What became of a command or a reload."""
+
+    OK = "ok"
+    REFUSED = "refused"
+
+
+@unique
+class Door(StrEnum):
+    """A way into the node."""
+
+    DATA = "data"
+    CONTROL = "control"
+    DECISIONS = "decisions"
+    EVENTS = "events"
+    HTTP = "http"
+
+
+@unique
+class ConnectionEvent(StrEnum):
+    """What a ZeroMQ socket monitor tells about peers."""
+
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    ACCEPT_FAILED = "accept_failed"
+    HANDSHAKE_CUT = "handshake_cut"
+    """The connection ended before the handshake did: a peer that speaks something else, or died."""
+    HANDSHAKE_PROTOCOL = "handshake_protocol"
+    """The peer does not speak our mechanism, or encrypts for another server key."""
+    HANDSHAKE_REFUSED = "handshake_refused"
+    """The key of the peer is not on the allow-list."""
+
+
+@unique
+class LoginFailure(StrEnum):
+    """Why somebody was not let in, or not obeyed."""
+
+    UNKNOWN_KEY = "unknown_key"
+    NO_TOKEN = "no_token"
+    WRONG_TOKEN = "wrong_token"
+    NOT_AN_OPERATOR = "not_an_operator"
+
+
+SOCKETS = (Door.DATA, Door.CONTROL, Door.DECISIONS, Door.EVENTS)

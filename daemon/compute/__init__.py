@@ -1,0 +1,1 @@
+"""The compute thread: sealed slots through the workspaces of the engine."""

@@ -1,0 +1,1 @@
+"""The configuration of a node: its model, and how it is loaded."""

@@ -1,0 +1,345 @@
+"""The configuration of a node: one TOML file, overridden by `HLTNODE_SECTION__KEY` in the environment.
+
+The attribute docstrings below are the reference: `tools/generate_reference.py` writes them to
+docs/reference/configuration.md.
+"""
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from hltnode.daemon.common.vocabulary import (
+    BackendChoice,
+    CloseReason,
+    EventSocketKind,
+    FsyncPolicy,
+    IncompletePolicy,
+    LogFormat,
+    MonitorContent,
+    SlownessPolicy,
+)
+
+ENV_PREFIX = "HLTNODE_"
+ENV_DELIMITER = "__"
+
+CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
+
+KIB = 1024
+MIB = 1024 * KIB
+
+_ENDPOINT = re.compile(
+    r"tcp://[^\s/:]+(:[^\s/:]+)*:(\d{1,5}|\*)|tcp://\[[0-9a-fA-F:.]+\]:(\d{1,5}|\*)|(ipc|inproc)://\S+"
+)
+
+
+def _check_endpoint(endpoint: str) -> str:
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError("expected a ZeroMQ endpoint such as tcp://127.0.0.1:5555, tcp://*:5555 or ipc:///run/x.sock")
+    port = endpoint.rpartition(":")[2]
+    if endpoint.startswith("tcp://") and port.isdigit() and int(port) > 65535:
+        raise ValueError("expected a port of at most 65535")
+    return endpoint
+
+
+def _check_file_policy(policy: SlownessPolicy) -> SlownessPolicy:
+    if policy is SlownessPolicy.DROP_OLD:
+        raise ValueError("expected wait or drop_new: what is in a file stays there")
+    return policy
+
+
+def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(sources)) != len(sources):
+        raise ValueError("expected each source id once")
+    return sources
+
+
+Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+FilePolicy = Annotated[SlownessPolicy, AfterValidator(_check_file_policy)]
+SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class NodeSection(_Section):
+    """Who this node is."""
+
+    name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
+    run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
+    """Run number; 0 takes the run of the first feeder that says hello. A start command may name another one."""
+    autostart: bool = True
+    """Configure and start at once; if false, the node waits in state idle for `hltnode ctl configure` and `start`."""
+
+
+class NetworkSection(_Section):
+    """ZeroMQ sockets. SECURITY.md says what each of them trusts."""
+
+    data: Endpoint = "tcp://127.0.0.1:5555"
+    """PULL socket on which the fragments arrive."""
+    control: Endpoint = "tcp://127.0.0.1:5556"
+    """ROUTER socket for hello, credits, acknowledgements and end of run."""
+    decisions: Endpoint = "tcp://127.0.0.1:5557"
+    """XPUB socket on which the decisions leave."""
+    max_frame_bytes: int = Field(default=16 * MIB, ge=KIB, le=1024 * MIB)
+    """Largest fragment (transport header and MFP) in bytes; a longer frame closes the connection it came by."""
+    hwm: int = Field(default=8, ge=1, le=1000)
+    """High-water mark of the data socket, in frames per feeder. Credits bound the memory, this only the overshoot."""
+    io_threads: int = Field(default=1, ge=1, le=16)
+    """ZeroMQ input/output threads; about one per gigabyte per second."""
+
+
+class BuilderSection(_Section):
+    """How fragments become MEPs."""
+
+    feeders: int = Field(default=1, ge=1, le=4096)
+    """Number of feeders that have to be connected before the node is ready."""
+    expected_sources: Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(_check_sources)] | None = None
+    """Source ids that make a MEP complete; if not set, the sources that the feeders announce."""
+    mep_timeout_ms: int = Field(default=750, ge=1, le=600_000)
+    """Time in milliseconds from the first fragment of a MEP until it is closed without the missing ones."""
+    max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
+    """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
+    silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
+    """A source that sends nothing for so many milliseconds while others do is reported as silent."""
+    overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
+    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one.
+    Longer than it takes to send a damaged fragment again."""
+    evict_after_ms: int = Field(default=400, ge=1, le=600_000)
+    """Age in milliseconds from which an incomplete MEP gives way when no slot has room and complete ones wait."""
+    on_timeout: IncompletePolicy = IncompletePolicy.BUILD
+    """build: decide on what came, flagged as incomplete; error: all events of the MEP go to the error stream."""
+    on_overtaken: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that all missing sources have moved past."""
+    on_evicted: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that had to give way."""
+    on_end_of_run: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that were incomplete when the run ended."""
+    closed_ring: int = Field(default=65_536, ge=16, le=16_777_216)
+    """How many MEP ids, from the oldest that is not acknowledged, are told apart as open, duplicate or late."""
+
+    def error_on(self) -> frozenset[CloseReason]:
+        """The close reasons whose MEPs go to the error stream."""
+        policies = {
+            CloseReason.TIMEOUT: self.on_timeout,
+            CloseReason.OVERTAKEN: self.on_overtaken,
+            CloseReason.EVICTED: self.on_evicted,
+            CloseReason.END_OF_RUN: self.on_end_of_run,
+        }
+        return frozenset(reason for reason, policy in policies.items() if policy is IncompletePolicy.ERROR)
+
+
+class PipelineSection(_Section):
+    """Slots and the back end that computes them."""
+
+    slots: int = Field(default=3, ge=2, le=64)
+    """Number of slots: with three, one fills, one computes and one drains."""
+    slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
+    """Input buffer of one slot in bytes (pinned memory with CUDA)."""
+    max_events: int = Field(default=4096, ge=1, le=1_048_576)
+    """Most events in one batch; also the most events that a MEP may carry."""
+    flush_deadline_ms: int = Field(default=20, ge=1, le=60_000)
+    """Time in milliseconds from the first MEP in a slot until the slot is computed even if it is not full."""
+    backend: BackendChoice = BackendChoice.AUTO
+    """auto takes CUDA where a device answers, and the CPU otherwise."""
+    threads: int = Field(default=0, ge=0, le=1024)
+    """Threads of the CPU back end; 0 takes one per core that the process may use."""
+
+
+class GeometrySection(_Section):
+    """Detector description."""
+
+    directory: Path | None = None
+    """Directory with the LHCb geometry files (velo_geometry.bin, beamline.bin); default: built in."""
+
+
+class TriggerSection(_Section):
+    """What is computed and selected."""
+
+    file: Path | None = None
+    """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
+
+
+class OutputSection(_Section):
+    """Files of accepted events and the error stream."""
+
+    directory: Path = Path("output")
+    """Directory of the MDF files; it is created if its parent exists."""
+    max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
+    """A file is closed and renamed from *.mdf.part to *.mdf before it grows beyond this many bytes."""
+    max_file_events: int = Field(default=1_000_000, ge=1)
+    """A file is closed after this many events."""
+    fsync: FsyncPolicy = FsyncPolicy.FILE
+    """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
+    policy: FilePolicy = SlownessPolicy.WAIT
+    """Accepted events when the disk refuses: wait holds the credits, drop_new drops and counts them."""
+    error_policy: FilePolicy = SlownessPolicy.WAIT
+    """The same for the error stream."""
+
+
+class DecisionsSection(_Section):
+    """The decision stream, at `network.decisions`."""
+
+    policy: SlownessPolicy = SlownessPolicy.DROP_NEW
+    """A slow subscriber holds the node (wait), misses new (drop_new, after 50 ms) or old decisions (drop_old)."""
+    queue: int = Field(default=1000, ge=1, le=1_000_000)
+    """Decisions kept per subscriber, some 10 kB each; with drop_old as many again."""
+
+
+class EventSocketSection(_Section):
+    """Kept events on a socket."""
+
+    endpoint: Endpoint | None = None
+    """Socket on which the events leave besides the files; off if not set."""
+    kind: EventSocketKind = EventSocketKind.PUSH
+    """push: each event to one of the consumers; pub: all events to every subscriber (topic A accepted, E error)."""
+    policy: SlownessPolicy = SlownessPolicy.WAIT
+    """A slow consumer holds the node (wait), or misses new (drop_new) or old events (drop_old)."""
+    queue: int = Field(default=64, ge=1, le=1_000_000)
+    """Events kept per consumer; with drop_old as many again."""
+
+
+class EventsSection(EventSocketSection):
+    """Accepted events on a socket: header and MDF record per message."""
+
+
+class ErrorsSection(EventSocketSection):
+    """The error stream, events that carry a flag, on a socket: header and MDF record per message."""
+
+
+class MonitorSection(_Section):
+    """A sample for monitoring on a PUB socket; what a monitor does not take at once is dropped."""
+
+    endpoint: Endpoint | None = None
+    """Socket on which the sample leaves; off if not set."""
+    content: MonitorContent = MonitorContent.DECISIONS
+    """decisions, or events (accepted and error stream)."""
+    fraction: float = Field(default=0.01, gt=0.0, le=1.0)
+    """Part of the decisions or events that belong to the sample."""
+    max_rate: float = Field(default=100.0, gt=0.0, le=1e6)
+    """Largest number of messages per second."""
+
+
+class HttpSection(_Section):
+    """/metrics, /healthz, /readyz, /status and /control."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    """Address to listen on. The pages need no password and the token is not encrypted: leave it on localhost."""
+    port: int = Field(default=9105, ge=0, le=65_535)
+    """TCP port; 0 takes a free one."""
+
+
+def _expand_credentials(value: object) -> object:
+    """systemd hands secrets to a service in a directory of its own, named by this variable."""
+    if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
+        return value
+    directory = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not directory:
+        raise ValueError("expected the variable CREDENTIALS_DIRECTORY, which systemd sets for LoadCredential=")
+    return str(Path(directory) / value.removeprefix(CREDENTIALS_PREFIX))
+
+
+SecretPath = Annotated[Path, BeforeValidator(_expand_credentials)]
+
+
+class SecuritySection(_Section):
+    """Keys and tokens, always in files. A path may begin with $CREDENTIALS_DIRECTORY/ (systemd's LoadCredential=)."""
+
+    server_key: SecretPath | None = None
+    """Secret key file of this node (`hltnode keys create`). If set, all sockets but data speak CURVE only."""
+    clients: SecretPath | None = None
+    """Directory with the public key (*.key) of every feeder and decision consumer that is let in."""
+    operators: SecretPath | None = None
+    """Directory with the public keys (*.key) of those who may also give commands on the control socket."""
+    encrypt_data: bool = False
+    """CURVE on the data socket as well; one stream is then limited to about 8 Gbit/s."""
+    http_token_file: SecretPath | None = None
+    """File with the token that POST /control/... needs; without it HTTP takes no commands."""
+
+
+class LogSection(_Section):
+    """Log lines on standard error."""
+
+    level: str = Field(default="info", pattern=r"^(debug|info|warning|error|critical)$")
+    """debug, info, warning, error or critical."""
+    format: LogFormat = LogFormat.JSON
+    """json for production, console for a terminal."""
+
+
+class NodeConfig(BaseSettings):
+    """Everything that a node is told at its start. Immutable; unknown keys are errors."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter=ENV_DELIMITER,
+        case_sensitive=False,
+        frozen=True,
+        extra="forbid",
+    )
+
+    node: NodeSection = Field(default_factory=NodeSection)
+    network: NetworkSection = Field(default_factory=NetworkSection)
+    builder: BuilderSection = Field(default_factory=BuilderSection)
+    pipeline: PipelineSection = Field(default_factory=PipelineSection)
+    geometry: GeometrySection = Field(default_factory=GeometrySection)
+    trigger: TriggerSection = Field(default_factory=TriggerSection)
+    output: OutputSection = Field(default_factory=OutputSection)
+    decisions: DecisionsSection = Field(default_factory=DecisionsSection)
+    events: EventsSection = Field(default_factory=EventsSection)
+    errors: ErrorsSection = Field(default_factory=ErrorsSection)
+    monitor: MonitorSection = Field(default_factory=MonitorSection)
+    http: HttpSection = Field(default_factory=HttpSection)
+    security: SecuritySection = Field(default_factory=SecuritySection)
+    log: LogSection = Field(default_factory=LogSection)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file, which arrives as keyword arguments."""
+        return env_settings, init_settings
+
+    @property
+    def hands_on_events(self) -> bool:
+        """Whether an output over a socket needs the kept events themselves."""
+        monitored = self.monitor.endpoint is not None and self.monitor.content is MonitorContent.EVENTS
+        return self.events.endpoint is not None or self.errors.endpoint is not None or monitored
+
+    @model_validator(mode="after")
+    def _sizes_fit_into_each_other(self) -> Self:
+        if self.network.max_frame_bytes > self.builder.max_mep_bytes:
+            raise ValueError("network.max_frame_bytes: expected at most builder.max_mep_bytes, being part of it")
+        if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
+            raise ValueError("builder.max_mep_bytes: expected at most pipeline.slot_bytes, a slot takes whole MEPs")
+        network = self.network
+        endpoints = (network.data, network.control, network.decisions)
+        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
+        fixed = [e for e in (*endpoints, *optional) if e is not None and not _is_wildcard(e)]
+        if len(set(fixed)) != len(fixed):
+            raise ValueError("network: expected different endpoints for data, control, decisions and the other outputs")
+        return self
+
+    @model_validator(mode="after")
+    def _keys_belong_together(self) -> Self:
+        security = self.security
+        allow_list = security.clients or security.operators
+        if security.server_key is not None and allow_list is None:
+            raise ValueError("security.clients: expected with security.server_key, else every key would be let in")
+        if security.server_key is None and (allow_list is not None or security.encrypt_data):
+            raise ValueError("security.server_key: expected with clients, operators and encrypt_data")
+        return self
+
+
+def _is_wildcard(endpoint: str) -> bool:
+    return endpoint.startswith("tcp://") and endpoint.rpartition(":")[2] in ("*", "0")

@@ -1,0 +1,55 @@
+"""The identities of a run: every fragment and every MEP ends in exactly one counted class."""
+
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.protocol.errors import RejectReason
+
+_OWN_CLASS = {
+    RejectReason.DUPLICATE: "duplicate",
+    RejectReason.LATE: "late",
+    RejectReason.FOREIGN_RUN: "foreign_run",
+    RejectReason.UNKNOWN_SOURCE: "unknown_source",
+    RejectReason.NO_CREDIT: "no_credit",
+    RejectReason.MISMATCH: "mismatch",
+}
+
+
+def fragment_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
+    """Classes of fragments; ``unaccounted`` is what is received and in no class, 0 unless there is a defect.
+
+    Reasons of damage (magic, version, size, CRC, truncated, oversized, malformed) together are ``corrupt``;
+    ``in_build`` are fragments of MEPs that are open. `received = built + lost_in_drop + duplicate + late + foreign_run
+    + corrupt + abandoned + unknown_source + no_credit + mismatch + in_build`.
+    """
+    classes = {
+        "built": counters.fragments_built,
+        "lost_in_drop": counters.fragments_lost_in_drop,
+        "abandoned": counters.fragments_abandoned,
+        "in_build": sum(len(mep.fragments) for mep in builder.open.values()),
+        "corrupt": 0,
+    }
+    for reason, count in counters.fragments_rejected.items():
+        name = _OWN_CLASS.get(reason, "corrupt")
+        classes[name] = classes.get(name, 0) + count
+    received = counters.fragments_received
+    return {"received": received, **classes, "unaccounted": received - sum(classes.values())}
+
+
+def mep_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
+    """Classes of MEPs: `opened = closed by each reason + abandoned + open`; ``unaccounted`` is 0 unless a defect."""
+    classes = {
+        **{reason.value: count for reason, count in counters.meps_closed.items()},
+        "abandoned": counters.meps_abandoned,
+        "open": len(builder.open),
+    }
+    return {"opened": counters.meps_opened, **classes, "unaccounted": counters.meps_opened - sum(classes.values())}
+
+
+def accounting(counters: Counters, builder: EventBuilder) -> dict[str, dict[str, int]]:
+    """Both identities, for /status, the end of a run and tests."""
+    return {"fragments": fragment_accounting(counters, builder), "meps": mep_accounting(counters, builder)}
+
+
+def closes(accounts: dict[str, dict[str, int]]) -> bool:
+    """True when nothing is unaccounted for."""
+    return all(account["unaccounted"] == 0 for account in accounts.values())

@@ -1,0 +1,390 @@
+"""The event builder: fragments become MEPs in slots. A state machine without I/O and without a clock.
+
+`EventBuilder.handle(now_ns, stimulus)` returns the effects, which the caller carries out in their order. State changes
+nowhere else. Counts go to the plain integers of `Counters`; `accounting` says whether every fragment has ended in
+exactly one class.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.vocabulary import CloseReason, SlotState
+from hltnode.daemon.event_building.credit_window import CreditWindow
+from hltnode.daemon.event_building.slots import ALIGNMENT, Slot, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    Abandon,
+    BuilderLimits,
+    CloseMep,
+    CloseOpen,
+    Drain,
+    Effect,
+    EndRun,
+    FragmentArrived,
+    GrantCredit,
+    MepRecord,
+    Place,
+    Reject,
+    Resume,
+    SealSlot,
+    SetTimes,
+    Settled,
+    SlotFreed,
+    StartRun,
+    Stimulus,
+    Tick,
+    Withdraw,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.protocol.errors import RejectReason
+
+# More credits are worth a message when they grow by this part of the places that back them: one message per MEP and
+# feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
+_CREDIT_STEP = 4
+_PADDING = ALIGNMENT - 1
+# Half the cost of Place(slot, offset), which counts at a million fragments per second.
+_new_place = tuple.__new__
+_mep_id = attrgetter("mep")
+
+
+class EventBuilder:
+    """Builds MEPs from fragments in the slots of a pool."""
+
+    def __init__(self, pool: SlotPool, limits: BuilderLimits, counters: Counters) -> None:
+        self.pool = pool
+        self.counters = counters
+        self.run: int | None = None
+        self.sources: tuple[int, ...] = ()
+        self.open: dict[int, MepRecord] = {}
+        self.window = CreditWindow()
+        self.draining = False
+        self.floor = 0
+        """Every MEP id below it is acknowledged to the feeders."""
+        self.closed = False
+        self._limits = limits
+        self._ring = limits.closed_ring
+        self._mep_bytes = pool.limits.mep_bytes
+        self._slots = pool.slots
+        self._bit_of: dict[int, int] = {}
+        self._all_sources = 0
+        self._events_per_mep = 1
+        self._places_of_a_slot = 0
+        self._sent_limit = 0
+        self._complete_up_to = -1
+        # Ring of closed ids: entry mep % size holds the id and the sources that had come. Ids are only taken from
+        # [floor, floor + size), so no two of them share an entry. Two flat lists: nothing is allocated per MEP.
+        self._closed_id = [-1] * limits.closed_ring
+        self._closed_sources = [0] * limits.closed_ring
+        self._done = AckLedger()
+        self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
+            FragmentArrived: lambda now_ns, fragment: self.fragment_arrived(now_ns, *fragment),
+            Tick: self._tick,
+            Settled: self._settled,
+            SlotFreed: self._slot_freed,
+            StartRun: self._start_run,
+            Drain: self._drain,
+            Resume: self._resume,
+            SetTimes: self._set_times,
+            EndRun: self._end_run,
+            CloseOpen: self._close_open,
+            Abandon: self._abandon,
+            Withdraw: self._withdraw,
+        }
+
+    def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
+        """Take one stimulus; returns the effects in the order in which they must be carried out."""
+        return self._handlers[type(stimulus)](now_ns, stimulus)
+
+    # Stimuli
+
+    def _start_run(self, _now_ns: int, start: StartRun) -> list[Effect]:
+        """Raises ValueError when a slot is in use or cannot hold a MEP of this run: the caller has to check first."""
+        if self.open or self.pool.filling:
+            raise ValueError(f"run {start.run} cannot start: {len(self.open)} MEPs of run {self.run} are open")
+        if not 0 < start.events_per_mep <= self.pool.limits.events:
+            raise ValueError(f"{start.events_per_mep} events per MEP do not fit a slot of {self.pool.limits.events}")
+        self.pool.expect_sources(len(start.sources))
+        self.run = start.run
+        self.sources = tuple(sorted(start.sources))
+        self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
+        self._all_sources = (1 << len(self.sources)) - 1
+        self._events_per_mep = start.events_per_mep
+        self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
+        self._closed_id = [-1] * self._ring
+        self.floor = start.first_mep
+        self._done = AckLedger(start.done)
+        self._complete_up_to = -1
+        self.window = CreditWindow()
+        self.draining = False
+        self.closed = False
+        self.counters.run = start.run
+        self.counters.expect_sources(self.sources)
+        effects: list[Effect] = []
+        self._grant(effects, at_least=1)
+        return effects
+
+    def fragment_arrived(
+        self, now_ns: int, run: int, source: int, mep_id: int, size: int, first_event: int, n_events: int
+    ) -> list[Effect]:
+        """Take one fragment: `handle` of a `FragmentArrived`, without the cost of making one. Sizes in bytes."""
+        bit = self._bit_of.get(source)
+        if bit is None or run != self.run:
+            return self._reject(self._stranger(run), source, mep_id)
+        needed = (size + _PADDING) & -ALIGNMENT
+        mep = self.open.get(mep_id)
+        if mep is None:
+            refusal = self._refusal(mep_id, bit, n_events, needed)
+            if refusal is not None:
+                return self._reject(refusal, source, mep_id)
+            opened = self._open_mep(now_ns, mep_id, first_event, n_events)
+            if opened is None:
+                return self._reject(RejectReason.NO_CREDIT, source, mep_id)
+            mep = opened
+        elif mep.sources & bit:
+            return self._reject(RejectReason.DUPLICATE, source, mep_id)
+        elif mep.n_events != n_events or mep.first_event != first_event:
+            return self._reject(RejectReason.MISMATCH, source, mep_id)
+        used = mep.bytes + needed
+        if used > self._mep_bytes:
+            return self._reject(RejectReason.OVERSIZED, source, mep_id)
+        slot = self._slots[mep.slot]
+        offset = slot.cursor
+        slot.cursor = offset + needed
+        mep.bytes = used
+        mep.sources = sources = mep.sources | bit
+        mep.fragments.append((source, offset, size))
+        effects: list[Effect] = [_new_place(Place, (mep.slot, offset))]
+        if sources == self._all_sources:
+            self._close(now_ns, mep, CloseReason.COMPLETE, effects)
+            self._seal_if_due(now_ns, slot, effects)
+            # While half a slot of credits is out, the next tick is early enough for more.
+            if self.window.outstanding * 2 < self._places_of_a_slot:
+                self._grant(effects, at_least=0)
+        return effects
+
+    def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:
+        effects: list[Effect] = []
+        for mep, reason in self._due(now_ns):
+            self._close(now_ns, mep, reason, effects)
+        for slot in list(self.pool.filling):
+            self._seal_if_due(now_ns, slot, effects)
+        self._grant(effects, at_least=1)
+        return effects
+
+    def _due(self, now_ns: int) -> list[tuple[MepRecord, CloseReason]]:
+        """The open MEPs that are to be closed as they are."""
+        due: list[tuple[MepRecord, CloseReason]] = []
+        # From the youngest id to the oldest: `passed` are the sources that have delivered a younger MEP.
+        passed = 0
+        for mep in sorted(self.open.values(), key=_mep_id, reverse=True):
+            overtaken = mep.mep < self._complete_up_to or passed | mep.sources == self._all_sources
+            passed |= mep.sources
+            if not overtaken:
+                mep.overtaken_ns = None
+            elif mep.overtaken_ns is None:
+                mep.overtaken_ns = now_ns
+            if mep.overtaken_ns is not None and now_ns - mep.overtaken_ns >= self._limits.overtaken_ns:
+                due.append((mep, CloseReason.OVERTAKEN))
+            elif mep.deadline_ns <= now_ns:
+                due.append((mep, CloseReason.TIMEOUT))
+        if not due and (victim := self._victim(now_ns)) is not None:
+            due.append((victim, CloseReason.EVICTED))
+        return due[::-1]
+
+    def _victim(self, now_ns: int) -> MepRecord | None:
+        """Under slot pressure, the oldest MEP that keeps a slot with complete ones from being computed.
+
+        Pressure: no place is left for another MEP, and no slot is with the pipeline, from where it would come back.
+        """
+        if self._places() > 0 or any(slot.state is not SlotState.FILLING for slot in self._slots):
+            return None
+        for mep in self.open.values():
+            slot = self._slots[mep.slot]
+            if now_ns - mep.opened_ns >= self._limits.evict_ns and slot.open_meps < len(slot.meps):
+                return mep
+        return None
+
+    def _settled(self, _now_ns: int, settled: Settled) -> list[Effect]:
+        self.floor = max(self.floor, settled.below)
+        return []
+
+    def _slot_freed(self, _now_ns: int, freed: SlotFreed) -> list[Effect]:
+        self.window.freed(len(self._slots[freed.slot].meps))
+        self.pool.free(freed.slot)
+        effects: list[Effect] = []
+        self._grant(effects, at_least=1)
+        return effects
+
+    def _drain(self, _now_ns: int, _drain: Drain) -> list[Effect]:
+        self.draining = True
+        return []
+
+    def _resume(self, _now_ns: int, _resume: Resume) -> list[Effect]:
+        self.draining = self.closed
+        effects: list[Effect] = []
+        self._grant(effects, at_least=1)
+        return effects
+
+    def _set_times(self, _now_ns: int, times: SetTimes) -> list[Effect]:
+        # MEPs that are open keep their deadlines, so for one old timeout a new one may close a little late.
+        self._limits = replace(
+            self._limits, mep_timeout_ns=times.mep_timeout_ns, flush_deadline_ns=times.flush_deadline_ns
+        )
+        return []
+
+    def _end_run(self, _now_ns: int, _end: EndRun) -> list[Effect]:
+        self.draining = self.closed = True
+        return []
+
+    def _close_open(self, now_ns: int, _close: CloseOpen) -> list[Effect]:
+        effects: list[Effect] = []
+        for mep in list(self.open.values()):
+            self._close(now_ns, mep, CloseReason.END_OF_RUN, effects)
+        for slot in list(self.pool.filling):
+            self._seal(slot, effects)
+        return effects
+
+    def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
+        for mep in list(self.open.values()):
+            self._drop(mep)
+            self.counters.fragments_abandoned += len(mep.fragments)
+        for slot in list(self.pool.filling):
+            if not slot.meps:
+                self.pool.free(slot.index)
+        return []
+
+    def _withdraw(self, _now_ns: int, withdraw: Withdraw) -> list[Effect]:
+        for mep_id in withdraw.meps:
+            i = mep_id % self._ring
+            if self._closed_id[i] == mep_id:
+                self._closed_id[i] = -1
+            self._done.discard(mep_id)
+            mep = self.open.get(mep_id)
+            if mep is not None:
+                self._drop(mep)
+                self.counters.fragments_lost_in_drop += len(mep.fragments)
+        return []
+
+    # What they share
+
+    def _drop(self, mep: MepRecord) -> None:
+        del self.open[mep.mep]
+        self._slots[mep.slot].abandon_mep(mep)
+        self.window.freed(1)
+        self.counters.meps_abandoned += 1
+
+    def _stranger(self, run: int) -> RejectReason:
+        """Why a fragment is not of this run or of a source that is not expected is refused."""
+        if self.run is None:
+            return RejectReason.NO_CREDIT
+        return RejectReason.UNKNOWN_SOURCE if run == self.run else RejectReason.FOREIGN_RUN
+
+    def _refusal(self, mep_id: int, bit: int, n_events: int, needed: int) -> RejectReason | None:
+        """Why a MEP that is not open cannot be opened, or None."""
+        i = mep_id % self._ring
+        if self._closed_id[i] == mep_id:
+            return RejectReason.DUPLICATE if self._closed_sources[i] & bit else RejectReason.LATE
+        if mep_id < self.floor:
+            return RejectReason.LATE
+        if mep_id in self._done:
+            return RejectReason.DUPLICATE
+        if mep_id >= self.floor + self._ring or self.window.outstanding <= 0 or self.closed:
+            return RejectReason.NO_CREDIT
+        if n_events > self._events_per_mep or needed > self._mep_bytes:
+            return RejectReason.OVERSIZED
+        return None
+
+    def _open_mep(self, now_ns: int, mep_id: int, first_event: int, n_events: int) -> MepRecord | None:
+        slot = self.pool.find_place(n_events)
+        if slot is None:
+            return None
+        if not slot.meps:
+            slot.deadline_ns = now_ns + self._limits.flush_deadline_ns
+        mep = MepRecord(
+            mep=mep_id,
+            slot=slot.index,
+            first_event=first_event,
+            n_events=n_events,
+            opened_ns=now_ns,
+            deadline_ns=now_ns + self._limits.mep_timeout_ns,
+        )
+        slot.open_mep(mep)
+        self.open[mep_id] = mep
+        self.window.opened()
+        self.counters.meps_opened += 1
+        return mep
+
+    def _close(self, now_ns: int, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
+        del self.open[mep.mep]
+        i = mep.mep % self._ring
+        self._closed_id[i] = mep.mep
+        self._closed_sources[i] = mep.sources
+        self._slots[mep.slot].close_mep(mep)
+        mep.close_reason = reason
+        mep.closed_ns = now_ns
+        if reason is CloseReason.COMPLETE:
+            self._complete_up_to = max(self._complete_up_to, mep.mep)
+        else:
+            mep.error_stream = reason in self._limits.error_on
+            mep.missing = tuple(source for source, bit in self._bit_of.items() if not mep.sources & bit)
+            for source in mep.missing:
+                self.counters.sources[source].missing += 1
+        self.counters.meps_closed[reason] += 1
+        self.counters.fragments_built += len(mep.fragments)
+        self.counters.mep_build.observe((now_ns - mep.opened_ns) * 1e-9)
+        effects.append(CloseMep(mep))
+
+    def _seal_if_due(self, now_ns: int, slot: Slot, effects: list[Effect]) -> None:
+        """Seal a slot whose MEPs are all closed when nothing more fits, or when its deadline has passed.
+
+        A deadline waits while credits are out that only this slot backs: else MEPs that the feeders may send would
+        find no place. Another slot that comes back, or this one being filled, ends the wait.
+        """
+        if slot.open_meps and slot.closing:
+            return
+        full = slot.open_meps == 0 and slot.places(self._events_per_mep) == 0
+        if not full:
+            if now_ns < slot.deadline_ns:
+                return
+            if not slot.closing and self.window.outstanding > self._places() - slot.places(self._events_per_mep):
+                return
+            slot.closing = True
+            if slot.open_meps:
+                return
+        self._seal(slot, effects)
+
+    def _places(self) -> int:
+        return self.pool.free_places(self._events_per_mep) + self.pool.filling_places(self._events_per_mep)
+
+    def _seal(self, slot: Slot, effects: list[Effect]) -> None:
+        self.pool.seal(slot)
+        effects.append(SealSlot(slot.index))
+
+    def _grant(self, effects: list[Effect], at_least: int) -> None:
+        """Raise the credits to what free slots back, so that the slot that fills can be sealed at its deadline.
+
+        While none fills, one of the free slots is the next to fill. Without another free slot the places of the
+        filling ones are granted: then the node is busy, and slots are sealed when full. ``at_least`` 0 stands for a
+        step that is worth a message. When MEPs have left their slots the limit falls, and that has to be said before
+        they are acknowledged: else the feeders would take the acknowledgements as room for others.
+        """
+        if self.run is None:
+            return
+        window = self.window
+        before = window.outstanding
+        if not self.draining:
+            free = self.pool.free_places(self._events_per_mep)
+            backed = free if self.pool.filling else free - self.pool.empty_places(self._events_per_mep)
+            places = backed if backed > 0 else self._places()
+            if window.raise_to(places, at_least or max(1, places // _CREDIT_STEP)):
+                self.counters.credits_granted += window.outstanding - before
+        self.counters.credits_outstanding = window.outstanding
+        if window.limit < self._sent_limit or window.outstanding > before:
+            self._sent_limit = window.limit
+            effects.append(GrantCredit(window.limit))
+
+    def _reject(self, reason: RejectReason, source: int, mep: int) -> list[Effect]:
+        self.counters.fragments_rejected[reason] += 1
+        return [Reject(reason, source, mep, reason is RejectReason.NO_CREDIT)]

@@ -1,0 +1,95 @@
+"""The summary of a run on this node: what became of every fragment, MEP and event, as one JSON file beside the events.
+
+The counters of a node go on from run to run; a summary is what they have grown by since the run began. A session that
+is killed writes none, its successor one of its own.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.monitoring.counters import Counters
+
+SUMMARY_VERSION = 1
+
+
+class RunSummary:
+    """Takes the counters at the start of a run and says at its end what has happened since."""
+
+    def __init__(
+        self,
+        counters: Counters,
+        builder: EventBuilder,
+        *,
+        node: str,
+        session: str,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._counters = counters
+        self._builder = builder
+        self._node = node
+        self._session = session
+        self._wall_s = wall_s
+        self.begin()
+
+    def begin(self) -> None:
+        """A run starts now."""
+        self._begin_s = self._wall_s()
+        self._before = self._totals()
+
+    def _totals(self) -> dict[str, Any]:
+        counters = self._counters
+        return {
+            **accounting(counters, self._builder),
+            "acknowledged": {"meps": counters.meps_acknowledged},
+            "events": {"processed": counters.events_processed, "accepted": counters.events_accepted},
+            "lines": dict(zip(counters.lines, counters.line_accepts, strict=True)),
+            "missing_by_source": {str(s): of_source.missing for s, of_source in counters.sources.items()},
+        }
+
+    def end(self) -> dict[str, Any]:
+        """The summary of the run; whoever writes it adds the files."""
+        totals = self._totals()
+        grown = {part: _minus(values, self._before.get(part, {})) for part, values in totals.items()}
+        grown["missing_by_source"] = {source: n for source, n in grown["missing_by_source"].items() if n}
+        return {
+            "version": SUMMARY_VERSION,
+            "run": self._builder.run,
+            "node": self._node,
+            "session": self._session,
+            "begin": _iso(self._begin_s),
+            "end": _iso(self._wall_s()),
+            **grown,
+            "identities": {part: totals[part]["unaccounted"] == 0 for part in ("fragments", "meps")},
+            "accounting_closes": closes({part: totals[part] for part in ("fragments", "meps")}),
+        }
+
+
+def write_summary(summary: dict[str, Any], directory: Path, prefix: str) -> Path:
+    """Write a summary with the names and sizes of the run's finished files. Raises OSError."""
+    stem = f"{prefix}_{summary['run']:010d}"
+    files = {path.name: path.stat().st_size for path in sorted(directory.glob(f"{stem}_*.mdf"))}
+    path = directory / f"{stem}_summary.json"
+    part = 1
+    while path.exists():
+        # The run was left and taken up again by the same session.
+        part += 1
+        path = directory / f"{stem}_summary_{part}.json"
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps({**summary, "files": files}, indent=1) + "\n")
+    os.rename(new, path)
+    return path
+
+
+def _minus(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    return {name: value - before.get(name, 0) for name, value in after.items()}
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

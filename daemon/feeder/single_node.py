@@ -1,0 +1,88 @@
+"""A process feeds one node: its feeders send MEP by MEP, each its sources; and the report of what was fed."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hltnode.daemon.feeder.feeder import Feeder
+from hltnode.daemon.feeder.mep_source import FeedMep
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReport:
+    """What was fed: MEPs and events offered, fragments sent (with repeats), refused for good, left unacknowledged."""
+
+    meps: int
+    events: int
+    fragments: int
+    bytes: int
+    resent: int
+    refused: dict[str, int]
+    unacknowledged: int
+    seconds: float
+    injected: dict[str, int]
+    """Faults put in on purpose, by kind."""
+    reassigned: int = 0
+    """MEPs that were taken from a node that was lost and given to another one."""
+    unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed that it took them back."""
+
+    @property
+    def complete(self) -> bool:
+        """True when the node has taken and acknowledged everything."""
+        return not self.unacknowledged and not self.refused
+
+
+async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
+    """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
+
+    `rate` limits the events per second. Raises FeederRefusedError.
+    """
+    start = time.monotonic()
+    next_at = start
+    n_meps = n_events = 0
+    last: int | None = None
+    for mep in meps:
+        # What an earlier feeder has done already costs no time, so that one that was restarted catches up.
+        if rate is not None and not all(mep.mep in feeder.window.acked for feeder in feeders):
+            await asyncio.sleep(max(0.0, next_at - time.monotonic()))
+            next_at = max(next_at, time.monotonic() - 1.0) + mep.n_events / rate
+        for feeder in feeders:
+            await feeder.offer(mep)
+        n_meps += 1
+        n_events += mep.n_events
+        last = mep.mep
+    await asyncio.gather(*(feeder.finish(last) for feeder in feeders))
+    return make_report(feeders, n_meps, n_events, time.monotonic() - start)
+
+
+def make_report(
+    feeders: Sequence[Feeder], meps: int, events: int, seconds: float, *, reassigned: int = 0
+) -> FeedReport:
+    """Sum up what the feeders have done so far."""
+    refused: Counter[str] = Counter()
+    injected: Counter[str] = Counter()
+    for feeder in feeders:
+        if feeder.faults is not None:
+            injected.update({str(fault): count for fault, count in feeder.faults.counts.items()})
+        refused.update({str(reason): count for reason, count in feeder.window.refused.items()})
+    return FeedReport(
+        meps=meps,
+        events=events,
+        fragments=sum(feeder.fragments for feeder in feeders),
+        bytes=sum(feeder.bytes for feeder in feeders),
+        resent=sum(feeder.window.resent for feeder in feeders),
+        refused=dict(refused),
+        unacknowledged=max((feeder.window.unacknowledged for feeder in feeders), default=0),
+        seconds=seconds,
+        injected=dict(injected),
+        reassigned=reassigned,
+    )
+
+
+def share(sources: Sequence[int], connections: int) -> list[tuple[int, ...]]:
+    """Spread source ids over connections, one connection per source for 0; no connection stays empty."""
+    n = len(sources) if connections == 0 else min(connections, len(sources))
+    return [tuple(sources[i::n]) for i in range(n)]

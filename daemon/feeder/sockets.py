@@ -1,0 +1,94 @@
+"""The two connections of a feeder, fragments out (PUSH) and messages both ways (DEALER), and what befalls them."""
+
+import contextlib
+from dataclasses import dataclass
+
+import zmq
+import zmq.asyncio
+from zmq.utils.monitor import parse_monitor_message
+
+from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.security.curve_keys import ClientKeys
+from hltnode.protocol.transport.control import ControlMessage, encode_message
+
+# Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy.
+DATA_HWM = 8
+RECONNECT_MS = 100
+RECONNECT_MAX_MS = 1000
+# pyzmq's own threshold: below it copying a frame is cheaper than keeping track of its memory.
+COPY_THRESHOLD = 65536
+LINGER_MS = 500
+
+# Handshakes that no repetition will mend, and why.
+HOPELESS = {
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
+}
+_MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(HOPELESS)
+
+AsyncSocket = zmq.asyncio.Socket
+
+
+@dataclass(frozen=True, slots=True)
+class FeederKeys:
+    """CURVE of a feeder: its keys, None for plain connections, and whether the data are encrypted too."""
+
+    keys: ClientKeys | None = None
+    data: bool = False
+
+
+PLAIN = FeederKeys()
+
+
+class FeederSockets:
+    """Connects at once, and again and again when the node is not there."""
+
+    def __init__(self, context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys) -> None:
+        self._data: AsyncSocket = context.socket(zmq.PUSH)
+        self._data.setsockopt(zmq.SNDHWM, DATA_HWM)
+        # Frames wait where the feeder keeps them, and not in a pipe to a node that is not there.
+        self._data.setsockopt(zmq.IMMEDIATE, 1)
+        self._control: AsyncSocket = context.socket(zmq.DEALER)
+        self._control.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+        for socket in (self._data, self._control):
+            socket.setsockopt(zmq.LINGER, LINGER_MS)
+            socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+            socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+            set_heartbeat(socket)
+        if security.keys is not None:
+            security.keys.apply(self._control)
+            if security.data:
+                security.keys.apply(self._data)
+        self.monitors: tuple[AsyncSocket, ...] = tuple(
+            socket.get_monitor_socket(_MONITORED) for socket in (self._data, self._control)
+        )
+        """One of each connection, for `next_trouble`."""
+        self._data.connect(data)
+        self._control.connect(control)
+
+    async def send_frame(self, frame: bytes) -> None:
+        """Send a fragment; waits while the node does not read."""
+        await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
+
+    async def tell(self, message: ControlMessage) -> None:
+        """Send a control message."""
+        await self._control.send(encode_message(message))
+
+    async def hear(self) -> bytes:
+        """The next control message of the node, as it came."""
+        return await self._control.recv()
+
+    async def close(self, last: ControlMessage) -> None:
+        """Send a last message if it goes at once, and close."""
+        with contextlib.suppress(zmq.ZMQError):
+            await self._control.send(encode_message(last), zmq.NOBLOCK)
+        for socket in (self._data, self._control):
+            socket.disable_monitor()
+            socket.close()
+        for monitor in self.monitors:
+            monitor.close(linger=0)
+
+
+async def next_trouble(monitor: AsyncSocket) -> zmq.Event:
+    """Wait for a connection to be lost or refused."""
+    return zmq.Event(parse_monitor_message(await monitor.recv_multipart())["event"])

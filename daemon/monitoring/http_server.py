@@ -1,0 +1,240 @@
+"""Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status; commands by POST to /control.
+
+Small enough to be read in one go, and strict: one request per connection, GET and HEAD without a body, POST of little
+JSON (`http_control` answers it), a limit on the size of a request, on the time it may take and on the number of
+connections. docs/decisions/0004 tells why there is no HTTP framework.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.monitoring.health import Condition, Health
+
+MAX_REQUEST_BYTES = 8192
+# A command with its run number; nothing that is posted is larger.
+MAX_BODY_BYTES = 1024
+CONTROL_PATH = "/control/"
+MAX_CONNECTIONS = 32
+# A client that needs longer to say GET, or to take the answer, is broken or hostile.
+REQUEST_SECONDS = 5.0
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+JSON_TYPE = "application/json"
+
+log = get_logger("http_server")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Status, media type and body of an answer."""
+
+    status: HTTPStatus
+    media_type: str
+    body: bytes
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Method, path without query, header fields by lower-case name, and for POST the body."""
+
+    method: str
+    path: str
+    fields: Mapping[bytes, bytes]
+    body: bytes = b""
+
+
+class RefusedError(Exception):
+    """A request that gets an error answer."""
+
+    def __init__(self, status: HTTPStatus, reason: str, headers: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.response = as_json(status, {"error": reason}, headers)
+
+
+class HttpServer:
+    """Serves the pages from `start` to `close`.
+
+    Args:
+        metrics: gives the body of /metrics; called in a worker thread, one call at a time, so that a scrape of many
+            series does not hold up the event loop.
+        health: state behind /healthz and /readyz.
+        status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
+        post: answers a POST to /control/..., or raises RefusedError; called in the loop.
+    """
+
+    def __init__(
+        self,
+        metrics: Callable[[], bytes],
+        health: Health,
+        status: Callable[[], Mapping[str, Any]],
+        post: Callable[[Request], Response],
+        *,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
+        self._metrics = metrics
+        self._health = health
+        self._status = status
+        self._post = post
+        self._monotonic_ns = monotonic_ns
+        self._request_seconds = request_seconds
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._scraping = asyncio.Lock()
+        self._limit = RateLimit(60_000_000_000, monotonic_ns)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, and return the port.
+
+        Raises:
+            OSError: the address is taken or does not exist.
+        """
+        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_REQUEST_BYTES)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop listening and end the connections that are left."""
+        if self._server is None:
+            return
+        self._server.close()
+        for task in tuple(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            if (left_out := self._limit.due("full")) is not None:
+                log.warning("too_many_connections", limit=MAX_CONNECTIONS, left_out=left_out)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            async with asyncio.timeout(self._request_seconds):
+                await self._answer(reader, writer)
+        except (TimeoutError, OSError):
+            writer.transport.abort()
+        except asyncio.CancelledError:
+            # The server is closing; asyncio's stream protocol would log the cancellation of its own task.
+            writer.transport.abort()
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method = "GET"
+        try:
+            request = _parse(await _read_head(reader))
+            method = request.method
+            if method == "POST":
+                body = await reader.readexactly(_body_length(request))
+                response = self._post(replace(request, body=body))
+            else:
+                response = await self._page(request.path)
+        except RefusedError as refused:
+            response = refused.response
+        except asyncio.IncompleteReadError:
+            return
+        except Exception:
+            if self._limit.due("page") is not None:
+                log.exception("page_failed")
+            response = as_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "page failed, see the log"})
+        writer.write(_head(response))
+        if method != "HEAD":
+            writer.write(response.body)
+        await writer.drain()
+        writer.write_eof()
+        # What the client has not been read of would turn the close into a reset, and the answer would be lost with it.
+        await reader.read(MAX_REQUEST_BYTES)
+
+    async def _page(self, path: str) -> Response:
+        if path == "/metrics":
+            async with self._scraping:
+                body = await asyncio.to_thread(self._metrics)
+            return Response(HTTPStatus.OK, METRICS_TYPE, body)
+        now = self._monotonic_ns()
+        if path == "/healthz":
+            return _verdict(self._health.life_problems(now))
+        if path == "/readyz":
+            return _verdict(self._health.problems(now))
+        if path == "/status":
+            problems = self._health.problems(now)
+            return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
+        if path.startswith(CONTROL_PATH):
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", ("Allow: POST",))
+        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /healthz, /readyz and /status")
+
+
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise RefusedError(
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_REQUEST_BYTES} bytes"
+        ) from None
+
+
+def _parse(head: bytes) -> Request:
+    request_line, *fields = head[:-4].split(b"\r\n")
+    words = request_line.split(b" ")
+    if len(words) != 3 or not words[1].startswith(b"/") or words[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected a request line such as GET /metrics HTTP/1.1")
+    path = words[1].partition(b"?")[0].decode("ascii", "replace")
+    is_command = words[0] == b"POST" and path.startswith(CONTROL_PATH)
+    if words[0] not in (b"GET", b"HEAD") and not is_command:
+        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", ("Allow: GET, HEAD",))
+    by_name: dict[bytes, bytes] = {}
+    for line in fields:
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name != name.strip():
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected header lines such as Host: localhost")
+        key = name.lower()
+        value = value.strip()
+        if key == b"transfer-encoding" or (key == b"content-length" and value != b"0" and not is_command):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no body")
+        if by_name.setdefault(key, value) != value:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected each header field once")
+    return Request(words[0].decode("ascii"), path, by_name)
+
+
+def _body_length(request: Request) -> int:
+    length = request.fields.get(b"content-length", b"0")
+    if not length.isdigit() or len(length) > 9:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected Content-Length to be a number")
+    if int(length) > MAX_BODY_BYTES:
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {MAX_BODY_BYTES} bytes")
+    return int(length)
+
+
+def _verdict(problems: Mapping[Condition, str]) -> Response:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+    return as_json(status, {"ok": not problems, "problems": problems})
+
+
+def as_json(status: HTTPStatus, content: Mapping[str, Any], headers: tuple[str, ...] = ()) -> Response:
+    """A JSON answer; `headers` are whole header lines."""
+    return Response(status, JSON_TYPE, json.dumps(content, indent=2).encode() + b"\n", headers)
+
+
+def _head(response: Response) -> bytes:
+    lines = (
+        f"HTTP/1.1 {response.status.value} {response.status.phrase}",
+        f"Content-Type: {response.media_type}",
+        f"Content-Length: {len(response.body)}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+        *response.headers,
+    )
+    return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n"

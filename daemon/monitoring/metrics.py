@@ -1,0 +1,242 @@
+"""Prometheus metrics, read from the counters at scrape time.
+
+Naming follows Prometheus' rules: prefix `hlt1_`, base units, `_total` for counters. docs/reference/metrics.md is
+generated from what `NodeCollector.collect` yields, by tools/generate_reference.py.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from hltnode.daemon.monitoring.counters import Counters, Histogram
+from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.operation_counters import operation_metrics
+
+PREFIX = "hlt1_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildInfo:
+    """What is running: constant labels of `hlt1_build_info`."""
+
+    version: str
+    node: str
+    backend: str
+    tck: str
+
+
+class NodeCollector(Collector):
+    """Turns `Counters` and `Health` into metric families; may run in any thread, it only reads."""
+
+    def __init__(
+        self,
+        counters: Counters,
+        health: Health,
+        info: BuildInfo,
+        *,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._counters = counters
+        self._health = health
+        self._info = info
+        self._monotonic_ns = monotonic_ns
+        self._wall_s = wall_s
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, so that registering does not collect."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; a known label value is there from the start, with 0."""
+        yield from self._node()
+        yield from self._fragments()
+        yield from self._control()
+        yield from self._building()
+        yield from self._pipeline()
+        yield from self._decisions()
+        yield from self._outputs()
+        yield from operation_metrics(self._counters.operation)
+
+    def _node(self) -> Iterator[Metric]:
+        info = self._info
+        labels = {"version": info.version, "node": info.node, "backend": info.backend, "tck": info.tck}
+        yield InfoMetricFamily(PREFIX + "build", "What is running on this node.", labels)
+        yield _gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", self._counters.run)
+        now = self._monotonic_ns()
+        problems = self._health.problems(now)
+        yield _gauge("healthy", "1 if the loop and the pipeline tick.", not self._health.life_problems(now))
+        yield _gauge("ready", "1 if feeders may send.", not problems)
+        held = {condition: condition not in problems for condition in Condition}
+        yield _gauges("condition", "1 if the condition of readiness holds.", "condition", held.items())
+        yield _gauge("event_loop_lag_seconds", "Delay of the last timer of the event loop.", self._counters.loop_lag)
+        lag_max = self._counters.loop_lag_max
+        yield _gauge("event_loop_lag_max_seconds", "Largest delay of a timer of the event loop.", lag_max)
+        stalls = self._counters.loop_stalls
+        yield _counter("event_loop_stalls", "Timers of the event loop that came more than 0.25 s late.", stalls)
+        exceptions = tuple(self._counters.exceptions.items())
+        yield _counters("exceptions", "Contained errors by the part where they appeared.", "where", exceptions)
+
+    def _fragments(self) -> Iterator[Metric]:
+        c = self._counters
+        yield _counter("fragments_received", "Frames taken from the data socket.", c.fragments_received)
+        yield _counter("fragment_bytes_received", "Bytes taken from the data socket.", c.fragment_bytes_received)
+        yield _counter("fragments_built", "Fragments of MEPs that were closed and built.", c.fragments_built)
+        yield _counter("fragments_lost_in_drop", "Fragments of MEPs that a policy dropped.", c.fragments_lost_in_drop)
+        yield _counter("fragments_abandoned", "Fragments of MEPs given up at a stop.", c.fragments_abandoned)
+        yield _counters("fragments_rejected", "Fragments refused, by reason.", "reason", c.fragments_rejected.items())
+        fragments = CounterMetricFamily(
+            PREFIX + "source_fragments_received", "Fragments whose header named the source.", labels=["source"]
+        )
+        nbytes = CounterMetricFamily(
+            PREFIX + "source_fragment_bytes_received", "Bytes of fragments that named the source.", labels=["source"]
+        )
+        missing = CounterMetricFamily(PREFIX + "source_missing", "MEPs closed without the source.", labels=["source"])
+        last = GaugeMetricFamily(
+            PREFIX + "source_last_fragment_timestamp_seconds",
+            "Unix time of the source's last fragment; absent before the first.",
+            labels=["source"],
+        )
+        silent = GaugeMetricFamily(
+            PREFIX + "source_silent", "1 if others deliver and the source does not.", labels=["source"]
+        )
+        wall, now = self._wall_s(), self._monotonic_ns()
+        for source, of_source in tuple(c.sources.items()):
+            label = [str(source)]
+            fragments.add_metric(label, of_source.fragments)
+            nbytes.add_metric(label, of_source.bytes)
+            missing.add_metric(label, of_source.missing)
+            silent.add_metric(label, of_source.silent)
+            if of_source.last_seen_ns is not None:
+                last.add_metric(label, wall - (now - of_source.last_seen_ns) / 1e9)
+        yield from (fragments, nbytes, missing, silent, last)
+
+    def _control(self) -> Iterator[Metric]:
+        c = self._counters
+        yield _gauge("feeders_connected", "Feeders that have said hello and not goodbye.", c.feeders_connected)
+        yield _gauge("feeders_expected", "Feeders that the configuration asks for.", self._health.feeders_expected)
+        yield _counter("control_messages_received", "Control messages understood.", c.control_messages_received)
+        yield _counter("control_messages_rejected", "Control messages refused.", c.control_messages_rejected)
+        yield _counter("control_messages_unsent", "Messages to feeders gone or not reading.", c.control_messages_unsent)
+        yield _counters("hellos_refused", "Hellos of feeders refused, by reason.", "reason", c.hellos_refused.items())
+        yield _counter("credits_granted", "MEPs that feeders were allowed to send.", c.credits_granted)
+        yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", c.credits_outstanding)
+        yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
+        yield _counter("nacks_sent", "Refusals sent to feeders.", c.nacks_sent)
+
+    def _building(self) -> Iterator[Metric]:
+        c = self._counters
+        yield _counter("meps_opened", "MEPs of which a fragment arrived.", c.meps_opened)
+        yield _counters("meps_closed", "MEPs closed, by reason.", "reason", c.meps_closed.items())
+        yield _counter("meps_abandoned", "MEPs given up at a stop, never acknowledged.", c.meps_abandoned)
+        yield _gauge("meps_open", "MEPs opened and not closed.", c.meps_open)
+        yield _counter("accounting_broken", "Ends of runs with fragments or MEPs in no class.", c.accounting_broken)
+        build = HistogramMetricFamily(PREFIX + "mep_build_seconds", "From the first fragment of a MEP to its close.")
+        yield _with_buckets(build, [], c.mep_build)
+
+    def _pipeline(self) -> Iterator[Metric]:
+        c = self._counters
+        yield _gauges("slots", "Slots by state.", "state", c.slots.items())
+        yield _counter("batches", "Batches computed.", c.batches)
+        stages = HistogramMetricFamily(PREFIX + "stage_seconds", "Time of a batch in a stage.", labels=["stage"])
+        for stage, histogram in c.stages.items():
+            _with_buckets(stages, [stage], histogram)
+        yield stages
+        end_to_end = HistogramMetricFamily(
+            PREFIX + "end_to_end_seconds", "From the close of a MEP until its decision is sent."
+        )
+        yield _with_buckets(end_to_end, [], c.end_to_end)
+        yield _counter("backend_errors", "Batches that the back end could not compute.", c.backend_errors)
+        yield _counters("dead_time_seconds", "Time without free credits, by reason.", "reason", c.dead_time.items())
+
+    def _decisions(self) -> Iterator[Metric]:
+        c = self._counters
+        yield _counter("events_processed", "Events with a decision.", c.events_processed)
+        yield _counter("events_accepted", "Events that at least one line accepted.", c.events_accepted)
+        flagged = [((flag.name or "").lower(), count) for flag, count in c.events_flagged.items()]
+        yield _counters("events_flagged", "Events that carry the flag.", "flag", flagged)
+        yield _counters(
+            "line_accepts", "Events that the line accepted.", "line", zip(c.lines, c.line_accepts, strict=True)
+        )
+
+    def _outputs(self) -> Iterator[Metric]:
+        decisions = self._counters.decisions
+        writer = self._counters.writer
+        outputs = self._counters.outputs.items()
+        yield _counters("output_messages_sent", "Messages sent.", "output", [(n, o.sent) for n, o in outputs])
+        dropped = [(name, sum(output.dropped.values())) for name, output in outputs]
+        yield _counters("output_messages_dropped", "Messages that the output's policy dropped.", "output", dropped)
+        blocked = [(name, output.blocked) for name, output in outputs]
+        yield _counters("output_blocked", "Attempts that the consumer's queue refused.", "output", blocked)
+        queued = [(name, output.queued) for name, output in outputs]
+        yield _gauges("output_messages_queued", "Messages kept for a slow consumer.", "output", queued)
+        yield _counter("decisions_published", "Decisions handed to the publisher's socket.", decisions.sent)
+        yield _counters("decisions_dropped", "Decisions not published, by reason.", "reason", decisions.dropped.items())
+        yield _counter("decisions_blocked", "Attempts that a full subscriber queue refused.", decisions.blocked)
+        yield _gauge("decision_subscriptions", "Subscriptions to the decision stream.", decisions.subscribers)
+        streams = writer.streams
+        events = [(stream, counters.events) for stream, counters in streams.items()]
+        nbytes = [(stream, counters.bytes) for stream, counters in streams.items()]
+        files = [(stream, counters.files) for stream, counters in streams.items()]
+        yield _counters("events_written", "Events handed to the disk.", "stream", events)
+        yield _counters("event_bytes_written", "Bytes handed to the disk.", "stream", nbytes)
+        yield _counters("event_files_finished", "Files renamed to their final name.", "stream", files)
+        left_out = [(stream, counters.dropped) for stream, counters in streams.items()]
+        yield _counters("events_dropped", "Events not written because the disk refused.", "stream", left_out)
+        yield _counters("write_errors", "Attempts that the disk refused.", "kind", writer.errors.items())
+        yield _gauge("event_bytes_pending", "Bytes waiting for the disk.", writer.pending_bytes)
+
+
+def create_registry(collector: NodeCollector) -> CollectorRegistry:
+    """Registry with the node's metrics and those of its process (memory, CPU, file descriptors, start time)."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def render(registry: CollectorRegistry) -> bytes:
+    """The text exposition of everything in `registry`; format `hltnode.daemon.monitoring.http_server.METRICS_TYPE`."""
+    return generate_latest(registry)
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(PREFIX + name, text, value=value)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(PREFIX + name, text, value=float(value))
+
+
+def _counters(name: str, text: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
+    family = CounterMetricFamily(PREFIX + name, text, labels=[label])
+    for key, value in values:
+        family.add_metric([str(key)], value)
+    return family
+
+
+def _gauges(name: str, text: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
+    family = GaugeMetricFamily(PREFIX + name, text, labels=[label])
+    for key, value in values:
+        family.add_metric([str(key)], float(value))
+    return family
+
+
+def _with_buckets(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> Metric:
+    counts = tuple(histogram.counts)
+    buckets, below = [], 0
+    for bound, count in zip((*histogram.bounds, float("inf")), counts, strict=True):
+        below += count
+        buckets.append((str(bound) if bound != float("inf") else "+Inf", below))
+    family.add_metric(labels, buckets, histogram.total)
+    return family

@@ -1,0 +1,70 @@
+"""What is counted of running the node itself: state, commands, reloads, connections and refused logins.
+
+Plain integers of the event loop, as in `hltnode.daemon.monitoring.counters`; `operation_metrics` makes families of
+them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from hltnode.daemon.common.vocabulary import SOCKETS, ConnectionEvent, Door, LoginFailure, Outcome
+from hltnode.protocol.transport.control import CommandName, RunState
+
+PREFIX = "hlt1_"
+
+
+@dataclass(slots=True)
+class OperationCounters:
+    """One node as its operators see it."""
+
+    state: RunState = RunState.IDLE
+    commands: dict[tuple[CommandName, Outcome], int] = field(
+        default_factory=lambda: {(name, outcome): 0 for name in CommandName for outcome in Outcome}
+    )
+    config_version: int = 1
+    """Rises with each reload that was applied; 1 is what the node started with."""
+    reloads: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    last_reload_s: float = 0.0
+    """Unix time of the last reload that was applied; that of the start before the first."""
+    connections: dict[tuple[Door, ConnectionEvent], int] = field(
+        default_factory=lambda: {(door, event): 0 for door in SOCKETS for event in ConnectionEvent}
+    )
+    login_failures: dict[tuple[Door, LoginFailure], int] = field(
+        default_factory=lambda: {(door, failure): 0 for door in Door for failure in LoginFailure}
+    )
+
+
+def operation_metrics(counters: OperationCounters) -> Iterator[Metric]:
+    """All families of these counters; every label value is there from the start."""
+    state = GaugeMetricFamily(PREFIX + "run_state", "1 for the state of the run control.", labels=["state"])
+    for known in RunState:
+        state.add_metric([known], float(known is counters.state))
+    yield state
+    commands = CounterMetricFamily(PREFIX + "commands", "Commands of operators.", labels=["command", "outcome"])
+    for (name, outcome), count in counters.commands.items():
+        commands.add_metric([name, outcome], count)
+    yield commands
+    yield GaugeMetricFamily(
+        PREFIX + "config_version", "Rises with each reload that was applied.", value=counters.config_version
+    )
+    reloads = CounterMetricFamily(PREFIX + "config_reloads", "Reloads of the configuration.", labels=["outcome"])
+    for outcome, count in counters.reloads.items():
+        reloads.add_metric([outcome], count)
+    yield reloads
+    yield GaugeMetricFamily(
+        PREFIX + "last_reload_success_timestamp_seconds",
+        "Unix time when the configuration in force was read.",
+        value=counters.last_reload_s,
+    )
+    connections = CounterMetricFamily(
+        PREFIX + "connection_events", "What peers of the sockets did.", labels=["socket", "event"]
+    )
+    for (door, event), count in counters.connections.items():
+        connections.add_metric([door, event], count)
+    yield connections
+    logins = CounterMetricFamily(PREFIX + "login_failures", "Peers that were not let in.", labels=["socket", "reason"])
+    for (door, failure), count in counters.login_failures.items():
+        logins.add_metric([door, failure], count)
+    yield logins

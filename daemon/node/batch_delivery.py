@@ -1,0 +1,70 @@
+"""The last step of a batch: decisions and events leave, it is counted, and the feeders get their acknowledgement."""
+
+import asyncio
+from collections.abc import Callable
+
+from hltnode.daemon.common.vocabulary import Stage
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.output.output_set import Outputs
+from hltnode.daemon.output.output_stage import WrittenBatch
+from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+
+
+class Delivery:
+    """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop.
+
+    Args:
+        failed: called with the reason when it cannot go on: nothing would be acknowledged any more.
+    """
+
+    def __init__(
+        self,
+        outputs: Outputs,
+        counters: Counters,
+        coordinator: RunCoordinator,
+        failed: Callable[[str], None],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._outputs = outputs
+        self._counters = counters
+        self._coordinator = coordinator
+        self._failed = failed
+        self._clock_ns = clock_ns
+        self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to deliver."""
+        self._task = loop.create_task(self._deliver_all())
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Deliver no more; what still waits is not acknowledged."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def put(self, written: WrittenBatch) -> None:
+        """Deliver this batch after those that came before."""
+        self._written.put_nowait(written)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(f"delivery: {error!r}")
+
+    async def _deliver_all(self) -> None:
+        while True:
+            await self._deliver(await self._written.get())
+
+    async def _deliver(self, written: WrittenBatch) -> None:
+        computed, results, counters = written.computed, written.results, self._counters
+        await self._outputs.publish(written)
+        counters.count_batch(results.accepted, results.lines, results.flags)
+        if computed.timings is not None:
+            counters.stages[Stage.H2D].observe(computed.timings.h2d)
+            counters.stages[Stage.KERNELS].observe(computed.timings.kernels)
+            counters.stages[Stage.D2H].observe(computed.timings.d2h)
+        now_ns = self._clock_ns()
+        for mep in computed.batch.meps:
+            counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
+        self._coordinator.batch_done(computed.batch)

@@ -1,0 +1,118 @@
+"""The hot reload: which keys of the configuration may change while the node runs, and how they come into force."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from hltnode.daemon.common.log import get_logger, set_level
+from hltnode.daemon.common.vocabulary import Outcome
+from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.monitoring.operation_counters import OperationCounters
+from hltnode.daemon.node.systemd import Notifier
+from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+from hltnode.daemon.run_control.controller import CommandFailedError
+from hltnode.daemon.security.access_control import Doorkeeper
+from hltnode.daemon.security.curve_keys import SecurityError
+
+# Everything else is built into buffers, sockets or the trigger, and needs a restart.
+HOT_KEYS = (
+    ("builder", "mep_timeout_ms"),
+    ("pipeline", "flush_deadline_ms"),
+    ("log", "level"),
+    ("security", "clients"),
+    ("security", "operators"),
+    ("security", "http_token_file"),
+)
+
+log = get_logger("reload")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What differs between two configurations: hot keys with old and new value, and keys that need a restart."""
+
+    config: NodeConfig
+    """The old configuration with the hot keys of the new one: what is in force after the reload."""
+    hot: dict[str, tuple[object, object]]
+    cold: tuple[str, ...]
+
+
+def compare(old: NodeConfig, new: NodeConfig) -> ConfigChange:
+    """Sort the differences into those that can be taken over and those that cannot."""
+    hot: dict[str, tuple[object, object]] = {}
+    cold: list[str] = []
+    update: dict[str, dict[str, object]] = {}
+    for name in NodeConfig.model_fields:
+        before, after = getattr(old, name), getattr(new, name)
+        assert isinstance(before, BaseModel)
+        for key in type(before).model_fields:
+            values = getattr(before, key), getattr(after, key)
+            if values[0] == values[1]:
+                continue
+            if (name, key) in HOT_KEYS:
+                hot[f"{name}.{key}"] = values
+                update.setdefault(name, {})[key] = values[1]
+            else:
+                cold.append(f"{name}.{key}")
+    sections = {name: getattr(old, name).model_copy(update=values) for name, values in update.items()}
+    return ConfigChange(old.model_copy(update=sections), hot, tuple(cold))
+
+
+class Reloader:
+    """Reads the configuration file of a running node again."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        path: Path | None,
+        doors: Doorkeeper,
+        coordinator: RunCoordinator,
+        counters: OperationCounters,
+        notifier: Notifier,
+    ) -> None:
+        self.config = config
+        """What is in force."""
+        self._path = path
+        self._doors = doors
+        self._coordinator = coordinator
+        self._counters = counters
+        self._notifier = notifier
+
+    def reload(self) -> str:
+        """Take over the hot keys, key files and token; returns what has changed.
+
+        Raises:
+            CommandFailedError: the file, a key or the token is bad; nothing has changed.
+        """
+        if self._path is None:
+            raise CommandFailedError("this node was started without a configuration file")
+        self._notifier.reloading()
+        try:
+            change = compare(self.config, load_config(self._path))
+            self._doors.reload(change.config.security)
+        except (ConfigError, SecurityError) as error:
+            self._counters.reloads[Outcome.REFUSED] += 1
+            log.error("reload_failed", reason=str(error), version=self._counters.config_version)
+            raise CommandFailedError(f"the old values stay: {error}") from error
+        finally:
+            self._notifier.ready("configuration read")
+        self._apply(change)
+        changed = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in change.hot.items()) or "nothing"
+        return f"changed: {changed}" + (f"; only after a restart: {', '.join(change.cold)}" if change.cold else "")
+
+    def _apply(self, change: ConfigChange) -> None:
+        config = self.config = change.config
+        self._coordinator.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_ms)
+        if "log.level" in change.hot:
+            set_level(config.log.level)
+        counters = self._counters
+        counters.config_version += 1
+        counters.reloads[Outcome.OK] += 1
+        counters.last_reload_s = time.time()
+        for key, (old, new) in change.hot.items():
+            log.info("config_changed", key=key, old=str(old), new=str(new), version=counters.config_version)
+        if change.cold:
+            log.warning("config_needs_restart", keys=list(change.cold))

@@ -1,0 +1,120 @@
+"""What a node does every few milliseconds: deadlines, its own health, dead time, signs of life to the supervisor."""
+
+import asyncio
+from collections.abc import Callable
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import DeadTimeReason
+from hltnode.daemon.compute.pipeline import Pipeline
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.node.systemd import Notifier
+from hltnode.daemon.output.event_writer import EventWriter
+from hltnode.daemon.output.output_set import Outputs
+from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+from hltnode.daemon.readout.silent_sources import SourceSilence
+from hltnode.protocol.transport.control import RunState
+
+# Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
+TICK_SECONDS = 0.005
+# Fifty ticks: no callback of ours takes so long, so the machine or a callback is in trouble.
+LOOP_STALL_SECONDS = 0.25
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("heartbeat")
+
+
+class Heartbeat:
+    """Ticks from `start` to `stop`, in the event loop.
+
+    Args:
+        failed: called with the reason when a condition of life does not hold.
+    """
+
+    def __init__(
+        self,
+        coordinator: RunCoordinator,
+        counters: Counters,
+        health: Health,
+        pipeline: Pipeline,
+        writer: EventWriter,
+        outputs: Outputs,
+        silence: SourceSilence,
+        notifier: Notifier,
+        failed: Callable[[str], None],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._coordinator = coordinator
+        self._counters = counters
+        self._health = health
+        self._pipeline = pipeline
+        self._writer = writer
+        self._outputs = outputs
+        self._silence = silence
+        self._notifier = notifier
+        self._failed = failed
+        self._clock_ns = clock_ns
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self._next_ping_ns = 0
+        self._due = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tick for the first time."""
+        self._loop = loop
+        self._due = loop.time()
+        self._tick()
+
+    def stop(self) -> None:
+        """Tick no more."""
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _tick(self) -> None:
+        now_ns = self._clock_ns()
+        time_s = self._loop.time()
+        self._note_lag(max(0.0, time_s - self._due))
+        self._coordinator.tick(now_ns)
+        self._silence.look(now_ns)
+        self._outputs.tick()
+        self._counters.slots = self._coordinator.builder.pool.by_state()
+        self._note_health(now_ns)
+        self._note_dead_time()
+        problems = self._health.life_problems(now_ns)
+        if problems:
+            self._failed("; ".join(problems.values()))
+        elif self._notifier.watchdog_interval is not None and now_ns >= self._next_ping_ns:
+            self._notifier.watchdog()
+            self._next_ping_ns = now_ns + int(self._notifier.watchdog_interval * 1e9)
+        self._due = time_s + TICK_SECONDS
+        self._handle = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    def _note_lag(self, lag_s: float) -> None:
+        counters = self._counters
+        counters.loop_lag = lag_s
+        counters.loop_lag_max = max(counters.loop_lag_max, lag_s)
+        if lag_s > LOOP_STALL_SECONDS:
+            counters.loop_stalls += 1
+            left_out = self._limit.due("stall")
+            if left_out is not None:
+                log.warning("event_loop_stalled", seconds=round(lag_s, 3), left_out=left_out)
+
+    def _note_health(self, now_ns: int) -> None:
+        health = self._health
+        health.loop_tick_ns = now_ns
+        health.pipeline_tick_ns = self._pipeline.tick_ns
+        health.feeders_connected = self._counters.feeders_connected
+        health.disk_problem = self._writer.problem
+        health.output_problem = self._outputs.problem(now_ns)
+        state = self._counters.operation.state
+        health.not_taking = None if state is RunState.RUNNING else f"state is {state}"
+
+    def _note_dead_time(self) -> None:
+        builder, dead_time = self._coordinator.builder, self._counters.dead_time
+        if self._counters.operation.state is RunState.PAUSED:
+            dead_time[DeadTimeReason.PAUSED] += TICK_SECONDS
+        elif builder.run is not None and not builder.draining and builder.window.outstanding <= 0:
+            held_up = self._health.disk_problem is not None or self._health.output_problem is not None
+            reason = DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT
+            dead_time[reason] += TICK_SECONDS

@@ -1,0 +1,43 @@
+"""From the configuration to what batches, slots and the event builder may hold, so that all of them agree."""
+
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.event_building.slots import SlotLimits
+from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
+from hltnode.processing.framework.batch import BatchLimits
+
+
+def batch_limits(config: NodeConfig) -> BatchLimits:
+    """What one batch may hold under this configuration, for the engine and the slots alike."""
+    defaults = BatchLimits()
+    events = config.pipeline.max_events
+    return BatchLimits(
+        events=events,
+        meps=min(events, defaults.meps),
+        input_bytes=config.pipeline.slot_bytes,
+        rows=defaults.rows,
+    )
+
+
+def slot_limits(config: NodeConfig) -> SlotLimits:
+    """What one slot may hold: one batch, in whole MEPs."""
+    limits = batch_limits(config)
+    return SlotLimits(
+        input_bytes=limits.input_bytes,
+        events=limits.events,
+        meps=limits.meps,
+        fragments=limits.rows,
+        mep_bytes=config.builder.max_mep_bytes,
+    )
+
+
+def builder_limits(config: NodeConfig) -> BuilderLimits:
+    """Deadlines (ns) and policies of the event builder."""
+    builder = config.builder
+    return BuilderLimits(
+        mep_timeout_ns=builder.mep_timeout_ms * 1_000_000,
+        overtaken_ns=builder.overtaken_after_ms * 1_000_000,
+        evict_ns=builder.evict_after_ms * 1_000_000,
+        flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
+        closed_ring=builder.closed_ring,
+        error_on=builder.error_on(),
+    )

@@ -1,0 +1,1 @@
+"""What a batch leaves behind: decisions, files and their journal, event streams."""

@@ -1,0 +1,138 @@
+"""All outputs over sockets together: decisions, kept events, error stream, monitoring sample.
+
+Each has its policy; one that waits holds the batch, hence its slot, hence the credits of the feeders.
+"""
+
+import time
+from collections.abc import Callable
+
+import zmq
+
+from hltnode.daemon.common.sampler import Sampler
+from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, MonitorContent, OutputName, SlownessPolicy
+from hltnode.daemon.configuration.model import EventSocketSection, NodeConfig
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message
+from hltnode.daemon.output.output_stage import KeptEvent, WrittenBatch
+from hltnode.daemon.output.slow_consumer_policy import Message, Outlet
+from hltnode.protocol.transport.decisions import MepDecision, encode_decision
+
+# Shorter waits are the daily business of a busy consumer.
+WAITING_NS = 1_000_000_000
+# Messages of the sample on their way to a slow monitor; what does not fit is dropped.
+MONITOR_QUEUE = 16
+
+Context = zmq.Context[zmq.Socket[bytes]]
+
+
+class Outputs:
+    """What a written batch leaves by; all calls from the event loop's thread.
+
+    Raises:
+        zmq.ZMQError: an endpoint cannot be bound.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        config: NodeConfig,
+        counters: Counters,
+        publisher: DecisionPublisher,
+        *,
+        prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._publisher = publisher
+        self._prepare = prepare
+        self._clock_ns = clock_ns
+        self._counters = counters
+        self.events: dict[EventStream, EventOutput] = {}
+        self._monitor: EventOutput | None = None
+        self._content = config.monitor.content
+        self._sampler = Sampler(config.monitor.fraction, config.monitor.max_rate)
+        try:
+            self._bind_events(context, EventStream.ACCEPTED, OutputName.EVENTS, config.events)
+            self._bind_events(context, EventStream.ERROR, OutputName.ERRORS, config.errors)
+            if config.monitor.endpoint is not None:
+                self._monitor = EventOutput(
+                    OutputName.MONITOR,
+                    OutputSocket(
+                        context,
+                        config.monitor.endpoint,
+                        EventSocketKind.PUB,
+                        high_water_mark=MONITOR_QUEUE,
+                        prepare=prepare,
+                    ),
+                    SlownessPolicy.DROP_NEW,
+                    counters.outputs[OutputName.MONITOR],
+                    queue=MONITOR_QUEUE,
+                )
+        except zmq.ZMQError:
+            self.close(linger_ms=0)
+            raise
+
+    def _bind_events(
+        self, context: Context, stream: EventStream, name: OutputName, section: EventSocketSection
+    ) -> None:
+        if section.endpoint is not None:
+            socket = OutputSocket(
+                context, section.endpoint, section.kind, high_water_mark=section.queue, prepare=self._prepare
+            )
+            self.events[stream] = EventOutput(
+                name, socket, section.policy, self._counters.outputs[name], queue=section.queue
+            )
+
+    @property
+    def monitor_endpoint(self) -> str | None:
+        """Where the monitoring sample leaves; None if it is not wanted."""
+        return None if self._monitor is None else self._monitor.endpoint
+
+    async def publish(self, written: WrittenBatch) -> None:
+        """Send what a batch leaves behind; when it returns, its MEPs may be acknowledged."""
+        for stream, output in self.events.items():
+            mine = (event for event in written.events if event.stream is stream)
+            await output.outlet.put_all(mine, _as_message)
+        await self._publisher.publish(written.decisions)
+        if self._monitor is not None:
+            now_ns = self._clock_ns()
+            if self._content is MonitorContent.DECISIONS:
+                decisions = (each for each in written.decisions if self._sampler.takes(now_ns))
+                await self._monitor.outlet.put_all(decisions, _as_decision)
+            else:
+                events = (each for each in written.events if self._sampler.takes(now_ns))
+                await self._monitor.outlet.put_all(events, _as_message)
+
+    def tick(self) -> None:
+        """Offer queued messages again, and count subscriptions."""
+        self._publisher.track_subscriptions()
+        for outlet in self._outlets():
+            outlet.pump()
+
+    def problem(self, now_ns: int) -> str | None:
+        """Which outputs hold the node up, None if none does; for `Health.output_problem`."""
+        waiting = [
+            f"{outlet.name} waits for its consumer for {(now_ns - since) / 1e9:.1f} s"
+            for outlet in self._outlets()
+            if (since := outlet.waiting_since_ns) is not None and now_ns - since > WAITING_NS
+        ]
+        return "; ".join(waiting) or None
+
+    def close(self, linger_ms: int) -> None:
+        """Close the sockets of events and monitoring; the publisher has its own `close`."""
+        for output in self._event_outputs():
+            output.close(linger_ms)
+
+    def _event_outputs(self) -> list[EventOutput]:
+        return [*self.events.values(), *([] if self._monitor is None else [self._monitor])]
+
+    def _outlets(self) -> list[Outlet]:
+        return [self._publisher.outlet, *(output.outlet for output in self._event_outputs())]
+
+
+def _as_message(event: KeptEvent, sequence: int) -> Message:
+    return event_message(event.stream, event.run, event.record, sequence)
+
+
+def _as_decision(decision: MepDecision, _sequence: int) -> Message:
+    # The number of the decision stream: a monitor compares with it, and its own gaps are what a sample is about.
+    return (encode_decision(decision),)

@@ -1,0 +1,366 @@
+"""The output thread: decisions of a finished batch are laid out, its kept events written, before anybody is told.
+
+A disk that refuses holds the batch, hence its slot, hence the credits: the feeders wait, nothing is lost.
+"""
+
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.daemon.compute.engine_interface import Workspace
+from hltnode.daemon.compute.pipeline import ComputedBatch, flags_of
+from hltnode.daemon.event_building.run_summary import write_summary
+from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.output.event_encoder import EventEncoder
+from hltnode.daemon.output.event_writer import EventWriter, OutputError
+from hltnode.daemon.output.journal import Journal
+from hltnode.daemon.output.recovery import take_back
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp
+from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
+from hltnode.protocol.raw_data.raw_bank import MAGIC as BANK_MAGIC
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.transport.control import Revoked
+from hltnode.protocol.transport.decisions import MepDecision
+
+# A full disk seldom gets room within a second; asking more often would only fill the log of write errors.
+RETRY_SECONDS = 1.0
+
+ODIN_SOURCE = source_id(SubDetector.ODIN, 0)
+_BANK_HEADER = np.dtype([("magic", "<u2"), ("size", "<u2"), ("type", "u1"), ("version", "u1"), ("source", "<u2")])
+
+log = get_logger("output")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One element per event of a batch: accepted u8, lines u64, flags u32."""
+
+    accepted: NDArray[np.uint8]
+    lines: NDArray[np.uint64]
+    flags: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEvent:
+    """An event that was accepted or carries a flag, as MDF record."""
+
+    stream: EventStream
+    run: int
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBatch:
+    """A batch whose kept events are safe: its decisions may go out and its MEPs be acknowledged."""
+
+    computed: ComputedBatch
+    results: Results
+    decisions: list[MepDecision]
+    events: list[KeptEvent]
+    """Kept events for the sockets; empty where only files are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishFiles:
+    """Asks the thread to give the files of a run their final names and to write its summary.
+
+    A run that is over is forgotten; one that this session leaves before its end may go on with the next session.
+    """
+
+    summary: dict[str, Any]
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Asks the thread to remove the events of MEPs that another node builds now; those `in_slots` are still to come."""
+
+    run: int
+    meps: frozenset[int]
+    in_slots: frozenset[int]
+    receipt: tuple[bytes, Revoked]
+
+
+class OutputStage:
+    """Writes what a batch leaves behind.
+
+    Args:
+        buffers: the pinned input of each slot, to read the kept events from.
+        hand_on_events: whether written batches carry their kept events, for outputs over sockets.
+        done: called in the output thread with each batch that is safe.
+        taken_back: called in the output thread with the receipt of a request that was carried out.
+        crashed: called in the output thread with an exception that is a defect.
+    """
+
+    def __init__(
+        self,
+        workspaces: Sequence[Workspace],
+        buffers: Sequence[memoryview],
+        writer: EventWriter,
+        journal: Journal,
+        encoder: EventEncoder,
+        done: Callable[[WrittenBatch], None],
+        taken_back: Callable[[tuple[bytes, Revoked]], None],
+        crashed: Callable[[BaseException], None],
+        *,
+        node: str,
+        tck: int,
+        hand_on_events: bool,
+    ) -> None:
+        self._workspaces = workspaces
+        self._buffers = buffers
+        self._writer = writer
+        self._journal = journal
+        self._encoder = encoder
+        self._done = done
+        self._taken_back = taken_back
+        self._given_up: set[int] = set()
+        self._crashed = crashed
+        self._node = node
+        self._tck = tck
+        self._hand_on_events = hand_on_events
+        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
+        self._giving_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, item: ComputedBatch | FinishFiles | TakeBack) -> None:
+        """Queue a batch, the end of a run or a request to take events back; any thread."""
+        self._queue.put(item)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Write what is queued, finish the files and end the thread; False if the disk did not let it."""
+        if not self._thread.is_alive():
+            return True
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._giving_up.set()
+            self._thread.join(timeout_s)
+        return not self._giving_up.is_set()
+
+    def _run(self) -> None:
+        try:
+            while (item := self._queue.get()) is not None:
+                if isinstance(item, FinishFiles):
+                    self._finish_run(item)
+                elif isinstance(item, TakeBack):
+                    self._take_back(item)
+                else:
+                    self._write(item)
+            self._insist(self._writer.finish_files)
+            left = self._writer.abandon()
+            if left:
+                log.critical("events_not_written", bytes=left)
+            else:
+                self._insist(self._journal.close)
+        except BaseException as error:
+            self._crashed(error)
+            raise
+
+    def _write(self, computed: ComputedBatch) -> None:
+        batch = computed.batch
+        results = self._results(computed)
+        decisions = []
+        events: list[KeptEvent] = []
+        kept: list[tuple[int, dict[EventStream, int]]] = []
+        first = 0
+        for mep in batch.meps:
+            of_mep = slice(first, first + mep.n_events)
+            first += mep.n_events
+            if mep.mep in self._given_up:
+                self._given_up.discard(mep.mep)
+                continue
+            if mep.error_stream:
+                results.accepted[of_mep] = 0
+                results.lines[of_mep] = 0
+            mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
+            decisions.append(self._decision(batch.run, mep, mine))
+            events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
+            records = Counter(event.stream for event in events_of_mep)
+            kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
+            if self._hand_on_events:
+                events += events_of_mep
+        self._journal.settled(batch.run, batch.floor)
+        if self._insist(lambda: self._flush(kept)) and self._insist(lambda: self._note(batch.run, kept)):
+            self._done(WrittenBatch(computed, results, decisions, events))
+
+    def _finish_run(self, item: FinishFiles) -> None:
+        self._insist(self._writer.finish_files)
+        if item.over:
+            self._insist(partial(self._journal.run_over, item.summary["run"]))
+
+        def summarise() -> None:
+            directory = self._writer.directory
+            try:
+                write_summary(item.summary, directory, self._writer.prefix)
+            except OSError as error:
+                raise OutputError(directory, error) from error
+
+        self._insist(summarise)
+
+    def _take_back(self, request: TakeBack) -> None:
+        """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""
+        self._given_up |= request.in_slots
+
+        def remove() -> None:
+            self._writer.finish_files()
+            content = self._journal.content
+            out_of_reach = take_back(self._writer.directory, content, request.run, set(request.meps))
+            if out_of_reach:
+                log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
+            self._journal.compact()
+
+        if self._insist(remove):
+            self._taken_back(request.receipt)
+
+    def _flush(self, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        """Write; records that a policy dropped were the last ones, and do not count as kept."""
+        for stream, dropped in self._writer.flush().items():
+            for _, records in reversed(kept):
+                gone = min(dropped, records[stream])
+                records[stream] -= gone
+                dropped -= gone
+
+    def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
+        self._journal.append(run, kept, self._writer.positions())
+
+    def _results(self, computed: ComputedBatch) -> Results:
+        if computed.error is None:
+            output = self._workspaces[computed.batch.slot].output
+            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy())
+        # Without results every event is kept, so that none is lost to a broken back end.
+        n = computed.batch.n_events
+        flags = np.concatenate(
+            [
+                np.full(mep.n_events, flags_of(mep) | EventFlag.BACKEND_ERROR, dtype=np.uint32)
+                for mep in computed.batch.meps
+            ]
+        )
+        return Results(np.ones(n, dtype=np.uint8), np.zeros(n, dtype=np.uint64), flags)
+
+    def _decision(self, run: int, mep: MepRecord, results: Results) -> MepDecision:
+        return MepDecision(
+            node=self._node,
+            run=run,
+            mep=mep.mep,
+            seq=0,
+            first_event=mep.first_event,
+            n_events=mep.n_events,
+            tck=self._tck,
+            close_reason=str(mep.close_reason),
+            missing_sources=mep.missing,
+            accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
+            lines=results.lines.astype("<u8").tobytes(),
+            flags=results.flags.astype("<u4").tobytes(),
+        )
+
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
+        """Append accepted events, and those with a flag to the error stream.
+
+        That sources are missing keeps no event by itself, unless the policy says so.
+        """
+        events: list[KeptEvent] = []
+        to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
+        kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
+        if not kept:
+            return events
+        buffer = self._buffers[slot]
+        mfps = [Mfp.parse(buffer[offset : offset + size]) for _, offset, size in sorted(mep.fragments)]
+        too_large, bodies = encoded_banks(mfps, np.array(kept))
+        if too_large:
+            log.error("banks_too_large", run=run, mep=mep.mep, banks=too_large)
+        times = _orbits_and_bunches(mfps, kept)
+        for event, banks, (orbit, bunch_id) in zip(kept, bodies, times, strict=True):
+            flags = int(results.flags[event])
+            record = self._encoder.encode(
+                run=run,
+                orbit=orbit,
+                bunch_id=bunch_id,
+                banks=banks,
+                accepted=bool(results.accepted[event]),
+                lines=int(results.lines[event]),
+                flags=flags,
+            )
+            stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
+            self._writer.append(stream, run, record)
+            events.append(KeptEvent(stream, run, record))
+        return events
+
+    def _insist(self, write: Callable[[], None]) -> bool:
+        """Try until the disk takes it; False when the node gives up."""
+        while True:
+            try:
+                write()
+            except OutputError:
+                if self._giving_up.wait(RETRY_SECONDS):
+                    return False
+            else:
+                return True
+
+
+def encoded_banks(mfps: Sequence[Mfp], events: NDArray[np.int64]) -> tuple[int, list[bytes]]:
+    """The raw banks of some events of a MEP, back to back as they fill an MDF record.
+
+    Headers are made column by column: one bank costs two slices. Also returns how many banks were left out because a
+    fragment of an MFP may be 8 bytes larger than what a bank with its header may have.
+    """
+    parts: list[list[bytes | memoryview]] = [[] for _ in range(len(events))]
+    headers = np.empty(len(events), _BANK_HEADER)
+    headers["magic"] = BANK_MAGIC
+    too_large = 0
+    for mfp in mfps:
+        sizes = mfp.sizes[events].astype(np.int64)
+        types = mfp.types[events]
+        begins = mfp.offsets[events].astype(np.int64)
+        fits = sizes <= MAX_PAYLOAD_SIZE
+        too_large += len(events) - int(np.count_nonzero(fits))
+        headers["size"] = np.where(fits, sizes + BANK_HEADER_SIZE, 0)
+        headers["type"] = types
+        headers["version"] = mfp.version
+        headers["source"] = mfp.source_id
+        of_column = headers.tobytes()
+        view = mfp.view
+        # Fragments are padded to 4 bytes at least, as banks are: the padding comes along.
+        ends = begins + (sizes + 3 & ~3)
+        wanted = np.flatnonzero(fits & (types != NO_BANK)).tolist()
+        for i, begin, end in zip(wanted, begins[wanted].tolist(), ends[wanted].tolist(), strict=True):
+            of_event = parts[i]
+            of_event.append(of_column[i * BANK_HEADER_SIZE : (i + 1) * BANK_HEADER_SIZE])
+            of_event.append(view[begin:end])
+    return too_large, [b"".join(of_event) for of_event in parts]
+
+
+def _orbits_and_bunches(mfps: Sequence[Mfp], events: Sequence[int]) -> list[tuple[int, int]]:
+    """Orbit and bunch id of some events for their MDF headers; 0, 0 where ODIN is missing or cannot be read."""
+    for mfp in mfps:
+        if mfp.source_id == ODIN_SOURCE:
+            banks = mfp.banks()
+            return [_orbit_and_bunch(banks[event]) for event in events]
+    return [(0, 0)] * len(events)
+
+
+def _orbit_and_bunch(bank: RawBank | None) -> tuple[int, int]:
+    if bank is None:
+        return 0, 0
+    try:
+        odin = decode_odin(bank)
+    except ProtocolError:
+        return 0, 0
+    return odin.orbit, odin.bunch_id

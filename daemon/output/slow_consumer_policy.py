@@ -1,0 +1,125 @@
+"""What happens to messages that a consumer does not take: the declared policy of an output (no sockets here).
+
+Every message gets the next number of its output, a dropped one too, so that a consumer sees what it missed.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlownessPolicy
+from hltnode.daemon.monitoring.counters import OutputCounters
+
+RETRY_SECONDS = 0.001
+LOG_INTERVAL_NS = 10_000_000_000
+
+Message = Sequence[bytes]
+"""The parts of one ZeroMQ message."""
+Item = TypeVar("Item")
+
+log = get_logger("outlet")
+
+
+class Outlet:
+    """One output; all calls from the event loop's thread.
+
+    Args:
+        try_send: sends a message, or returns False at once when nobody takes it.
+        patience_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
+        queue: with `drop_old`, how many messages are kept for a slow consumer.
+    """
+
+    def __init__(
+        self,
+        name: OutputName,
+        policy: SlownessPolicy,
+        try_send: Callable[[Message], bool],
+        counters: OutputCounters,
+        *,
+        patience_ns: int = 0,
+        queue: int = 1,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.name = name
+        self.policy = policy
+        self._send = try_send
+        self._counters = counters
+        self._patience_ns = patience_ns
+        self._max_queue = queue
+        self._clock_ns = clock_ns
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self._queue: deque[Message] = deque()
+        self._sequence = 0
+        self._gave_up = False
+        self.waiting_since_ns: int | None = None
+        """With `wait`: since when a message waits for a consumer; None if none does."""
+
+    async def put_all(self, items: Iterable[Item], encode: Callable[[Item, int], Message]) -> None:
+        """Send items in order; `encode` makes a message of an item and its sequence number."""
+        deadline_ns = self._clock_ns() + self._patience_ns
+        for item in items:
+            message = encode(item, self._sequence)
+            self._sequence += 1
+            if self.policy is SlownessPolicy.WAIT:
+                await self._wait(message)
+            elif self.policy is SlownessPolicy.DROP_NEW:
+                await self._send_or_drop(message, deadline_ns)
+            else:
+                self._queue_or_drop_oldest(message)
+
+    def pump(self) -> None:
+        """Offer what is queued again; to be called now and then."""
+        while self._queue and self._try_send(self._queue[0]):
+            self._queue.popleft()
+        self._counters.queued = len(self._queue)
+
+    def close(self) -> None:
+        """Count what is still queued as dropped."""
+        for _ in self._queue:
+            self._dropped()
+        self._queue.clear()
+        self._counters.queued = 0
+
+    async def _wait(self, message: Message) -> None:
+        if self._try_send(message):
+            return
+        self.waiting_since_ns = self._clock_ns()
+        while not self._try_send(message):
+            await asyncio.sleep(RETRY_SECONDS)
+        self.waiting_since_ns = None
+
+    async def _send_or_drop(self, message: Message, deadline_ns: int) -> None:
+        # After a drop nobody waits again until a send succeeds: a consumer that stands still shall cost its time once
+        # and not per batch.
+        while not (sent := self._try_send(message)):
+            if self._gave_up or self._clock_ns() >= deadline_ns:
+                break
+            await asyncio.sleep(RETRY_SECONDS)
+        self._gave_up = not sent
+        if not sent:
+            self._dropped()
+
+    def _queue_or_drop_oldest(self, message: Message) -> None:
+        self._queue.append(message)
+        self.pump()
+        if len(self._queue) > self._max_queue:
+            self._queue.popleft()
+            self._counters.queued -= 1
+            self._dropped()
+
+    def _try_send(self, message: Message) -> bool:
+        if self._send(message):
+            self._counters.sent += 1
+            return True
+        self._counters.blocked += 1
+        return False
+
+    def _dropped(self) -> None:
+        self._counters.dropped[DropReason.SLOW_SUBSCRIBER] += 1
+        left_out = self._limit.due("dropped")
+        if left_out is not None:
+            log.warning("message_dropped", output=self.name, policy=self.policy, left_out=left_out)

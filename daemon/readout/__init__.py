@@ -1,0 +1,1 @@
+"""The conversation with the feeders: fragments, credits, acknowledgements."""

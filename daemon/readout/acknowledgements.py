@@ -1,0 +1,62 @@
+"""Which MEPs of a run are done, also when the run is left and taken up again (no I/O, no clock)."""
+
+from collections.abc import Iterable, Mapping, Set
+
+from hltnode.daemon.common.mep_ranges import AckLedger
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class Acknowledged:
+    """MEPs of the current run that the feeders need not send again, and those of runs that may go on later."""
+
+    def __init__(self) -> None:
+        self._now = AckLedger()
+        self._earlier: dict[int, Ranges] = {}
+        self._given_up: set[int] = set()
+
+    def __contains__(self, mep: int) -> bool:
+        return mep in self._now
+
+    def remember(self, done: Mapping[int, Ranges]) -> None:
+        """What earlier sessions of the node have finished, as (first, last) ranges of each run."""
+        self._earlier = dict(done)
+
+    def earlier(self, run: int) -> Ranges:
+        """(first, last) ranges of a run that is not the current one."""
+        return self._earlier.get(run, ())
+
+    def begin(self, run: int) -> None:
+        """A run becomes the current one, with what was done of it earlier."""
+        self._now = AckLedger(self._earlier.pop(run, ()))
+
+    def settle(self, below: int) -> None:
+        """The feeders need nothing below this id any more."""
+        if below > 0:
+            self._now.add(0, below - 1)
+
+    def finish(self, meps: Iterable[int]) -> None:
+        """A batch with these MEPs is done; those that were given up meanwhile are not."""
+        for mep in meps:
+            if mep in self._given_up:
+                self._given_up.discard(mep)
+            else:
+                self._now.add(mep)
+
+    def give_up(self, meps: Set[int], on_their_way: Set[int]) -> None:
+        """These MEPs went to another node; those on their way will still `finish` here, for nobody."""
+        for mep in meps:
+            self._now.discard(mep)
+        self._given_up |= meps & on_their_way
+
+    def ranges(self, from_mep: int = 0) -> Ranges:
+        """(first, last) ranges of the current run at or above an id."""
+        return tuple(self._now.ranges(from_mep))
+
+    def leave(self, run: int) -> None:
+        """The current run stops and may go on later: what is acknowledged now must be known then."""
+        self._earlier[run] = self.ranges()
+
+    def forget(self) -> None:
+        """There is no current run."""
+        self._now = AckLedger()

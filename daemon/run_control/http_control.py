@@ -1,0 +1,78 @@
+"""Commands over HTTP: POST /control/COMMAND with a bearer token, body empty or {"run": N} for start."""
+
+import hmac
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+
+from hltnode.daemon.common.vocabulary import LoginFailure
+from hltnode.daemon.monitoring.http_server import CONTROL_PATH, RefusedError, Request, Response, as_json
+from hltnode.daemon.run_control.controller import CommandResult
+from hltnode.protocol.transport.control import CommandName
+
+_SCHEME = b"bearer "
+_CHALLENGE = ("WWW-Authenticate: Bearer",)
+
+
+class HttpControl:
+    """Checks who asks, and what; then the node obeys.
+
+    Args:
+        token: the token in force, None if commands are not taken over HTTP.
+        execute: obeys a command.
+        login_failed: counts a request without the right token.
+    """
+
+    def __init__(
+        self,
+        token: Callable[[], bytes | None],
+        execute: Callable[[CommandName, int | None], CommandResult],
+        login_failed: Callable[[LoginFailure], None],
+    ) -> None:
+        self._token = token
+        self._execute = execute
+        self._login_failed = login_failed
+
+    def answer(self, request: Request) -> Response:
+        """200 and the state after the command, or 409 and the reason why not. Raises RefusedError."""
+        self._check_token(request)
+        word = request.path.removeprefix(CONTROL_PATH)
+        try:
+            name = CommandName(word)
+        except ValueError:
+            known = ", ".join(CommandName)
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"commands are {known}") from None
+        result = self._execute(name, _run_number(request.body))
+        status = HTTPStatus.OK if result.ok else HTTPStatus.CONFLICT
+        return as_json(status, {"ok": result.ok, "state": result.state, "text": result.text})
+
+    def _check_token(self, request: Request) -> None:
+        token = self._token()
+        if token is None:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "no commands over HTTP: security.http_token_file is not set")
+        given = request.fields.get(b"authorization", b"")
+        if not given.lower().startswith(_SCHEME):
+            self._login_failed(LoginFailure.NO_TOKEN)
+            raise RefusedError(HTTPStatus.UNAUTHORIZED, "expected Authorization: Bearer TOKEN", _CHALLENGE)
+        # In constant time, so that a wrong token does not tell how much of it was right.
+        if not hmac.compare_digest(given[len(_SCHEME) :].strip(), token):
+            self._login_failed(LoginFailure.WRONG_TOKEN)
+            raise RefusedError(HTTPStatus.UNAUTHORIZED, "wrong token", _CHALLENGE)
+
+
+def _run_number(body: bytes) -> int | None:
+    if not body:
+        return None
+    try:
+        content = json.loads(body)
+    # Deep nesting of brackets is a RecursionError.
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or not content.keys() <= {"run"}:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, 'expected no body, or {"run": NUMBER}')
+    run = content.get("run")
+    if run is None:
+        return None
+    if type(run) is not int or not 0 < run < 1 << 32:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected a run number from 1 to 4294967295")
+    return run

@@ -1,0 +1,58 @@
+"""Run control as a table: which command is legal in which state, and where it leads (no I/O, no clock).
+
+IDLE -> CONFIGURED -> READY -> RUNNING <-> PAUSED -> DRAINING -> READY, and ERROR from all. Commands come from
+operators, happenings from the node itself. What a transition means for sockets and back end is in `run_operator`.
+"""
+
+from enum import StrEnum, unique
+
+from hltnode.protocol.transport.control import CommandName, RunState
+
+
+@unique
+class Happening(StrEnum):
+    """What moves the state without a command."""
+
+    WARMED_UP = "warmed_up"
+    DRAINED = "drained"
+    FAILED = "failed"
+
+
+class IllegalTransitionError(ValueError):
+    """A command that the state does not allow; the message names both, and what would be allowed."""
+
+
+# Commands that change nothing of the state.
+_ANYWHERE = frozenset({CommandName.STATUS, CommandName.RELOAD})
+
+TRANSITIONS: dict[tuple[RunState, CommandName | Happening], RunState] = {
+    (RunState.IDLE, CommandName.CONFIGURE): RunState.CONFIGURED,
+    (RunState.CONFIGURED, Happening.WARMED_UP): RunState.READY,
+    (RunState.READY, CommandName.START): RunState.RUNNING,
+    (RunState.RUNNING, CommandName.PAUSE): RunState.PAUSED,
+    (RunState.PAUSED, CommandName.RESUME): RunState.RUNNING,
+    (RunState.RUNNING, CommandName.STOP): RunState.DRAINING,
+    (RunState.PAUSED, CommandName.STOP): RunState.DRAINING,
+    (RunState.DRAINING, Happening.DRAINED): RunState.READY,
+    **{(state, Happening.FAILED): RunState.ERROR for state in RunState},
+    **{(state, command): state for state in RunState for command in _ANYWHERE},
+}
+
+
+def next_state(state: RunState, trigger: CommandName | Happening) -> RunState:
+    """The state that follows.
+
+    Raises:
+        IllegalTransitionError: the table has no such step.
+    """
+    try:
+        return TRANSITIONS[state, trigger]
+    except KeyError:
+        raise IllegalTransitionError(
+            f"{trigger} is not possible in state {state}; possible are {', '.join(legal_commands(state))}"
+        ) from None
+
+
+def legal_commands(state: RunState) -> list[CommandName]:
+    """The commands that a node in this state obeys."""
+    return [command for command in CommandName if (state, command) in TRANSITIONS]

@@ -1,0 +1,1 @@
+"""Who may use a socket and who may command the node."""

@@ -1,0 +1,1 @@
+"""What any detector needs: declarations, engine, batches, back ends."""

@@ -1,0 +1,138 @@
+"""The CPU back end: the kernels of processing/kernels compiled as plain C++ (backend/cpu_module.cpp).
+
+Host and device memory are the same, so nothing is copied. A batch runs on a thread of its own with the GIL released and
+is shared event by event among the threads of the executor.
+"""
+
+import contextlib
+import mmap
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends import _kernels
+from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Launch, Mirror, Timings
+from hltnode.processing.framework.device.sources import sources_digest
+
+ALIGNMENT = 64
+"""Bytes; a cache line and the widest vector."""
+
+_HUGE_PAGE = 2 << 20
+
+
+def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
+    """Zeroed memory of whole pages, huge ones where the system gives them: the first touch of a page costs time."""
+    pages = mmap.mmap(-1, max(nbytes, 1))
+    if nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        # A kernel without huge pages refuses, and small pages serve as well.
+        with contextlib.suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype=np.uint8, count=nbytes)
+
+
+class CpuQueue:
+    """Runs the launches of one slot on the threads of its back end."""
+
+    def __init__(
+        self,
+        program: "_kernels.Program",
+        names: Sequence[str],
+        executor: "_kernels.Executor",
+        submitter: ThreadPoolExecutor,
+    ) -> None:
+        self._program = program
+        self._names = tuple(names)
+        self._executor = executor
+        self._submitter = submitter
+        self._batch: Future[float] | None = None
+        self._timings = Timings(0.0, 0.0, 0.0)
+        self.profile = False
+
+    def _run(self) -> float:
+        begin = time.perf_counter()
+        self._executor.run(self._program, self.profile)
+        return time.perf_counter() - begin
+
+    def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:  # noqa: ARG002
+        if self._batch is not None:
+            raise BackendError("a batch is still running in this queue")
+        self._batch = self._submitter.submit(self._run)
+
+    def poll(self) -> bool:
+        if self._batch is None:
+            return True
+        if not self._batch.done():
+            return False
+        self.wait()
+        return True
+
+    def wait(self) -> None:
+        if self._batch is None:
+            return
+        batch, self._batch = self._batch, None
+        self._timings = Timings(0.0, batch.result(), 0.0)
+
+    @property
+    def timings(self) -> Timings:
+        return self._timings
+
+    def take_profile(self) -> dict[str, float]:
+        """Thread seconds of each kernel since the last call; only batches run with `profile` count."""
+        seconds: dict[str, float] = {}
+        for name, nanoseconds in zip(self._names, self._program.take_nanoseconds(), strict=True):
+            seconds[name] = seconds.get(name, 0.0) + nanoseconds * 1e-9
+        return seconds
+
+
+class CpuBackend:
+    """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`)."""
+
+    name = "cpu"
+
+    def __init__(self, *, threads: int = 1, target: str | None = None) -> None:
+        if _kernels.sources_digest != sources_digest():
+            raise BackendError(
+                "the compiled kernels were built from other sources: install hltnode again (pip install -e .)"
+            )
+        supported = _kernels.supported_targets()
+        self.target = target or supported[0]
+        if self.target not in supported:
+            raise BackendError(f"this CPU does not run {self.target!r}: it runs {', '.join(supported)}")
+        if not 1 <= threads <= 1024:
+            raise BackendError(f"threads must be 1 to 1024, not {threads}")
+        self._executor = _kernels.Executor(threads)
+        self._submitter = ThreadPoolExecutor(1, thread_name_prefix="hlt1-cpu")
+
+    @property
+    def threads(self) -> int:
+        return int(self._executor.threads)
+
+    def allocate_mirror(self, nbytes: int) -> Mirror:
+        host = _aligned_zeros(nbytes)
+        return Mirror(host, DeviceMemory(host.ctypes.data, nbytes, host))
+
+    def allocate_device(self, nbytes: int) -> DeviceMemory:
+        memory = _aligned_zeros(nbytes)
+        return DeviceMemory(memory.ctypes.data, nbytes, memory)
+
+    def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
+        _array_of(memory)[: content.nbytes] = content
+
+    def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
+        return _array_of(memory)[:nbytes].copy()
+
+    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory) -> CpuQueue:
+        steps = [(launch.kernel, launch.parameters, int(launch.grid)) for launch in launches]
+        program = _kernels.Program(self.target, steps, batch_header.pointer)
+        return CpuQueue(program, [launch.kernel for launch in launches], self._executor, self._submitter)
+
+    def close(self) -> None:
+        self._submitter.shutdown(wait=True)
+
+
+def _array_of(memory: DeviceMemory) -> NDArray[np.uint8]:
+    assert isinstance(memory.owner, np.ndarray)
+    return memory.owner

@@ -1,0 +1,118 @@
+"""What a back end must offer: thin enough that CuPy can be swapped for another binding of CUDA.
+
+All memory is allocated when a slot is made. A queue runs the same launches again and again; what changes from batch to
+batch is the content of the input buffers and how many of their bytes are used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.declaration import Grid
+
+
+class BackendError(RuntimeError):
+    """The back end is not there, or failed while it ran a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """Memory that kernels can reach. `owner` keeps it alive."""
+
+    pointer: int
+    nbytes: int
+    owner: object
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A host buffer (pinned where that exists) and its counterpart on the device; on the CPU they are one."""
+
+    host: NDArray[np.uint8]
+    device: DeviceMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel with its parameters (device pointer), to be run on a grid."""
+
+    kernel: str
+    parameters: int
+    grid: Grid
+    max_blocks: int
+    block_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds that the stages of the last batch took."""
+
+    h2d: float
+    kernels: float
+    d2h: float
+
+
+class Queue(Protocol):
+    """Runs the launches of one slot, batch after batch (a CUDA stream with a captured graph, or a thread)."""
+
+    def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:
+        """Start a batch: copy the first bytes of each upload, run the launches, copy the downloads. Returns at once."""
+
+    def poll(self) -> bool:
+        """Whether the batch is done. Raises BackendError if it failed."""
+
+    def wait(self) -> None:
+        """Block until the batch is done. Raises BackendError if it failed."""
+
+    @property
+    def timings(self) -> Timings:
+        """Of the last batch that is done."""
+
+
+class Backend(Protocol):
+    """One way to run kernels."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def threads(self) -> int:
+        """Host threads that compute; 1 for a GPU."""
+
+    def allocate_mirror(self, nbytes: int) -> Mirror:
+        """Host memory that can be copied asynchronously, and as much on the device. Zeroed."""
+
+    def allocate_device(self, nbytes: int) -> DeviceMemory:
+        """Device memory. Zeroed."""
+
+    def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
+        """Copy constants to the device and wait."""
+
+    def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
+        """Copy device memory to a new host array and wait. For validation only."""
+
+    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory) -> Queue:
+        """A queue for one slot."""
+
+    def close(self) -> None:
+        """Stop threads and free what the back end holds."""
+
+
+def create_backend(name: str = "auto", *, threads: int = 1, block_size: int | None = None) -> Backend:
+    """Make the back end `cpu`, `cuda`, or the best that is there (`auto`).
+
+    `threads` is used by the CPU alone. `block_size` overrides the declared block sizes on a GPU (race tests).
+    Raises BackendError with what is missing.
+    """
+    from hltnode.processing.framework.backends import cpu, cuda
+
+    if name == "auto":
+        name = "cuda" if cuda.is_available() else "cpu"
+    if name == "cpu":
+        return cpu.CpuBackend(threads=threads)
+    if name == "cuda":
+        return cuda.CudaBackend(block_size=block_size)
+    raise BackendError(f"no back end named {name!r}: expected auto, cpu or cuda")

@@ -1,0 +1,60 @@
+// Elementary functions with the same result on every back end.
+//
+// The libraries of CPU and GPU round atan2 and exp differently, and a trigger must decide alike on both. These
+// polynomials use only +, -, * and /, which IEEE 754 rounds the same everywhere when contraction to FMA is off.
+#pragma once
+
+#include "framework/device/platform.cuh"
+
+namespace hlt {
+
+constexpr float pi = 3.14159265358979f;
+
+/// atan2(y, x) in radians, absolute error below 2e-6. Minimax polynomial of odd order 11 on [0, 1] after reduction to
+/// the first octant (Abramowitz and Stegun 4.4 give the method). atan2(0, 0) is 0.
+__device__ float atan2_approximate(float y, float x)
+{
+    const float abs_x = x < 0.f ? -x : x;
+    const float abs_y = y < 0.f ? -y : y;
+    const float larger = abs_x > abs_y ? abs_x : abs_y;
+    const float smaller = abs_x > abs_y ? abs_y : abs_x;
+    const float t = larger > 0.f ? smaller / larger : 0.f;
+    const float s = t * t;
+    float angle = -0.01172120f;
+    angle = angle * s + 0.05265332f;
+    angle = angle * s - 0.11643287f;
+    angle = angle * s + 0.19354346f;
+    angle = angle * s - 0.33262347f;
+    angle = angle * s + 0.99997726f;
+    angle = angle * t;
+    angle = abs_y > abs_x ? 0.5f * pi - angle : angle;
+    angle = x < 0.f ? pi - angle : angle;
+    return y < 0.f ? -angle : angle;
+}
+
+/// exp(x) for x <= 0, relative error below 1e-6; 0 below x = -87. Range reduction by powers of two, then a polynomial
+/// of order 6 on [-ln 2 / 2, ln 2 / 2]. A mask in place of an early
+/// return lets loops over it use vector registers.
+__device__ float exp_negative(float x)
+{
+    constexpr float log2_e = 1.44269504f;
+    constexpr float ln2_high = 0.693145752f;
+    constexpr float ln2_low = 1.42860677e-6f;
+    const float inside = x > -87.f ? x : -87.f;
+    const float scaled = inside * log2_e - 0.5f;
+    const int32_t exponent =
+        static_cast<int32_t>(scaled);  // truncation of a negative number: round to nearest of x log2 e
+    const float n = static_cast<float>(exponent);
+    const float r = (inside - n * ln2_high) - n * ln2_low;
+    float p = 1.f / 720.f;
+    p = p * r + 1.f / 120.f;
+    p = p * r + 1.f / 24.f;
+    p = p * r + 1.f / 6.f;
+    p = p * r + 0.5f;
+    p = p * r + 1.f;
+    p = p * r + 1.f;
+    const uint32_t mask = x > -87.f ? 0xFFFFFFFFu : 0u;
+    return p * __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23 & mask);
+}
+
+}  // namespace hlt

@@ -1,0 +1,61 @@
+// Eight lanes for the CPU, where a loop over a handful of places is the hot spot and compilers unroll it into scalars.
+// GCC and Clang lower these to whatever the instruction set has. On a GPU the lanes are the threads, so there is none.
+#pragma once
+
+#include "framework/device/platform.cuh"
+
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+
+namespace hlt {
+
+using float8 = float __attribute__((vector_size(32)));
+using int8x32 = int32_t __attribute__((vector_size(32)));  // eight lanes of 32 bits
+using uint8x32 = uint32_t __attribute__((vector_size(32)));
+using uint4x32 = uint32_t __attribute__((vector_size(16)));
+
+template <typename Vector>
+inline __attribute__((always_inline)) void load8(Vector& vector, const void* from)
+{
+    std::memcpy(&vector, from, sizeof vector);
+}
+
+/// Smallest of the eight lanes.
+inline __attribute__((always_inline)) uint32_t lowest_lane(const uint8x32& lanes)
+{
+    uint4x32 low, high;
+    std::memcpy(&low, &lanes, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&lanes) + sizeof low, sizeof high);
+    const uint4x32 four = low < high ? low : high;
+    const uint32_t a = four[0] < four[1] ? four[0] : four[1];
+    const uint32_t b = four[2] < four[3] ? four[2] : four[3];
+    return a < b ? a : b;
+}
+
+/// Bit k is set where lane k of a comparison is true.
+inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison)
+{
+    const int8x32 weight{1, 2, 4, 8, 16, 32, 64, 128};
+    const int8x32 weighted = comparison & weight;
+    uint4x32 low, high;
+    std::memcpy(&low, &weighted, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&weighted) + sizeof low, sizeof high);
+    const uint4x32 four = low | high;
+    return (four[0] | four[1]) | (four[2] | four[3]);
+}
+
+/// For every set of eight places those that are in it, first ones first.
+struct places_of_bits {
+    uint16_t places[256][8];
+
+    constexpr places_of_bits() : places{}
+    {
+        for (uint32_t bits = 0; bits < 256u; ++bits)
+            for (uint16_t place = 0, n = 0; place < 8u; ++place)
+                if ((bits >> place & 1u) != 0u) places[bits][n++] = place;
+    }
+};
+inline constexpr places_of_bits eight_places;
+
+}  // namespace hlt
+
+#endif

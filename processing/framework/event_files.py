@@ -1,0 +1,51 @@
+"""Files of events: MDF, Run-3 MEP and 2019 MEP, told apart by their first bytes and read through a memory map."""
+
+import mmap
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hltnode.protocol.errors import MdfError, ProtocolError, RejectReason
+from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, iter_records
+from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
+from hltnode.protocol.raw_data.mep import iter_meps
+from hltnode.protocol.raw_data.mep2019 import parse_mep2019
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+
+class EventFileError(RuntimeError):
+    """A file that cannot be read; the message names it and says what is wrong where."""
+
+
+def read_events(path: Path) -> Iterator[list[RawBank]]:
+    """The raw banks of each event of one file; payloads are views of the mapped file. Raises EventFileError."""
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                raise EventFileError(f"{path}: the file is empty")
+            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise EventFileError(f"{path}: {error.strerror}") from error
+    try:
+        yield from _events_of(content)
+    except ProtocolError as error:
+        raise EventFileError(f"{path}: {error}") from error
+
+
+def read_all_events(paths: Iterable[Path]) -> Iterator[list[RawBank]]:
+    """The events of several files, one after the other. Raises EventFileError."""
+    for path in paths:
+        yield from read_events(path)
+
+
+def _events_of(content: memoryview) -> Iterator[list[RawBank]]:
+    if len(content) < GENERIC_HEADER.size:
+        raise MdfError(RejectReason.TRUNCATED, f"{len(content)} bytes are less than any header")
+    if struct.unpack_from("<H", content)[0] == MEP_MAGIC:
+        for mep in iter_meps(content):
+            yield from mep.events()
+    elif GENERIC_HEADER.unpack_from(content)[6] == DATA_TYPE_MEP:
+        yield from parse_mep2019(content).events()
+    else:
+        for record in iter_records(content):
+            yield record.banks()

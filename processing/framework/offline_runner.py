@@ -1,0 +1,157 @@
+"""Events through an engine without sockets: what `hltnode process` and `hltnode validate` run on.
+
+Events are written as MFPs, exactly as a feeder would send them, so that the kernels read the same bytes as in the node.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.batch import MFP_ALIGNMENT, BatchLimits, MepInBatch
+from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.protocol.raw_data.mfp import VeloBanks, mfps_of_events
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import SubDetector, readout_source_id, subdetector_of
+
+READ_SUBDETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
+"""What the sequence decodes; the banks of other detectors need not go to the device."""
+
+WORKSPACES = 3
+"""One fills, one computes, one is read out."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedMep:
+    """The MFPs of some events, laid out for one copy into a workspace."""
+
+    events: Sequence[Sequence[RawBank]]
+    data: NDArray[np.uint8]
+    fragments: tuple[tuple[int, int, int], ...]
+    """(source id, byte offset in `data`, bytes) of each MFP."""
+
+    @property
+    def n_events(self) -> int:
+        return len(self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedBatch:
+    """MEPs whose results stand in `workspace` until the next batch is asked for."""
+
+    meps: Sequence[EncodedMep]
+    workspace: Workspace
+
+
+def encode_mep(
+    events: Sequence[Sequence[RawBank]], first_event_id: int = 0, velo_banks: VeloBanks = "auto"
+) -> EncodedMep:
+    """Write the banks of some events as the MFPs of one MEP. Raises MfpError where they do not fit together."""
+    read = [[bank for bank in banks if _is_read(bank)] for banks in events]
+    mfps = mfps_of_events(read, first_event_id, velo_banks)
+    pieces: list[bytes] = []
+    fragments: list[tuple[int, int, int]] = []
+    offset = 0
+    for source, mfp in mfps.items():
+        fragments.append((source, offset, len(mfp)))
+        padding = -len(mfp) % MFP_ALIGNMENT
+        pieces += (mfp, bytes(padding))
+        offset += len(mfp) + padding
+    return EncodedMep(events, np.frombuffer(b"".join(pieces), dtype=np.uint8), tuple(fragments))
+
+
+def _is_read(bank: RawBank) -> bool:
+    source = readout_source_id(bank)
+    return source is not None and subdetector_of(source) in READ_SUBDETECTORS
+
+
+def encode_meps(
+    events: Iterable[Sequence[RawBank]], events_per_mep: int, velo_banks: VeloBanks = "auto"
+) -> Iterator[EncodedMep]:
+    """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer."""
+    waiting: list[Sequence[RawBank]] = []
+    first = 0
+    for banks in events:
+        waiting.append(banks)
+        if len(waiting) == events_per_mep:
+            yield encode_mep(waiting, first, velo_banks)
+            first += len(waiting)
+            waiting = []
+    if waiting:
+        yield encode_mep(waiting, first, velo_banks)
+
+
+def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:
+    """Gather MEPs into batches that fit in the limits. Raises ValueError for a MEP that fits in none."""
+    batch: list[EncodedMep] = []
+    events = rows = nbytes = 0
+    for mep in meps:
+        if mep.n_events > limits.events or mep.data.nbytes > limits.input_bytes or len(mep.fragments) > limits.rows:
+            raise ValueError(
+                f"a MEP of {mep.n_events} events and {mep.data.nbytes} bytes does not fit in a batch of "
+                f"{limits.events} events and {limits.input_bytes} bytes"
+            )
+        full = (
+            len(batch) == limits.meps
+            or events + mep.n_events > limits.events
+            or rows + len(mep.fragments) > limits.rows
+            or nbytes + mep.data.nbytes > limits.input_bytes
+        )
+        if full:
+            yield batch
+            batch, events, rows, nbytes = [], 0, 0, 0
+        batch.append(mep)
+        events += mep.n_events
+        rows += len(mep.fragments)
+        nbytes += mep.data.nbytes
+    if batch:
+        yield batch
+
+
+class OfflineRunner:
+    """Runs MEPs through an engine, filling one workspace while another computes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
+
+    def warm_up(self, meps: Sequence[EncodedMep]) -> None:
+        """Run some MEPs through every workspace, so that all memory has been touched. Raises BackendError."""
+        first = next(batches_of(meps, self.engine.limits))
+        for workspace in self.workspaces:
+            _fill(workspace, first)
+            workspace.submit()
+            workspace.wait()
+
+    def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
+        """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""
+        free = deque(self.workspaces)
+        running: deque[CompletedBatch] = deque()
+        for batch in batches_of(meps, self.engine.limits):
+            if not free:
+                completed = running.popleft()
+                completed.workspace.wait()
+                yield completed
+                free.append(completed.workspace)
+            workspace = free.popleft()
+            _fill(workspace, batch)
+            workspace.submit()
+            running.append(CompletedBatch(batch, workspace))
+        while running:
+            completed = running.popleft()
+            completed.workspace.wait()
+            yield completed
+
+
+def _fill(workspace: Workspace, batch: Sequence[EncodedMep]) -> None:
+    placed: list[MepInBatch] = []
+    offset = 0
+    for mep in batch:
+        workspace.input_data[offset : offset + mep.data.nbytes] = mep.data
+        placed.append(
+            MepInBatch(mep.n_events, [(source, offset + start, size) for source, start, size in mep.fragments])
+        )
+        offset += mep.data.nbytes
+    workspace.seal(placed)

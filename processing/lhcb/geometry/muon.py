@@ -1,0 +1,319 @@
+"""The muon stations M2-M5: from digits to pads, with positions and sizes.
+
+Lengths in mm, global LHCb frame. Conventions of reconstruction-facts.md 6. A station has four regions around the beam;
+a region four quarters; a quarter of a region is an L of three blocks of `grid_x` by `grid_y` cells, the block at the
+beam being left out. Pads are read out as they are, or as crossings of vertical with horizontal strips.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry import ideal_muon, muon_read_out
+from hltnode.processing.lhcb.geometry.files import GeometryFile
+from hltnode.protocol.lhcb.banks.muon import ADDRESSES_OF_BANKS, N_BANKS, MuonDigits
+
+GEOMETRY_FILE = "muon_geometry.bin"
+TABLES_FILE = "muon_tables.bin"
+
+N_STATIONS = 4
+N_REGIONS = 4
+N_QUARTERS = 4
+N_LAYOUTS = N_STATIONS * N_REGIONS
+
+_VERSION = 2
+_LARGEST_COORDINATE = 30_000.0
+_LARGEST_GRID = 48
+_TABLE_NAMES = ("pad", "x strip", "y strip")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonTiles:
+    """What muon tile ids say: `station`, `region`, `quarter`, cell `x` and `y`, cells `grid_x`, `grid_y` of a block."""
+
+    station: NDArray[np.int64]
+    region: NDArray[np.int64]
+    quarter: NDArray[np.int64]
+    x: NDArray[np.int64]
+    y: NDArray[np.int64]
+    grid_x: NDArray[np.int64]
+    grid_y: NDArray[np.int64]
+
+    @property
+    def layout(self) -> NDArray[np.int64]:
+        """4 station + region, the index of a table's grids."""
+        return N_REGIONS * self.station + self.region
+
+    def __getitem__(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "MuonTiles":
+        return MuonTiles(*(getattr(self, name)[index] for name in self.__slots__))
+
+    def ids(self) -> NDArray[np.uint32]:
+        """The tile ids, as of_ids takes them."""
+        ids = sum(getattr(self, name) << low for name, (low, _) in _TILE_BITS.items())
+        return np.asarray(ids, np.int64).astype(np.uint32)
+
+    @classmethod
+    def of_ids(cls, ids: NDArray[np.uint32]) -> Self:
+        """The parts of tile ids (u32; 0 means no tile)."""
+        return cls(**{name: ids.astype(np.int64) >> low & (1 << bits) - 1 for name, (low, bits) in _TILE_BITS.items()})
+
+
+_TILE_BITS = {
+    "y": (0, 5),
+    "x": (5, 7),
+    "quarter": (12, 2),
+    "region": (14, 2),
+    "station": (16, 2),
+    "grid_x": (18, 6),
+    "grid_y": (24, 5),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonTable:
+    """Positions of one kind of cell: pads, x strips or y strips.
+
+    `grid_x`, `grid_y` i32[16] and `offset` u32[16], by 4 station + region; `xyz`: per station f32[n, 3], the middles of
+    cells; `size_x`, `size_y` f32: half sizes of the cells of a block of chambers.
+    """
+
+    grid_x: NDArray[np.int32]
+    grid_y: NDArray[np.int32]
+    size_x: NDArray[np.float32]
+    size_y: NDArray[np.float32]
+    offset: NDArray[np.uint32]
+    xyz: tuple[NDArray[np.float32], ...]
+
+    def positions(self, tiles: MuonTiles) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Middles f64[n, 3] and half sizes f64[n, 2] of cells; the tiles' own grids are taken to be the table's."""
+        layout = tiles.layout
+        gx, gy = self.grid_x[layout].astype(np.int64), self.grid_y[layout].astype(np.int64)
+        x, y = tiles.x, tiles.y
+        beside = y < gy  # in the block beside the beam; the other two lie above it
+        start = self.offset[layout] + tiles.quarter * 3 * gx * gy
+        entry = start + np.where(beside, gx * y + x - gx, gx * gy + 2 * gx * (y - gy) + x)
+        block = np.cumsum([0, *(24 * self.grid_y[:-1].astype(np.int64))])[layout] + 6 * tiles.quarter * gy
+        block += np.where(beside, 2 * y + 2 * (x - gx) // gx, 4 * y - 2 * gy + 2 * x // gx)
+        middles = np.empty((len(x), 3))
+        for station, table in enumerate(self.xyz):
+            here = tiles.station == station
+            middles[here] = table[entry[here]]
+        return middles, np.stack((self.size_x[block], self.size_y[block]), axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonHits:
+    """Muon hits, ordered by station; all arrays [n].
+
+    `x`, `y`, `z` of the middle and `dx`, `dy`, the half sizes, f64, mm; `time` and, of crossed hits, `time_difference`
+    in TDC counts; `station`, `region` 0..3; `crossed`: whether two strips or one cell made the hit; `tile` u32.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    z: NDArray[np.float64]
+    dx: NDArray[np.float64]
+    dy: NDArray[np.float64]
+    time: NDArray[np.int64]
+    time_difference: NDArray[np.int64]
+    station: NDArray[np.int64]
+    region: NDArray[np.int64]
+    crossed: NDArray[np.bool_]
+    tile: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MuonGeometry:
+    """Read-out and positions of the muon stations.
+
+    `tile_of_address`: per bank u32[n], the tile id of each address (0: none). `pad`, `x_strip`, `y_strip`: tables of
+    positions. The x strips divide x finely, the y strips y; where both have one grid, pads are read out directly.
+    """
+
+    tile_of_address: tuple[NDArray[np.uint32], ...]
+    pad: MuonTable
+    x_strip: MuonTable
+    y_strip: MuonTable
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Read muon_geometry.bin and muon_tables.bin (version 2, reconstruction-facts.md 6.1) from a directory.
+
+        Raises GeometryError, which names the file, if one is missing, of the wrong size, or holds impossible values.
+        """
+        tables = _parse_tables(GeometryFile.read(Path(directory) / TABLES_FILE))
+        tiles = _parse_read_out(GeometryFile.read(Path(directory) / GEOMETRY_FILE), tables)
+        return cls(tiles, *tables)
+
+    @classmethod
+    def builtin(cls) -> Self:
+        """The ideal muon stations, computed from figures (ideal_muon.py), with the real read-out (muon_read_out.py)."""
+        tables = tuple(
+            MuonTable(
+                grid_x=grid_x,
+                grid_y=grid_y,
+                size_x=size_x,
+                size_y=size_y,
+                offset=offset,
+                xyz=xyz,
+            )
+            for grid_x, grid_y, size_x, size_y, offset, xyz in map(ideal_muon.table, ideal_muon.GRIDS)
+        )
+        return cls(muon_read_out.tiles_of_addresses(), *tables)
+
+    def address_of_tile(self, tile: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """The bank and address that read out tiles, u32 each; raises ValueError for a tile without read-out."""
+        bank = np.repeat(np.arange(N_BANKS, dtype=np.uint32), [len(tiles) for tiles in self.tile_of_address])
+        address = np.concatenate([np.arange(len(tiles), dtype=np.uint32) for tiles in self.tile_of_address])
+        known = np.concatenate(self.tile_of_address)
+        order = np.argsort(known, kind="stable")
+        at = np.minimum(np.searchsorted(known[order], tile), len(known) - 1)
+        if (known[order][at] != tile).any() or (tile == 0).any():
+            raise ValueError("muon: a tile that no address reads out")
+        return bank[order][at], address[order][at]
+
+    def hits(self, digits: MuonDigits) -> MuonHits:
+        """The hits of the digits of one event: crossings of strips, and the cells left over.
+
+        Digits of addresses without a tile are left out.  A strip may be in several crossings.
+        """
+        tile, time = self._tiles_of(digits)
+        tiles = MuonTiles.of_ids(tile)
+        fine_x, fine_y = self._strip_grids(tiles)
+        is_x_strip = (tiles.grid_x == fine_x[0]) & (tiles.grid_y == fine_x[1])
+        first, second = _crossings(tiles, np.flatnonzero(is_x_strip), np.flatnonzero(~is_x_strip), fine_x, fine_y)
+        used = np.zeros(len(tile), np.bool_)
+        used[first] = used[second] = True
+        alone = np.flatnonzero(~used)
+
+        a, b = tiles[first], tiles[second]
+        pads = MuonTiles(a.station, a.region, a.quarter, a.x, b.y, a.grid_x, b.grid_y)
+        middles, sizes = np.empty((len(first) + len(alone), 3)), np.empty((len(first) + len(alone), 2))
+        middles[: len(first)], sizes[: len(first)] = self.pad.positions(pads)
+        lone = tiles[alone]
+        is_pad = (lone.station >= 2) & (lone.region == 0)
+        for table, chosen in (
+            (self.pad, is_pad),
+            (self.x_strip, ~is_pad & is_x_strip[alone]),
+            (self.y_strip, ~is_pad & ~is_x_strip[alone]),
+        ):
+            where = len(first) + np.flatnonzero(chosen)
+            middles[where], sizes[where] = table.positions(lone[chosen])
+
+        station = np.concatenate((a.station, lone.station))
+        order = np.argsort(station, kind="stable")
+        none = np.zeros(len(alone), np.int64)
+        return MuonHits(
+            x=middles[order, 0],
+            y=middles[order, 1],
+            z=middles[order, 2],
+            dx=sizes[order, 0],
+            dy=sizes[order, 1],
+            time=np.concatenate((time[first], time[alone]))[order],
+            time_difference=np.concatenate((time[first] - time[second], none))[order],
+            station=station[order],
+            region=np.concatenate((a.region, lone.region))[order],
+            crossed=order < len(first),
+            tile=np.concatenate((pads.ids(), tile[alone]))[order],
+        )
+
+    def _tiles_of(self, digits: MuonDigits) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Tile ids and times of the digits that have one."""
+        sizes = np.array([len(tiles) for tiles in self.tile_of_address], np.int64)
+        bank, address = digits.bank.astype(np.int64), digits.address.astype(np.int64)
+        inside = address < sizes[bank]
+        starts = np.cumsum(sizes) - sizes
+        tile = np.concatenate(self.tile_of_address)[starts[bank[inside]] + address[inside]]
+        return tile[tile != 0], digits.time[inside][tile != 0].astype(np.int64)
+
+    def _strip_grids(self, tiles: MuonTiles) -> tuple["_Grid", "_Grid"]:
+        """The grids of the strips that divide x, and y, more finely, in the regions of the tiles."""
+        x_grid = self.x_strip.grid_x[tiles.layout], self.x_strip.grid_y[tiles.layout]
+        y_grid = self.y_strip.grid_x[tiles.layout], self.y_strip.grid_y[tiles.layout]
+        return x_grid, y_grid
+
+
+_Grid = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+def _crossings(
+    tiles: MuonTiles, x_strips: NDArray[np.int64], y_strips: NDArray[np.int64], fine_x: _Grid, fine_y: _Grid
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of an x strip and a y strip of one quarter of a region that cross: indices of both.
+
+    Two strips cross where their cells, coarsened to the other's grid, agree.
+    """
+    quarter = N_QUARTERS * tiles.layout + tiles.quarter
+
+    def key(chosen: NDArray[np.int64], x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64]:
+        return (quarter[chosen] << 7 | x[chosen]) << 5 | y[chosen]
+
+    a = key(x_strips, tiles.x * fine_y[0] // fine_x[0], tiles.y)
+    b = key(y_strips, tiles.x, tiles.y * fine_x[1] // fine_y[1])
+    order = np.argsort(b, kind="stable")
+    low = np.searchsorted(b[order], a, side="left")
+    n = np.searchsorted(b[order], a, side="right") - low
+    first = np.repeat(x_strips, n)
+    within = np.arange(len(first)) - np.repeat(np.cumsum(n) - n, n)
+    return first, y_strips[order[np.repeat(low, n) + within]]
+
+
+def _parse_tables(file: GeometryFile) -> tuple[MuonTable, MuonTable, MuonTable]:
+    file.expect_u32("version", _VERSION)
+    pad, x_strip, y_strip = (_parse_table(file, name) for name in _TABLE_NAMES)
+    file.end()
+    return pad, x_strip, y_strip
+
+
+def _parse_table(file: GeometryFile, name: str) -> MuonTable:
+    file.expect_u64(f"{name}: number of gridX", N_LAYOUTS)
+    grid_x = file.i32(f"{name}: gridX", N_LAYOUTS)
+    file.expect_u64(f"{name}: number of gridY", N_LAYOUTS)
+    grid_y = file.i32(f"{name}: gridY", N_LAYOUTS)
+    if min(grid_x.min(), grid_y.min()) < 1 or max(grid_x.max(), grid_y.max()) > _LARGEST_GRID:
+        raise file.error(f"{name}: a grid is not in 1..{_LARGEST_GRID}")
+    n_sizes = 24 * int(grid_y.sum())
+    sizes = []
+    for column in ("sizeX", "sizeY"):
+        file.expect_u64(f"{name}: number of {column}", n_sizes)
+        sizes.append(file.f32(f"{name}: {column}", n_sizes, largest=_LARGEST_COORDINATE))
+    file.expect_u64(f"{name}: number of offsets", N_LAYOUTS)
+    offset = file.u32(f"{name}: offset", N_LAYOUTS)
+    cells = 3 * N_QUARTERS * grid_x.astype(np.int64) * grid_y
+    file.expect_u64(f"{name}: number of stations", N_STATIONS)
+    xyz = []
+    for station in range(N_STATIONS):
+        of_station = slice(N_REGIONS * station, N_REGIONS * (station + 1))
+        n = int(cells[of_station].sum())
+        # The file keeps room for the largest station's pads in all of them.
+        n_stored = int(cells.reshape(N_STATIONS, N_REGIONS).sum(axis=1).max()) if name == _TABLE_NAMES[0] else n
+        if (offset[of_station] != np.cumsum(cells[of_station]) - cells[of_station]).any():
+            raise file.error(f"{name}: offsets of station {station} do not follow its grids")
+        file.expect_u64(f"{name}: cells of station {station}", n_stored)
+        values = file.f32(f"{name}: positions of station {station}", 3 * n_stored, largest=_LARGEST_COORDINATE)
+        xyz.append(values.reshape(n_stored, 3)[:n])
+    return MuonTable(grid_x, grid_y, sizes[0], sizes[1], offset, tuple(xyz))
+
+
+def _parse_read_out(
+    file: GeometryFile, tables: tuple[MuonTable, MuonTable, MuonTable]
+) -> tuple[NDArray[np.uint32], ...]:
+    file.expect_u32("version", _VERSION)
+    file.expect_u64("number of banks", N_BANKS)
+    banks = []
+    for bank, n in enumerate(ADDRESSES_OF_BANKS):
+        file.expect_u64(f"addresses of bank {bank}", n)
+        banks.append(file.u32(f"tiles of bank {bank}", n))
+    file.end()
+    tiles = MuonTiles.of_ids(np.concatenate(banks)[np.concatenate(banks) != 0])
+    grids = [
+        (tiles.grid_x == table.grid_x[tiles.layout]) & (tiles.grid_y == table.grid_y[tiles.layout]) for table in tables
+    ]
+    inside = (tiles.x < 2 * tiles.grid_x) & (tiles.y < 2 * tiles.grid_y)
+    at_beam = (tiles.x < tiles.grid_x) & (tiles.y < tiles.grid_y)
+    if not (inside & ~at_beam & (grids[1] | grids[2])).all():
+        raise file.error("a tile is not a strip or pad of its region")
+    return tuple(banks)

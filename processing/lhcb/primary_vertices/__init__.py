@@ -1,0 +1,1 @@
+"""Primary vertices from VELO tracks."""

@@ -1,0 +1,57 @@
+// Primary vertices: the fitted seeds without those that are part of a larger neighbour
+// (reconstruction-facts.md 2, step 7).
+//
+// One block per event; a thread compares a vertex with all others. A vertex is dropped if another one lies within
+// dz^2 / (C22 + C22') < min_separation_chi2 and has more tracks (the one at smaller z where they have as many).
+// Kept vertices stand in order of their seeds' z.
+// Bounds: max_pv_seeds candidates; max_pvs vertices, those at larger z are dropped and set the overflow flag.
+#pragma once
+
+#include "lhcb/primary_vertices/tracks.cuh"
+
+struct pv_beamline_cleanup_parameters {
+    const hlt::batch_header* batch_header;
+    const uint32_t* pv_seed_count;
+    const hlt::primary_vertex* pv_fitted;
+    uint32_t* event_flags;
+    hlt::primary_vertex* pvs;
+    uint32_t* pv_count;
+    float min_separation_chi2;
+};
+
+HLT_KERNEL(pv_beamline_cleanup)
+{
+    const pv_beamline_cleanup_parameters p = *parameters;
+    if (blockIdx.x >= p.batch_header->n_events) return;
+    __shared__ uint8_t kept[hlt::max_pv_seeds];
+
+    const uint32_t n = p.pv_seed_count[blockIdx.x];
+    const hlt::primary_vertex* fitted = p.pv_fitted + blockIdx.x * hlt::max_pv_seeds;
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+        const hlt::primary_vertex mine = fitted[i];
+        bool keep = mine.n_tracks > 0.f;
+        for (uint32_t j = 0; j < n; ++j) {
+            const hlt::primary_vertex other = fitted[j];
+            if (j == i || !(other.n_tracks > 0.f)) continue;
+            const bool larger = other.n_tracks > mine.n_tracks || (other.n_tracks == mine.n_tracks && j < i);
+            const float dz = mine.z - other.z;
+            if (larger && dz * dz < p.min_separation_chi2 * (mine.c22 + other.c22)) keep = false;
+        }
+        kept[i] = keep ? 1 : 0;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        hlt::primary_vertex* pvs = p.pvs + blockIdx.x * hlt::max_pvs;
+        uint32_t count = 0;
+        bool too_many = false;
+        for (uint32_t i = 0; i < n; ++i) {
+            if (!kept[i]) continue;
+            if (count < hlt::max_pvs)
+                pvs[count++] = fitted[i];
+            else
+                too_many = true;
+        }
+        p.pv_count[blockIdx.x] = count;
+        if (too_many) atomicOr(&p.event_flags[blockIdx.x], hlt::overflow);
+    }
+}

@@ -1,0 +1,182 @@
+// Adaptive fit of all seeds at once: tracks are shared among the vertices by weights
+// (reconstruction-facts.md 2, steps 5 and 6).
+//
+// One block per event. A group of up to 32 threads takes a seed; sums over tracks run in pv_lanes lanes (tracks.cuh).
+//
+// 1. Per track the sum S over all seeds of exp(-chi2 / 2) to the seed on the beam line.
+// 2. Per seed, up to max_iterations turns: weight of a track
+//        w = exp(-chi2 / 2) / (exp(-chi2_cut / 2) + exp(-chi2 / 2) + S - exp(-chi2 to this seed / 2)),
+//    for tracks with chi2 < max_chi2, then the weighted least-squares step of the vertex. The matrix is
+//        A = ((a, 0, b), (0, a, c), (b, c, d)),
+//        a = sum w W, b = -sum w W tx, c = -sum w W ty, d = sum w W (tx^2 + ty^2),
+//    because x and y of a track have the same weight W; its inverse is written out.
+// 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
+//
+// The facts take S to x = y = 0; here it is to the beam line, as the term that is subtracted.
+// Bounds: tracks as pv_track_count, seeds as pv_seed_count.
+#pragma once
+
+#include "framework/device/math.cuh"
+#include "lhcb/primary_vertices/tracks.cuh"
+
+namespace hlt {
+
+enum pv_sum : uint32_t {
+    pv_sum_count,  // tracks within max_chi2
+    pv_sum_w,
+    pv_sum_a,
+    pv_sum_b,
+    pv_sum_c,
+    pv_sum_d,
+    pv_sum_gx,
+    pv_sum_gy,
+    pv_sum_gz,
+    n_pv_sums,
+};
+
+constexpr uint32_t pv_max_groups = max_block_size / pv_lanes;
+
+/// exp(-chi2 / 2) of a track to (x, y, z).
+__device__ float pv_track_nearness(float track_x, float track_y, float track_z, float tx, float ty, float weight,
+                                   float x, float y, float z)
+{
+    const float dz = z - track_z;
+    const float rx = x - (track_x + tx * dz);
+    const float ry = y - (track_y + ty * dz);
+    return exp_negative(-0.5f * ((rx * rx + ry * ry) * weight));
+}
+
+}  // namespace hlt
+
+struct pv_beamline_multi_fit_parameters {
+    const hlt::batch_header* batch_header;
+    const hlt::velo_geometry* velo_geometry;
+    const uint32_t* velo_cluster_offset;
+    const uint32_t* pv_track_count;
+    const float* pv_track_x;
+    const float* pv_track_y;
+    const float* pv_track_z;
+    const float* pv_track_tx;
+    const float* pv_track_ty;
+    const float* pv_track_weight;
+    const float* pv_seed_z;
+    const uint32_t* pv_seed_count;
+    float* pv_track_denominator;
+    hlt::primary_vertex* pv_fitted;
+    float max_chi2;
+    float chi2_cut;          // where a lone track has weight 1/2
+    float max_dz_converged;  // mm
+    float max_rho2;          // mm^2, to the beam line
+    uint32_t max_iterations;
+    uint32_t min_tracks;
+    uint32_t min_tracks_smog2;
+};
+
+HLT_KERNEL(pv_beamline_multi_fit)
+{
+    const pv_beamline_multi_fit_parameters p = *parameters;
+    if (blockIdx.x >= p.batch_header->n_events) return;
+    __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_lanes];
+
+    const uint32_t first = hlt::pv_first_track(p.velo_cluster_offset, blockIdx.x);
+    const uint32_t n_tracks = hlt::pv_padded(p.pv_track_count[blockIdx.x]);
+    const uint32_t n_seeds = p.pv_seed_count[blockIdx.x];
+    const float* seeds = p.pv_seed_z + blockIdx.x * hlt::max_pv_seeds;
+    hlt::primary_vertex* fitted = p.pv_fitted + blockIdx.x * hlt::max_pv_seeds;
+    const float* __restrict__ track_x = p.pv_track_x + first;
+    const float* __restrict__ track_y = p.pv_track_y + first;
+    const float* __restrict__ track_z = p.pv_track_z + first;
+    const float* __restrict__ track_tx = p.pv_track_tx + first;
+    const float* __restrict__ track_ty = p.pv_track_ty + first;
+    const float* __restrict__ track_weight = p.pv_track_weight + first;
+    float* __restrict__ denominator = p.pv_track_denominator + first;
+    const float beamline_x = p.velo_geometry->beamline_x;
+    const float beamline_y = p.velo_geometry->beamline_y;
+
+    // 1. Denominators.
+    for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x) denominator[i] = 0.f;
+    for (uint32_t seed = 0; seed < n_seeds; ++seed) {
+        const float seed_z = seeds[seed];
+        for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x)
+            denominator[i] += hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], track_tx[i], track_ty[i],
+                                                     track_weight[i], beamline_x, beamline_y, seed_z);
+    }
+    __syncthreads();
+
+    // 2. Fits.
+    const uint32_t group_size = hlt::min_of(static_cast<uint32_t>(blockDim.x), hlt::pv_lanes);
+    const uint32_t n_groups = blockDim.x / group_size;
+    const uint32_t group = threadIdx.x / group_size;
+    const uint32_t first_lane = threadIdx.x % group_size;
+    if (group >= n_groups) return;
+    float (&sum)[hlt::n_pv_sums][hlt::pv_lanes] = sums[group];
+    const float cut = hlt::exp_negative(-0.5f * p.chi2_cut);
+
+    for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
+        const float seed_z = seeds[seed];
+        const float min_tracks = static_cast<float>(seed_z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
+        hlt::primary_vertex vertex{beamline_x, beamline_y, seed_z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
+        for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
+            for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
+                for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) sum[s][lane] = 0.f;
+            for (uint32_t base = 0; base < n_tracks; base += hlt::pv_lanes) {
+                for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) {
+                    const uint32_t i = base + lane;
+                    const float tx = track_tx[i], ty = track_ty[i], weight = track_weight[i];
+                    const float dz = vertex.z - track_z[i];
+                    const float rx = vertex.x - (track_x[i] + tx * dz);
+                    const float ry = vertex.y - (track_y[i] + ty * dz);
+                    const float chi2 = (rx * rx + ry * ry) * weight;
+                    const float near = hlt::exp_negative(-0.5f * chi2);
+                    const float own = hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], tx, ty, weight,
+                                                             beamline_x, beamline_y, seed_z);
+                    const float used = chi2 < p.max_chi2 ? 1.f : 0.f;  // a factor, not a branch: vectors
+                    const float w = used * near / (cut + near + (denominator[i] - own));
+                    const float v = w * weight;
+                    sum[hlt::pv_sum_count][lane] += used;
+                    sum[hlt::pv_sum_w][lane] += w;
+                    sum[hlt::pv_sum_a][lane] += v;
+                    sum[hlt::pv_sum_b][lane] -= v * tx;
+                    sum[hlt::pv_sum_c][lane] -= v * ty;
+                    sum[hlt::pv_sum_d][lane] += v * (tx * tx + ty * ty);
+                    sum[hlt::pv_sum_gx][lane] += v * rx;
+                    sum[hlt::pv_sum_gy][lane] += v * ry;
+                    sum[hlt::pv_sum_gz][lane] -= v * (tx * rx + ty * ry);
+                }
+            }
+            for (uint32_t half = hlt::pv_lanes / 2; half > 0; half /= 2) {
+                __syncwarp();
+                for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
+                    for (uint32_t lane = first_lane; lane < half; lane += group_size)
+                        sum[s][lane] += sum[s][lane + half];
+            }
+            __syncwarp();
+            const float count = sum[hlt::pv_sum_count][0], w = sum[hlt::pv_sum_w][0], a = sum[hlt::pv_sum_a][0];
+            const float b = sum[hlt::pv_sum_b][0], c = sum[hlt::pv_sum_c][0], d = sum[hlt::pv_sum_d][0];
+            const float gx = sum[hlt::pv_sum_gx][0], gy = sum[hlt::pv_sum_gy][0], gz = sum[hlt::pv_sum_gz][0];
+            __syncwarp();  // all threads have read before the next turn overwrites
+
+            vertex.n_tracks = 0.f;
+            if (!(count >= min_tracks) || !(a > 0.f)) break;
+            const float b_over_a = b / a, c_over_a = c / a;
+            const float remaining = d - (b * b_over_a + c * c_over_a);
+            if (!(remaining > 0.f)) break;
+            vertex.c22 = 1.f / remaining;
+            vertex.c20 = -b_over_a * vertex.c22;
+            vertex.c21 = -c_over_a * vertex.c22;
+            vertex.c00 = 1.f / a - b_over_a * vertex.c20;
+            vertex.c10 = -b_over_a * vertex.c21;
+            vertex.c11 = 1.f / a - c_over_a * vertex.c21;
+            const float step_z = vertex.c20 * gx + vertex.c21 * gy + vertex.c22 * gz;
+            vertex.x -= vertex.c00 * gx + vertex.c10 * gy + vertex.c20 * gz;
+            vertex.y -= vertex.c10 * gx + vertex.c11 * gy + vertex.c21 * gz;
+            vertex.z -= step_z;
+            vertex.n_tracks = w;
+            if (step_z < p.max_dz_converged && step_z > -p.max_dz_converged) break;
+        }
+
+        const float dx = vertex.x - beamline_x, dy = vertex.y - beamline_y;
+        if (!(dx * dx + dy * dy < p.max_rho2)) vertex.n_tracks = 0.f;
+        if (first_lane == 0) fitted[seed] = vertex;
+    }
+}

@@ -1,0 +1,1 @@
+"""From the bytes of a batch to fragments and ODIN."""

@@ -1,0 +1,50 @@
+// Byte offset, size and type of every fragment of the batch, from the type and size arrays of the MFPs
+// (formats.md B3).
+//
+// One block per MFP. A fragment's offset is the prefix sum of the padded sizes before it. A fragment that would reach
+// beyond its MFP gets size 0 and type broken_bank, which flags the event in the decoder that meets it: kernels behind
+// never read out of bounds.
+// Bounds: n_fragments of the row, declared by the host when it wrote the row.
+#pragma once
+
+#include "framework/device/batch.cuh"
+
+struct fragment_offsets_parameters {
+    const hlt::batch_header* batch_header;
+    const uint8_t* raw_input;
+    const hlt::mfp_row* mfp_rows;
+    uint32_t* fragment_offset;
+    uint16_t* fragment_size;
+    uint8_t* fragment_type;
+};
+
+HLT_KERNEL(fragment_offsets)
+{
+    const fragment_offsets_parameters p = *parameters;
+    if (blockIdx.x >= p.batch_header->n_rows) return;
+    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+
+    const hlt::mfp_row row = p.mfp_rows[blockIdx.x];
+    const uint8_t* mfp = p.raw_input + row.data_offset;
+    const uint32_t n = row.n_fragments;
+    const uint32_t align = 1u << (mfp[18] & 15u);
+    const uint8_t* types = mfp + 20;
+    const uint8_t* sizes = types + ((n + 3u) & ~3u);
+    const uint32_t first = 20u + ((n + 3u) & ~3u) + ((2u * n + 3u) & ~3u);
+
+    uint32_t running = first;
+    for (uint32_t base = 0; base < n; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        const uint32_t size = i < n ? hlt::load_u16(sizes + 2 * i) : 0;
+        const uint32_t padded = (size + align - 1u) & ~(align - 1u);
+        uint32_t total;
+        const uint32_t offset = running + hlt::block_exclusive_sum(padded, scratch, total);
+        if (i < n) {
+            const bool inside = offset + size <= row.packet_size && offset >= first;
+            p.fragment_offset[row.fragment_base + i] = inside ? row.data_offset + offset : row.data_offset;
+            p.fragment_size[row.fragment_base + i] = static_cast<uint16_t>(inside ? size : 0);
+            p.fragment_type[row.fragment_base + i] = static_cast<uint8_t>(inside ? types[i] : hlt::broken_bank);
+        }
+        running += total;
+    }
+}

@@ -1,0 +1,1 @@
+"""Raw banks and truth banks of simulated events."""

@@ -1,0 +1,1 @@
+"""Which particles an event has."""

@@ -1,0 +1,1 @@
+"""What the detectors see of the particles."""

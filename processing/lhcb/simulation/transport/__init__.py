@@ -1,0 +1,1 @@
+"""Where the particles fly: field, material, decays."""

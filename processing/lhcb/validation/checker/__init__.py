@@ -1,0 +1,1 @@
+"""Efficiencies and resolutions against Monte Carlo truth."""

@@ -1,0 +1,77 @@
+"""Impact parameter and momentum resolution of tracks matched to particles, with pulls."""
+
+from typing import Any
+
+import numpy as np
+
+from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning
+from hltnode.processing.lhcb.validation.checker.matching import TrackMatches
+from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, ParticleTable
+from hltnode.processing.lhcb.validation.checker.residuals import ResidualHistogram
+from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, TrackTable
+
+# The IP resolution is a straight line in 1/pt: multiple scattering over a constant.
+_INVERSE_PT = Binning("$1/p_T$", "1/GeV", np.linspace(0, 5, 21), scale=1000.0)
+# Particles that start farther from the beam line than this (mm) come from the material.
+_LARGEST_ORIGIN = 1.0
+
+
+def _ip_histograms() -> dict[str, ResidualHistogram]:
+    of_ip = {f"ip_{a}": ResidualHistogram(f"$IP_{a}$", "µm", 400.0, _INVERSE_PT) for a in "xy"}
+    pulls = {f"pull_ip_{a}": ResidualHistogram(f"pull of $IP_{a}$", "", 5.0, _INVERSE_PT) for a in "xy"}
+    return of_ip | pulls
+
+
+def _momentum_histograms(with_pull: bool) -> dict[str, ResidualHistogram]:
+    p = PARTICLE_BINNINGS["p"]
+    found = {"dp_over_p": ResidualHistogram(r"$\Delta p/p$", "%", 10.0, p)}
+    return found | ({"pull_qop": ResidualHistogram("pull of q/p", "", 5.0, p)} if with_pull else {})
+
+
+class TrackResolution:
+    """Residuals of the long, prompt, non-electron particles in 2 < eta < 5, as far as tracks carry what it takes.
+
+    The IP residual is the distance in x and y between the track, at the z of the particle's true origin, and that
+    origin: the resolution of the track alone.
+    """
+
+    def __init__(self) -> None:
+        self.histograms: dict[str, ResidualHistogram] = {}
+
+    def add(self, tracks: TrackTable, particles: ParticleTable, matches: TrackMatches, has_origins: bool) -> None:
+        """Count the matched tracks of a batch; has_origins: the truth tells where particles start."""
+        wanted = particles.is_long & ~particles.is_electron & particles.in_acceptance & particles.is_prompt
+        wanted &= np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _LARGEST_ORIGIN
+        chosen = wanted[matches.particle]
+        track, particle = matches.track[chosen], matches.particle[chosen]
+        if has_origins and tracks.states is not None:
+            self._add_ip(tracks.states, track, particles.origin[particle], particles.pt[particle])
+        if tracks.p is not None:
+            self._add_momentum(tracks.p[track], tracks.qop_error, track, particles.p[particle])
+
+    def _add_ip(self, states: TrackStates, track: Int64Array, origin: Float64Array, pt: Float64Array) -> None:
+        if not self.histograms.keys() >= {"ip_x"}:
+            self.histograms |= _ip_histograms()
+        dz = origin[:, 2] - states.z[track]
+        sigma = np.sqrt(states.c00[track] + 2 * dz * states.c20[track] + dz**2 * states.c22[track])
+        ends = (("x", states.x, states.tx, origin[:, 0]), ("y", states.y, states.ty, origin[:, 1]))
+        for axis, place, slope, true_place in ends:
+            residual = place[track] + slope[track] * dz - true_place
+            self.histograms[f"ip_{axis}"].add(residual * 1000, 1 / pt)
+            self.histograms[f"pull_ip_{axis}"].add(residual / sigma, 1 / pt)
+
+    def _add_momentum(
+        self, p: Float64Array, qop_error: Float64Array | None, track: Int64Array, true_p: Float64Array
+    ) -> None:
+        if "dp_over_p" not in self.histograms:
+            self.histograms |= _momentum_histograms(qop_error is not None)
+        self.histograms["dp_over_p"].add(100 * (p / true_p - 1), true_p)
+        if qop_error is not None:
+            self.histograms["pull_qop"].add((1 / p - 1 / true_p) / qop_error[track], true_p)
+
+    def result(self) -> dict[str, Any]:
+        """The JSON object: entries, median and width of each residual."""
+        return {
+            name: {"unit": histogram.unit, **histogram.result()["summary"]}
+            for name, histogram in self.histograms.items()
+        }

@@ -1,0 +1,83 @@
+"""Reconstructed tracks of the events of a batch as columns: what any tracking stage gives to the checker."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, Mask
+from hltnode.protocol.lhcb.lhcb_id import detector_type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackStates:
+    """States of tracks near the beam line, f64[n] each: position in mm, slopes, and their covariance.
+
+    x and y have equal covariances: c00 = var(x) in mm², c20 = cov(x, tx) in mm, c22 = var(tx).
+    """
+
+    x: Float64Array
+    y: Float64Array
+    z: Float64Array
+    tx: Float64Array
+    ty: Float64Array
+    c00: Float64Array
+    c20: Float64Array
+    c22: Float64Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackTable:
+    """Tracks, one row each, in any order.
+
+    event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks lie one after the other in `ids`,
+    n_ids (i64[n]) tells how many each has: hits of all detectors that the track uses, the VELO's included.
+    Where the stage knows more: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states,
+    and the answer of muon identification; None where it does not.
+    """
+
+    event: Int64Array
+    ids: NDArray[np.uint32]
+    n_ids: Int64Array
+    p: Float64Array | None = None
+    pt: Float64Array | None = None
+    eta: Float64Array | None = None
+    phi: Float64Array | None = None
+    qop_error: Float64Array | None = None
+    states: TrackStates | None = None
+    is_muon: Mask | None = None
+
+    @classmethod
+    def of_events(cls, events: Sequence[Sequence[NDArray[np.uint32]]]) -> Self:
+        """Tracks of events 0, 1, ... of which only the LHCbIDs are known."""
+        tracks = [np.asarray(track, dtype=np.uint32) for event in events for track in event]
+        return cls(
+            event=np.repeat(np.arange(len(events)), [len(event) for event in events]),
+            ids=np.concatenate(tracks or [np.empty(0, np.uint32)]),
+            n_ids=np.array([len(track) for track in tracks], dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    def hits_of(self, number: int) -> Self:
+        """The same tracks with the hits of one sub-detector only, named by its LHCbID type."""
+        chosen = detector_type(self.ids) == number
+        hit_track = np.repeat(np.arange(len(self)), self.n_ids)
+        return replace(self, ids=self.ids[chosen], n_ids=np.bincount(hit_track[chosen], minlength=len(self)))
+
+    def of_kept_events(self, kept: Mask) -> Self:
+        """The tracks of the events that are kept (bool[events]), which are numbered anew."""
+        event = np.where(kept, np.cumsum(kept) - 1, -1)[self.event]
+        chosen = event >= 0
+        columns = {
+            name: None if (values := getattr(self, name)) is None else values[chosen]
+            for name in ("p", "pt", "eta", "phi", "qop_error", "is_muon")
+        }
+        states = self.states
+        if states is not None:
+            states = TrackStates(*(getattr(states, field.name)[chosen] for field in fields(TrackStates)))
+        ids = self.ids[np.repeat(chosen, self.n_ids)]
+        return replace(self, event=event[chosen], ids=ids, n_ids=self.n_ids[chosen], states=states, **columns)

@@ -1,0 +1,5 @@
+"""Are two samples alike to the decoders? Distributions of banks, hits and truth, with their Kolmogorov distances."""
+
+from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
+
+__all__ = ["SampleSummary"]

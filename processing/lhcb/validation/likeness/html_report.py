@@ -1,0 +1,224 @@
+"""The likeness report as one self-contained HTML file: table of means, then every distribution. Needs matplotlib."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array
+from hltnode.processing.lhcb.validation.likeness.comparison import MAX_DIFFERENCE, Compared
+from hltnode.processing.lhcb.validation.likeness.distribution import Distribution, Quantity
+from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
+from hltnode.processing.lhcb.validation.reports.html_report import figure_element, page
+from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title, panels
+
+_PANELS_PER_FIGURE = 9
+# What the title of a quantity does not say by itself.
+_PER_LARGE_THING = ("event", "bank", "sensor")
+# Part of the entries on either side that need not be seen.
+_HIDDEN_TAIL = 0.002
+_FEWEST_BINS, _MOST_BINS = 8, 50
+
+
+def likeness_page(
+    names: tuple[str, str], real: SampleSummary, simulated: SampleSummary, compared: Sequence[Compared]
+) -> str:
+    """The report: names of the two samples, their summaries, and the quantities as `compare` gives them."""
+    means = [pair for pair in compared if pair.ratio is not None]
+    body = [
+        f"<p>Real: {escape(names[0])}, {real.events} events. Simulated: {escape(names[1])}, {simulated.events} "
+        "events.</p>",
+        *_verdict(means),
+        *_truth(names, (real, simulated)),
+        "<h2>Means</h2>",
+        *_means_table(means),
+        "<h2>Shapes</h2>",
+        *_shapes_table([pair for pair in compared if pair.ratio is None and pair.distance is not None]),
+    ]
+    missing = [pair for pair in compared if pair.real is None or pair.simulated is None]
+    if missing:
+        body.append("<h2>In one sample only</h2>")
+    for name, has in (("real", [p for p in missing if p.real]), ("simulated", [p for p in missing if p.simulated])):
+        if has:
+            titles = ", ".join(_title(pair.quantity) for pair in has)
+            body.append(f"<p>Only in the {name} sample: {titles}.</p>")
+    body.append(
+        "<p class=note>Distributions: points are the real sample with √n errors, lines the simulated one, scaled to "
+        "the same area; hits by place are per event. D: Kolmogorov distance, the largest difference of the cumulative "
+        "distributions. By chance: what D is on average for as many independent entries of one distribution; hits "
+        "come in clusters and tracks and have more.</p>"
+    )
+    for detector in dict.fromkeys(pair.quantity.detector for pair in compared):
+        of_detector = [pair for pair in compared if pair.quantity.detector == detector]
+        body.append(f"<h2>{escape(detector)}</h2>")
+        body += [
+            _figure(of_detector[start : start + _PANELS_PER_FIGURE], real.events, simulated.events)
+            for start in range(0, len(of_detector), _PANELS_PER_FIGURE)
+        ]
+    return page(f"Likeness: {names[0]} and {names[1]}", body)
+
+
+def _verdict(means: Sequence[Compared]) -> list[str]:
+    differ = [pair for pair in means if pair.differs]
+    limit = f"{100 * MAX_DIFFERENCE:.0f}&nbsp;%"
+    if not differ:
+        return [f"<p><b>All {len(means)} means that can be compared agree within {limit}.</b></p>"]
+    named = ", ".join(f"{_title(pair.quantity)} ({pair.ratio:.2f})" for pair in differ)
+    return [
+        f"<p><b>{len(differ)} of {len(means)} means differ by more than {limit}</b> (simulated / real): {named}.</p>"
+    ]
+
+
+def _truth(names: tuple[str, str], samples: tuple[SampleSummary, SampleSummary]) -> list[str]:
+    return [
+        f"<p>{escape(name)}: the truth of {sample.faults.events} events does not fit and is left out: "
+        f"{escape('; '.join(sample.faults.named))}.</p>"
+        for name, sample in zip(names, samples, strict=True)
+        if sample.faults.events
+    ]
+
+
+def _means_table(means: Sequence[Compared]) -> list[str]:
+    rows = [
+        "<table><tr><th>quantity</th><th>per</th><th>real</th><th>simulated</th><th>ratio</th><th>D</th>"
+        "<th>by chance</th><th></th></tr>"
+    ]
+    for pair in means:
+        it = pair.quantity
+        assert pair.real is not None
+        assert pair.simulated is not None
+        rows.append(
+            f"<tr{' class=differs' if pair.differs else ''}><td>{_title(it)}</td><td>{it.per}</td>"
+            f"<td>{_mean(pair.real)}</td><td>{_mean(pair.simulated)}</td>"
+            f"<td>{pair.ratio:.3f}</td><td>{pair.distance:.3f}</td>"
+            f"<td>{pair.chance:.3f}</td><td>{'differs' if pair.differs else ''}</td></tr>"
+        )
+    return [*rows, "</table>"]
+
+
+def _shapes_table(shapes: Sequence[Compared]) -> list[str]:
+    rows = [
+        "<table><tr><th>quantity</th><th>per</th><th>real: mean, width</th><th>simulated: mean, width</th><th>D</th>"
+        "<th>by chance</th></tr>"
+    ]
+    for pair in shapes:
+        cells = [
+            "–" if sample is None or sample.mean is None else f"{sample.mean:.4g}, {sample.width:.4g}"
+            for sample in (pair.real, pair.simulated)
+        ]
+        rows.append(
+            f"<tr><td>{_title(pair.quantity)}</td><td>{pair.quantity.per}</td><td>{cells[0]}</td><td>{cells[1]}</td>"
+            f"<td>{pair.distance:.3f}</td><td>{pair.chance:.3f}</td></tr>"
+        )
+    return [*rows, "</table>"]
+
+
+def _mean(sample: Distribution) -> str:
+    error = "" if sample.mean_error is None else f" ± {float(f'{sample.mean_error:.2g}'):g}"
+    return f"{sample.mean:.4g}{error}"
+
+
+def _title(quantity: Quantity) -> str:
+    title = quantity.title.replace("$p_T$", "pT").replace(r"$\eta$", "η").replace(r"$\phi$", "φ")
+    return escape(f"{title} [{quantity.unit}]" if quantity.unit else title)
+
+
+def _figure(compared: Sequence[Compared], real_events: int, simulated_events: int) -> str:
+    figure, axes = panels(len(compared))
+    for axis, pair in zip(axes, compared, strict=True):
+        edges, groups = _bins(pair)
+        per_event = (real_events, simulated_events) if pair.quantity.occupancy else (None, None)
+        drawn = []
+        if pair.simulated is not None:
+            values, _ = _heights(pair.simulated, groups, per_event[1])
+            axis.stairs(values, edges, color=COLOURS[1], linewidth=1.3, label=_label("sim", pair.simulated))
+            drawn.append(values)
+        if pair.real is not None:
+            values, errors = _heights(pair.real, groups, per_event[0])
+            _draw_points(axis, edges, values, errors, _label("real", pair.real))
+            drawn.append(values)
+        per = f" / {pair.quantity.per}" if pair.quantity.per in _PER_LARGE_THING else ""
+        axis.set_xlabel(axis_title(pair.quantity.title + per, pair.quantity.unit))
+        axis.set_ylabel("hits per event" if pair.quantity.occupancy else f"fraction of {_plural(pair.quantity.per)}")
+        _dress(axis, pair.quantity, edges, np.concatenate(drawn))
+        distance = "" if pair.distance is None else f"D = {pair.distance:.3f} (by chance {pair.chance:.3f})"
+        axis.legend(loc="upper right", fontsize=8, frameon=False, title=distance, title_fontsize=8)
+    return figure_element(figure, ", ".join(_title(pair.quantity) for pair in compared) + ".")
+
+
+def _dress(axis: Axes, quantity: Quantity, edges: Float64Array, heights: Float64Array) -> None:
+    """Scale and ticks of both axes, with room for the legend."""
+    filled = heights[heights > 0]
+    if quantity.falls and len(filled):
+        low, high = 0.5 * filled.min(), 1.5 * filled.max()
+        axis.set_yscale("log", nonpositive="clip")
+        axis.set_ylim(low, high * (high / low) ** 0.4)
+    else:
+        axis.set_ylim(0, 1.45 * axis.get_ylim()[1])
+    if quantity.place_names:
+        many = len(quantity.place_names) > 4
+        axis.set_xticks(
+            range(len(quantity.place_names)),
+            quantity.place_names,
+            rotation=90 if many else 0,
+            fontsize=7 if many else None,
+        )
+        return
+    if quantity.whole and len(edges) == 2:  # one value: not a bin as wide as the picture
+        axis.set_xlim(edges[0] - 3, edges[1] + 3)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10], integer=quantity.whole))
+
+
+def _plural(per: str) -> str:
+    return "entries" if per in ("bank", "sensor") else f"{per}s"
+
+
+def _label(name: str, sample: Distribution) -> str:
+    if not sample.quantity.means_alike or sample.mean is None:
+        return name
+    return f"{name}, mean {sample.mean:.0f}" if sample.mean >= 1000 else f"{name}, mean {sample.mean:.3g}"
+
+
+def _draw_points(axis: Axes, edges: Float64Array, values: Float64Array, errors: Float64Array, label: str) -> None:
+    filled = values > 0
+    axis.errorbar(
+        ((edges[:-1] + edges[1:]) / 2)[filled],
+        values[filled],
+        yerr=errors[filled],
+        color="black",
+        marker="o",
+        markersize=3,
+        linestyle="none",
+        linewidth=0.9,
+        label=label,
+    )
+
+
+def _bins(pair: Compared) -> tuple[Float64Array, Int64Array]:
+    """Edges of the bins to draw, and the first fine bin of each: where entries are, no finer than they deserve."""
+    samples = [sample for sample in (pair.real, pair.simulated) if sample is not None and sample.entries]
+    it = pair.quantity
+    first, last = it.bins, 0
+    for sample in samples:
+        cumulative = np.cumsum(sample.counts[1:-1]) / max(sample.counts[1:-1].sum(), 1)
+        first = min(first, int(np.searchsorted(cumulative, _HIDDEN_TAIL)))
+        last = max(last, int(np.searchsorted(cumulative, 1 - _HIDDEN_TAIL)))
+    if it.occupancy or first > last:
+        first, last = 0, it.bins - 1
+    fewest = min((sample.entries for sample in samples), default=0)
+    wanted = int(np.clip(2 * np.sqrt(fewest), _FEWEST_BINS, _MOST_BINS))
+    width = it.drawn_together if it.occupancy else max(1, -(-(last + 1 - first) // wanted))
+    groups = np.arange(first, last + 1, width)
+    edges = it.low + (it.high - it.low) / it.bins * np.append(groups, groups[-1] + width)
+    return edges, groups
+
+
+def _heights(sample: Distribution, groups: Int64Array, events: int | None) -> tuple[Float64Array, Float64Array]:
+    """Height and √n error of each bin: parts of all entries, or hits per event."""
+    fine = np.append(sample.counts[1:-1], np.zeros(int(groups[-1]) + len(sample.counts)))
+    width = int(groups[1] - groups[0]) if len(groups) > 1 else sample.quantity.bins
+    n = np.array([fine[start : start + width].sum() for start in groups])
+    scale = max(sample.entries, 1) if events is None else max(events, 1)
+    return n / scale, np.sqrt(n) / scale

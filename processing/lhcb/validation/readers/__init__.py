@@ -1,0 +1,1 @@
+"""Reference samples in the formats of others."""

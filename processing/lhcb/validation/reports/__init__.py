@@ -1,0 +1,1 @@
+"""What the checker found, as text, JSON, plots and HTML."""

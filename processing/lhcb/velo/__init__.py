@@ -1,0 +1,1 @@
+"""The VELO: clusters, tracks, Kalman fit, impact parameters."""

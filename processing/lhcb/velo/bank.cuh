@@ -1,0 +1,67 @@
+// A VELO raw bank as the decoders see it (formats.md B8): which kind, which sensor, where its words are.
+//
+// Type 73 holds retina clusters, type 63 super-pixels. Versions 2 and 3 hold one sensor behind a count word; version 4
+// holds a pair of sensors without a count, and a bit of each word picks the sensor. Whatever the bytes say, a view
+// never reaches beyond its fragment.
+#pragma once
+
+#include "framework/device/batch.cuh"
+#include "lhcb/velo/geometry.cuh"
+
+namespace hlt {
+
+constexpr uint32_t retina_bank = 73;
+constexpr uint32_t super_pixel_bank = 63;
+
+enum class velo_bank_kind : uint32_t { absent, broken, retina, super_pixels };
+
+/// What fragment header and source id say; the payload has not been read.
+struct velo_bank {
+    velo_bank_kind kind;
+    uint32_t version;
+    uint32_t sensor;         // of a pair the first
+    uint32_t max_words;      // that fit into the fragment
+    const uint8_t* payload;  // begins with the count word before version 4
+    bool has_count;
+
+    /// First data word.
+    __device__ const uint8_t* words() const { return payload + (has_count ? 4u : 0u); }
+
+    /// Words that the bank holds. A count that lies sets `broken` and gives 0.
+    __device__ uint32_t count_words(bool& broken) const
+    {
+        if (!has_count) return max_words;
+        const uint32_t count = load_u32(payload);
+        if (count <= max_words) return count;
+        broken = true;
+        return 0;
+    }
+};
+
+__device__ velo_bank velo_bank_of(const fragment_view& fragment, const mfp_row& row)
+{
+    velo_bank bank{velo_bank_kind::broken, row.version, 0, 0, fragment.data, row.version < 4u};
+    if (fragment.type == no_bank) {
+        bank.kind = velo_bank_kind::absent;
+        return bank;
+    }
+    if (fragment.type != retina_bank && fragment.type != super_pixel_bank) return bank;
+    if (row.version < 2u || row.version > 4u) return bank;
+    const uint32_t number = row.source_id & 0x1ffu;
+    bank.sensor = bank.has_count ? number : 2u * number;
+    if (bank.sensor >= n_velo_sensors) return bank;
+    if (bank.has_count ? fragment.size < 4u : fragment.size % 4u != 0u) return bank;
+    bank.max_words = fragment.size / 4u - (bank.has_count ? 1u : 0u);
+    bank.kind = fragment.type == retina_bank ? velo_bank_kind::retina : velo_bank_kind::super_pixels;
+    return bank;
+}
+
+/// MFPs of the VELO in the MEP of an event: both halves stand together, because rows are sorted by source id.
+__device__ row_range velo_rows_of(const row_range* mep_rows, uint32_t mep)
+{
+    const row_range side_a = mep_rows[mep * n_subdetectors + velo_a];
+    const row_range side_c = mep_rows[mep * n_subdetectors + velo_c];
+    return {side_a.count > 0u ? side_a.first : side_c.first, side_a.count + side_c.count};
+}
+
+}  // namespace hlt

@@ -1,0 +1,73 @@
+// Consolidation: the tracks that are left, without gaps, then the accepted three-hit tracks.
+//
+// Tracks move down in place: a track is read before a barrier and written after it, and never up.
+// In:  velo_candidate_count, velo_seed_hits, velo_seed_count; velo_track_hits and velo_track_hit_count of the
+// candidates,
+//      0 hits for one that was killed. Out: the same two without gaps, velo_track_count [event].
+// One block per event; a thread moves one track at a time.
+// Bounds: the event has half as many places as clusters; tracks beyond are dropped and flag it.
+#pragma once
+
+#include "framework/device/batch.cuh"
+#include "lhcb/velo/track.cuh"
+
+struct velo_consolidate_tracks_parameters {
+    const hlt::batch_header* batch_header;
+    const uint32_t* velo_cluster_bound;
+    const uint32_t* velo_cluster_offset;
+    const uint32_t* velo_candidate_count;
+    const uint16_t* velo_seed_hits;
+    const uint32_t* velo_seed_count;
+    uint32_t* event_flags;
+    uint16_t* velo_track_hits;
+    uint8_t* velo_track_hit_count;
+    uint32_t* velo_track_count;
+};
+
+HLT_KERNEL(velo_consolidate_tracks)
+{
+    const velo_consolidate_tracks_parameters p = *parameters;
+    const uint32_t event = blockIdx.x;
+    if (event >= p.batch_header->n_events) return;
+    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    const uint32_t first_hit = p.velo_cluster_offset[event];
+    const uint32_t first_track = first_hit / 2u;
+    const uint32_t max_tracks = (first_hit + p.velo_cluster_bound[event]) / 2u - first_track;
+    const uint32_t n_candidates = p.velo_candidate_count[event];
+    const uint32_t n_seeds = p.velo_seed_count[event];
+    uint16_t* track_hits = p.velo_track_hits + first_track * hlt::max_velo_track_hits;
+    uint8_t* track_hit_count = p.velo_track_hit_count + first_track;
+    const uint16_t* seeds = p.velo_seed_hits + 4u * first_hit;
+
+    uint32_t n_tracks = 0;
+    for (uint32_t base = 0; base < n_candidates; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        const uint32_t n = i < n_candidates ? track_hit_count[i] : 0;
+        uint16_t hits[hlt::max_velo_track_hits];
+        for (uint32_t k = 0; k < n; ++k) hits[k] = track_hits[i * hlt::max_velo_track_hits + k];
+        uint32_t total;
+        const uint32_t at = n_tracks + hlt::block_exclusive_sum(n > 0u ? 1u : 0u, scratch, total);
+        __syncthreads();
+        if (n > 0u && at != i) {
+            for (uint32_t k = 0; k < n; ++k) track_hits[at * hlt::max_velo_track_hits + k] = hits[k];
+            track_hit_count[at] = static_cast<uint8_t>(n);
+        }
+        n_tracks += total;
+        __syncthreads();
+    }
+    for (uint32_t base = 0; base < n_seeds; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        const bool accepted = i < n_seeds && seeds[4u * i + 3u] == hlt::seed_accepted;
+        uint32_t total;
+        const uint32_t at = n_tracks + hlt::block_exclusive_sum(accepted ? 1u : 0u, scratch, total);
+        if (accepted && at < max_tracks) {
+            for (uint32_t k = 0; k < 3u; ++k) track_hits[at * hlt::max_velo_track_hits + k] = seeds[4u * i + k];
+            track_hit_count[at] = 3;
+        }
+        n_tracks += total;
+    }
+    if (threadIdx.x == 0) {
+        p.velo_track_count[event] = hlt::min_of(n_tracks, max_tracks);
+        if (n_tracks > max_tracks) p.event_flags[event] |= hlt::overflow;
+    }
+}

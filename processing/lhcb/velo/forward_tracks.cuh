@@ -1,0 +1,117 @@
+// Forwarding: every open track is extended into the next module pair along the line through its last two hits.
+//
+// A hit that several tracks would take goes to the one that passes closest. So a track that ends does not run on along
+// the hits of another, and no order of tracks or threads decides.
+#pragma once
+
+#include "lhcb/velo/triplet_search.cuh"
+
+namespace hlt {
+
+/// Append a hit to an open track or seed. Returns false if there is no place for a new track.
+__device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new_track, uint32_t hit)
+{
+    uint32_t track = state & open_index_mask;
+    if ((state & open_is_track) == 0u) {
+        if (new_track >= search.max_tracks) return false;
+        uint16_t* seed = search.seed_hits + 4u * track;
+        seed[3] = seed_extended;
+        for (uint32_t k = 0; k < 3u; ++k) {
+            search.track_hits[new_track * max_velo_track_hits + k] = seed[k];
+            search.used[seed[k]] = 1;
+        }
+        search.track_hit_count[new_track] = 3;
+        track = new_track;
+    }
+    const uint32_t n = search.track_hit_count[track];
+    search.track_hits[track * max_velo_track_hits + n] = static_cast<uint16_t>(hit);
+    search.track_hit_count[track] = static_cast<uint8_t>(n + 1u);
+    search.used[hit] = 1;
+    state = track | open_is_track;
+    return true;
+}
+
+/// What open track i bids for a hit: its scatter, coarsely, then its number. The lowest bid gets the hit.
+__device__ uint32_t bid_of(const closest_hit& found, uint32_t i) { return (found.rank & 0xffff0000u) | i; }
+
+/// Find the hit of pair `target` that each open track would take, and bid for it.
+__device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, uint32_t target)
+{
+    line_tile& lines = scratch.lines;
+    for (uint32_t base = 0; base < search.n_open; base += triplet_tile) {
+        const uint32_t n_tile = min_of(search.n_open - base, triplet_tile);
+        for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
+            const uint32_t last_two = search.open_hits[base + i];
+            const uint32_t from = target + 1u + search.open_state[base + i] / open_skipped_unit;
+            const float dz = search.module_z[2u * target] - search.module_z[2u * from];
+            const uint32_t a = last_two & 0xffffu, b = last_two >> 16;
+            lines.dz[i] = dz;
+            lines.x[i] = search.hits.x[b];
+            lines.y[i] = search.hits.y[b];
+            lines.z[i] = search.hits.z[b];
+            lines.tx[i] = search.hits.x[a];
+            lines.ty[i] = search.hits.y[a];
+            lines.tz[i] = search.hits.z[a];
+        }
+        __syncthreads();
+        follow_lines(lines, n_tile, target, search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance);
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
+            const closest_hit found =
+                find_closest_hit<false>(lines, i, search.hits, target, search.used, search.cuts.max_forward_scatter);
+            const uint32_t bid = bid_of(found, base + i);
+            search.open_found[base + i] = found.hit;
+            search.open_bid[base + i] = bid;
+            if (found.hit != no_hit) atomicMin(&search.bid[found.hit], bid);
+        }
+        __syncthreads();
+    }
+}
+
+/// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the
+/// track that bids least, and to others only if they are as good as sure (max_shared_scatter): conversions share hits.
+__device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t target)
+{
+    bid_for_hits(search, scratch, target);
+    const uint32_t shared_bid = __float_as_uint(search.cuts.max_shared_scatter) & 0xffff0000u;
+    uint32_t n_kept = 0;
+    for (uint32_t base = 0; base < search.n_open; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        uint32_t state = 0, last_two = 0, hit = no_hit, shares = 0;
+        if (i < search.n_open) {
+            state = search.open_state[i];
+            last_two = search.open_hits[i];
+            hit = search.open_found[i];
+            if (hit != no_hit && search.bid[hit] != search.open_bid[i]) {
+                if (search.open_bid[i] >= shared_bid || (state & open_shares) != 0u) hit = no_hit;
+                shares = open_shares;
+            }
+        }
+        const bool extended = hit != no_hit;
+        uint32_t n_new;
+        const uint32_t is_new = extended && (state & open_is_track) == 0u ? 1u : 0u;
+        const uint32_t new_track = search.n_tracks + block_exclusive_sum(is_new, scratch.sum, n_new);
+        bool kept = false;
+        if (extended) {
+            last_two = last_two >> 16 | hit << 16;
+            kept = append_hit(search, state, new_track, hit);
+            state |= shares;
+            if (!kept) search.overflow = true;
+        } else if (i < search.n_open) {
+            state += open_skipped_unit;
+            kept = state / open_skipped_unit <= search.cuts.max_skipped_pairs;
+        }
+        uint32_t n_still_open;
+        const uint32_t at = n_kept + block_exclusive_sum(kept ? 1u : 0u, scratch.sum, n_still_open);
+        if (kept) {
+            search.open_hits[at] = last_two;
+            search.open_state[at] = state;
+        }
+        search.n_tracks = min_of(search.n_tracks + n_new, search.max_tracks);
+        n_kept += n_still_open;
+    }
+    search.n_open = n_kept;
+    __syncthreads();
+}
+
+}  // namespace hlt

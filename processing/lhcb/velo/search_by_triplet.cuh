@@ -1,0 +1,141 @@
+// Search by triplet: VELO tracks from hits sorted by phi (reconstruction-facts.md 1.4, hlt1-allen.md 3.6).
+//
+// From the last module pair towards the first, two steps take turns: *forwarding* (forward_tracks.cuh) extends every
+// open track into the next pair and marks what it takes as used; *seeding* (seed_tracks.cuh) makes triplets of hits
+// that are still unused in three neighbouring pairs. Only forwarding writes the marks and only seeding reads them, with
+// a barrier between the two, and everything is numbered by prefix sums: the result does not depend on the threads.
+//
+// A triplet that is extended becomes a track and takes a place in velo_track_hits. One that is not is left as a seed
+// for velo_filter_three_hit_tracks. What differs from the paper: a hit that several tracks would take goes to the one
+// that is closest, and seeds that turn in phi must be flat.
+//
+// In:  velo_hit_{x, y, z, phi}, velo_module_pair_offset, velo_phi_bin_offset, velo_geometry.
+// Out: velo_track_hits [track][26] from large to small z, velo_track_hit_count, velo_candidate_count [event]: tracks of
+//      four hits and more, clones included; velo_seed_hits [seed][4]: three hits and the fate of the seed,
+//      velo_seed_count [event]; velo_hit_used [hit]. Scratch: velo_open_* [open track], velo_hit_bid and
+//      velo_unused_hits [hit], velo_downstream_* [unused hit of one pair].
+// One block per event; threads stride over open tracks and over middle hits, in tiles that fit in shared memory.
+// Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
+// has at most one hit in each of the 26 pairs. It needs a place in velo_track_hits: the event has half as many as
+// clusters; one track more flags it. velo_downstream_* holds 8 places more than the hits of a pair: every event has 8
+// to spare.
+#pragma once
+
+#include "framework/device/batch.cuh"
+#include "lhcb/velo/forward_tracks.cuh"
+#include "lhcb/velo/seed_tracks.cuh"
+
+struct velo_search_by_triplet_parameters {
+    const hlt::batch_header* batch_header;
+    const hlt::velo_geometry* velo_geometry;
+    const uint32_t* velo_cluster_bound;
+    const uint32_t* velo_cluster_offset;
+    const float* velo_hit_x;
+    const float* velo_hit_y;
+    const float* velo_hit_z;
+    const int16_t* velo_hit_phi;
+    const uint32_t* velo_cluster_count;
+    const uint32_t* velo_module_pair_offset;
+    const uint16_t* velo_phi_bin_offset;
+    uint32_t* event_flags;
+    uint16_t* velo_track_hits;
+    uint8_t* velo_track_hit_count;
+    uint32_t* velo_candidate_count;
+    uint16_t* velo_seed_hits;
+    uint32_t* velo_seed_count;
+    uint32_t* velo_hit_used;
+    uint32_t* velo_open_hits;
+    uint32_t* velo_open_state;
+    uint32_t* velo_open_found;
+    uint32_t* velo_open_bid;
+    uint32_t* velo_hit_bid;
+    uint16_t* velo_unused_hits;
+    float* velo_downstream_x;
+    float* velo_downstream_y;
+    float* velo_downstream_z;
+    int32_t* velo_downstream_phi;
+    uint16_t* velo_downstream_hit;
+    float max_seed_scatter;
+    float max_forward_scatter;
+    float max_shared_scatter;
+    float max_phi_tolerance;
+    float max_seed_slope;
+    float max_displaced_slope;
+    uint32_t seed_phi_tolerance;
+    uint32_t displaced_phi_tolerance;
+    uint32_t max_skipped_pairs;
+};
+
+HLT_KERNEL(velo_search_by_triplet)
+{
+    const velo_search_by_triplet_parameters p = *parameters;
+    const uint32_t event = blockIdx.x;
+    if (event >= p.batch_header->n_events) return;
+    __shared__ hlt::triplet_scratch scratch;
+
+    const uint32_t first_hit = p.velo_cluster_offset[event];
+    const uint32_t first_track = first_hit / 2u;
+    const uint32_t n_hits = p.velo_cluster_count[event];
+    const uint32_t* pair_offset = p.velo_module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
+    const hlt::triplet_cuts cuts{p.max_seed_scatter,
+                                 p.max_forward_scatter,
+                                 p.max_shared_scatter,
+                                 p.max_phi_tolerance,
+                                 p.max_seed_slope * p.max_seed_slope,
+                                 p.max_displaced_slope * p.max_displaced_slope,
+                                 static_cast<int32_t>(p.seed_phi_tolerance),
+                                 static_cast<int32_t>(p.displaced_phi_tolerance),
+                                 p.max_skipped_pairs};
+    hlt::triplet_search search{
+        cuts,
+        {p.velo_hit_x + first_hit, p.velo_hit_y + first_hit, p.velo_hit_z + first_hit, p.velo_hit_phi + first_hit,
+         p.velo_phi_bin_offset + event * hlt::phi_bin_stride, pair_offset},
+        p.velo_geometry->module_z,
+        p.velo_track_hits + first_track * hlt::max_velo_track_hits,
+        p.velo_track_hit_count + first_track,
+        p.velo_seed_hits + 4u * first_hit,
+        p.velo_hit_used + first_hit,
+        p.velo_open_hits + first_hit,
+        p.velo_open_state + first_hit,
+        p.velo_open_found + first_hit,
+        p.velo_open_bid + first_hit,
+        p.velo_hit_bid + first_hit,
+        p.velo_unused_hits + first_hit,
+        {p.velo_downstream_x + first_hit, p.velo_downstream_y + first_hit, p.velo_downstream_z + first_hit,
+         p.velo_downstream_phi + first_hit, p.velo_downstream_hit + first_hit},
+        (first_hit + p.velo_cluster_bound[event]) / 2u - first_track,
+        0,
+        0,
+        0,
+        false};
+
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
+        search.used[i] = 0;
+        search.bid[i] = 0xffffffffu;
+    }
+    __syncthreads();
+    constexpr uint32_t last_pair = hlt::n_velo_module_pairs - 1u;
+    uint32_t n_downstream = hlt::list_unused(
+        search, scratch, pair_offset[last_pair + 1u] - pair_offset[last_pair],
+        [&](uint32_t i) { return pair_offset[last_pair] + i; }, search.unused + pair_offset[last_pair]);
+    for (uint32_t pair = last_pair - 1u; pair >= 1u; --pair) {
+        hlt::forward_tracks(search, scratch, pair - 1u);
+        uint16_t* downstream = search.unused + pair_offset[pair + 1u];
+        n_downstream = hlt::list_unused(
+            search, scratch, n_downstream, [&](uint32_t i) -> uint32_t { return downstream[i]; }, downstream);
+        __syncthreads();
+        hlt::gather_downstream(search, downstream, n_downstream);
+        const uint32_t n_middle = hlt::list_unused(
+            search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
+            [&](uint32_t i) { return pair_offset[pair] + i; }, search.unused + pair_offset[pair]);
+        __syncthreads();
+        hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
+        n_downstream = n_middle;
+    }
+
+    if (threadIdx.x == 0) {
+        p.velo_candidate_count[event] = search.n_tracks;
+        p.velo_seed_count[event] = search.n_seeds;
+    }
+    if (search.overflow) atomicOr(&p.event_flags[event], static_cast<uint32_t>(hlt::overflow));
+}

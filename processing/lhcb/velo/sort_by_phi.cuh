@@ -1,0 +1,142 @@
+// Sort of the hits by phi inside each module pair.
+//
+// The order is total (phi, LHCbID, x, y), so that the result depends neither on the order of the words in a bank nor on
+// the threads. A counting sort puts the hits into bins of module pair and phi (about one hit each), then every hit
+// counts those of its bin that stand before it. In:  velo_unsorted_{x, y, z, phi, id, module_pair},
+// velo_unsorted_count. Out: velo_hit_{x, y, z, phi, id}, velo_cluster_count [event], velo_module_pair_offset
+// [event][27],
+//      velo_phi_bin_offset [event][26 * 128 + 1]; scratch velo_sort_key, velo_sort_index.
+// One block per event; threads stride over hits, then over bins.
+// Bounds: velo_unsorted_count <= velo_cluster_bound of the event. A bin with more than max_hits_per_bin hits is no
+// physics, and its square would stall the batch: the event is flagged and gives no hits.
+#pragma once
+
+#include "framework/device/batch.cuh"
+#include "lhcb/velo/hit.cuh"
+#include "lhcb/velo/phi_bins.cuh"
+
+struct velo_sort_by_phi_parameters {
+    const hlt::batch_header* batch_header;
+    const uint32_t* velo_cluster_offset;
+    const float* velo_unsorted_x;
+    const float* velo_unsorted_y;
+    const float* velo_unsorted_z;
+    const int16_t* velo_unsorted_phi;
+    const uint32_t* velo_unsorted_id;
+    const uint8_t* velo_unsorted_module_pair;
+    const uint32_t* velo_unsorted_count;
+    uint32_t* event_flags;
+    float* velo_hit_x;
+    float* velo_hit_y;
+    float* velo_hit_z;
+    int16_t* velo_hit_phi;
+    uint32_t* velo_hit_id;
+    uint32_t* velo_cluster_count;
+    uint32_t* velo_module_pair_offset;
+    uint16_t* velo_phi_bin_offset;
+    uint64_t* velo_sort_key;
+    uint16_t* velo_sort_index;
+};
+
+namespace hlt {
+constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have less than 100
+}
+
+HLT_KERNEL(velo_sort_by_phi)
+{
+    const velo_sort_by_phi_parameters p = *parameters;
+    const uint32_t event = blockIdx.x;
+    if (event >= p.batch_header->n_events) return;
+    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t cursor[hlt::n_phi_bins];  // counts of the bins, then their ends
+    __shared__ uint32_t largest_bin;
+
+    const uint32_t first = p.velo_cluster_offset[event];
+    const uint32_t n = p.velo_unsorted_count[event];
+    const float* __restrict__ x = p.velo_unsorted_x + first;
+    const float* __restrict__ y = p.velo_unsorted_y + first;
+    const float* __restrict__ z = p.velo_unsorted_z + first;
+    const int16_t* __restrict__ phi = p.velo_unsorted_phi + first;
+    const uint32_t* __restrict__ id = p.velo_unsorted_id + first;
+    const uint8_t* __restrict__ module_pair = p.velo_unsorted_module_pair + first;
+    uint64_t* __restrict__ key = p.velo_sort_key + first;
+    uint16_t* __restrict__ index = p.velo_sort_index + first;
+    float* __restrict__ hit_x = p.velo_hit_x + first;
+    float* __restrict__ hit_y = p.velo_hit_y + first;
+    float* __restrict__ hit_z = p.velo_hit_z + first;
+    int16_t* __restrict__ hit_phi = p.velo_hit_phi + first;
+    uint32_t* __restrict__ hit_id = p.velo_hit_id + first;
+    uint16_t* __restrict__ bin_offset = p.velo_phi_bin_offset + event * hlt::phi_bin_stride;
+    uint32_t* pair_offset = p.velo_module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
+
+    for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) cursor[bin] = 0;
+    if (threadIdx.x == 0) largest_bin = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
+        if (module_pair[i] != hlt::no_module_pair) atomicAdd(&cursor[hlt::phi_bin(module_pair[i], phi[i] + 32768)], 1u);
+    __syncthreads();
+
+    uint32_t n_hits = 0, largest = 0;
+    for (uint32_t base = 0; base < hlt::n_phi_bins; base += blockDim.x) {
+        const uint32_t bin = base + threadIdx.x;
+        const uint32_t count = bin < hlt::n_phi_bins ? cursor[bin] : 0;
+        largest = hlt::max_of(largest, count);
+        uint32_t total;
+        const uint32_t offset = n_hits + hlt::block_exclusive_sum(count, scratch, total);
+        if (bin < hlt::n_phi_bins) {
+            cursor[bin] = offset;
+            bin_offset[bin] = static_cast<uint16_t>(offset);
+        }
+        n_hits += total;
+    }
+    atomicMax(&largest_bin, largest);
+    __syncthreads();
+    const bool sortable = largest_bin <= hlt::max_hits_per_bin;
+    if (!sortable) n_hits = 0;
+    if (!sortable)
+        for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) bin_offset[bin] = 0;
+    if (threadIdx.x == 0) {
+        bin_offset[hlt::n_phi_bins] = static_cast<uint16_t>(n_hits);
+        p.velo_cluster_count[event] = n_hits;
+        if (!sortable) p.event_flags[event] |= hlt::overflow;
+    }
+    for (uint32_t pair = threadIdx.x; pair <= hlt::n_velo_module_pairs; pair += blockDim.x)
+        pair_offset[pair] =
+            pair < hlt::n_velo_module_pairs && sortable ? cursor[pair * hlt::phi_bins_per_pair] : n_hits;
+    __syncthreads();
+    if (!sortable) return;
+
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+        if (module_pair[i] == hlt::no_module_pair) continue;
+        const uint32_t from_zero = static_cast<uint32_t>(phi[i] + 32768);
+        const uint32_t at = atomicAdd(&cursor[hlt::phi_bin(module_pair[i], phi[i] + 32768)], 1u);
+        key[at] = static_cast<uint64_t>(module_pair[i] << 16 | from_zero) << 32 | id[i];
+        index[at] = static_cast<uint16_t>(i);
+    }
+    __syncthreads();
+
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
+        const uint64_t mine = key[i];
+        const uint32_t bin = static_cast<uint32_t>(mine >> (48u - hlt::phi_bin_bits));
+        const uint32_t from = index[i];
+        const uint32_t begin = bin_offset[bin], end = bin_offset[bin + 1u];
+        uint32_t rank = begin;
+        if (end - begin > 1u) {
+            for (uint32_t j = begin; j < end; ++j) {
+                if (key[j] < mine) ++rank;
+                if (key[j] == mine && j != i) {  // the same pixel: two clusters only if the bank is damaged
+                    const uint32_t other = index[j];
+                    const bool before = x[other] != x[from]   ? x[other] < x[from]
+                                        : y[other] != y[from] ? y[other] < y[from]
+                                                              : j < i;
+                    if (before) ++rank;
+                }
+            }
+        }
+        hit_x[rank] = x[from];
+        hit_y[rank] = y[from];
+        hit_z[rank] = z[from];
+        hit_phi[rank] = phi[from];
+        hit_id[rank] = id[from];
+    }
+}

@@ -1,0 +1,1 @@
+"""Selection lines: their records, scalers, and the trigger configuration."""

@@ -1,0 +1,208 @@
+"""The trigger configuration: which lines run with which cuts, and the constants of the sequence that are not default.
+
+It is immutable. Its content, together with the constants of the sequence that it configures, is hashed to the TCK that
+stands in every decision and report. As a file it is TOML:
+
+    [sequence.pv_beamline_multi_fit]
+    max_chi2 = 9.0
+
+    [[lines]]
+    type = "VeloMicroBias"
+    name = "Hlt1VeloMicroBias"
+    min_tracks = 2
+    postscale = 0.001
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Constant
+from hltnode.processing.lhcb.lines import (
+    LINE_TYPES,
+    MAX_LINES,
+    Line,
+    NDisplacedVeloTracks,
+    OdinEventType,
+    Passthrough,
+    VeloMicroBias,
+)
+from hltnode.processing.selection.line import LINE_RECORD
+
+ODIN_NO_BIAS = 0x0004
+ODIN_LUMI = 0x0008
+"""Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
+
+
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+class TriggerConfigError(ValueError):
+    """A trigger configuration that cannot be used; the message names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A value for one constant of one algorithm."""
+
+    algorithm: str
+    constant: str
+    value: float | int
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerConfig:
+    """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
+
+    Raises TriggerConfigError where there are too many lines or two of one name.
+    """
+
+    lines: tuple[Line, ...]
+    overrides: tuple[Override, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.lines) > MAX_LINES:
+            raise TriggerConfigError(f"lines: {len(self.lines)} lines, at most {MAX_LINES} can run")
+        names = self.line_names
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{names.index(name)}] too")
+
+    @classmethod
+    def default(cls) -> Self:
+        """The event-level lines that need ODIN and the VELO alone; scales of formats.md C3 where it has them."""
+        return cls(
+            lines=(
+                Passthrough("Hlt1Passthrough", prescale=0.01),
+                VeloMicroBias("Hlt1VeloMicroBias", postscale=0.001),
+                NDisplacedVeloTracks("Hlt1NDisplacedVelo"),
+                OdinEventType("Hlt1ODINLumi", mask=ODIN_LUMI),
+                OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
+            )
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
+        try:
+            return cls.from_toml(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
+        except TriggerConfigError as error:
+            raise TriggerConfigError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Parse the text of a TOML file. A file without lines keeps the default ones. Raises TriggerConfigError."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise TriggerConfigError(f"not a TOML file: {error}") from error
+        for key in content:
+            if key not in ("lines", "sequence"):
+                raise TriggerConfigError(f"{key}: unknown key; there are lines and sequence")
+        overrides = _parse_overrides(content.get("sequence", {}))
+        if "lines" not in content:
+            return cls(lines=cls.default().lines, overrides=overrides)
+        entries = content["lines"]
+        if not isinstance(entries, list):
+            raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
+        return cls(lines=tuple(_parse_line(i, entry) for i, entry in enumerate(entries)), overrides=overrides)
+
+    @property
+    def line_names(self) -> tuple[str, ...]:
+        """Name i belongs to bit i of the decision word."""
+        return tuple(line.name for line in self.lines)
+
+    def line_table(self) -> NDArray[np.void]:
+        """The content of the constant buffer `line_table`: LINE_RECORD[MAX_LINES], unused places zero."""
+        table = np.zeros(MAX_LINES, dtype=LINE_RECORD)
+        for i, line in enumerate(self.lines):
+            table[i] = line.record()
+        return table
+
+    def configure(self, sequence: AlgorithmSequence) -> AlgorithmSequence:
+        """The sequence with the overridden constants.
+
+        Raises TriggerConfigError for an algorithm or constant that is not there, or a value of the wrong type.
+        """
+        known = {algorithm.name: algorithm for algorithm in sequence}
+        for override in self.overrides:
+            if override.algorithm not in known:
+                raise TriggerConfigError(
+                    f"sequence.{override.algorithm}: no such algorithm; those with constants are "
+                    f"{', '.join(algorithm.name for algorithm in sequence if algorithm.constants)}"
+                )
+            known[override.algorithm] = _with_constant(known[override.algorithm], override)
+        return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
+
+    def tck(self, sequence: AlgorithmSequence) -> int:
+        """The configuration's key: 32 bits of the SHA-256 of lines, cuts, scales and all constants of the sequence.
+
+        It is the same on every machine, and changes with a default in the code as with a value in the file.
+        """
+        content = {
+            "lines": [{"type": type(line).__name__, **asdict(line)} for line in self.lines],
+            "sequence": [
+                [algorithm.name, {c.name: c.value for c in algorithm.constants}]
+                for algorithm in self.configure(sequence)
+            ],
+        }
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:4], "big")
+
+
+def _parse_overrides(tables: object) -> tuple[Override, ...]:
+    if not isinstance(tables, Mapping):
+        raise TriggerConfigError("sequence: a table of algorithms is expected")
+    overrides = []
+    for algorithm, constants in tables.items():
+        if not isinstance(constants, Mapping):
+            raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
+        for constant, value in constants.items():
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and abs(value) <= LARGEST_FLOAT32):
+                raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
+            overrides.append(Override(algorithm, constant, value))
+    return tuple(overrides)
+
+
+def _parse_line(index: int, entry: object) -> Line:
+    where = f"lines[{index}]"
+    if not isinstance(entry, Mapping):
+        raise TriggerConfigError(f"{where}: a table is expected")
+    fields: dict[str, Any] = dict(entry)
+    type_name = fields.pop("type", None)
+    if not isinstance(type_name, str) or type_name not in LINE_TYPES:
+        raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(LINE_TYPES))}")
+    try:
+        return LINE_TYPES[type_name](**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}") from error
+
+
+def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
+    key = f"sequence.{algorithm.name}.{override.constant}"
+    declared = {constant.name: constant.value for constant in algorithm.constants}
+    if override.constant not in declared:
+        raise TriggerConfigError(f"{key}: no such constant; there are {', '.join(declared) or 'none'}")
+    value = override.value
+    if isinstance(declared[override.constant], float):
+        value = float(value)
+    elif not isinstance(value, int) or not 0 <= value < 2**32:
+        raise TriggerConfigError(f"{key}: an integer from 0 to 2^32 - 1 is expected, not {value!r}")
+    constants = tuple(
+        Constant(constant.name, value) if constant.name == override.constant else constant
+        for constant in algorithm.constants
+    )
+    return replace(algorithm, constants=constants)

@@ -1,6 +1,0 @@
-"""Simulated events with truth, written as genuine raw banks."""
-
-from hltnode.processing.simulation.velo_encoding import VeloEncoding
-from hltnode.processing.simulation.velo_generator import simulate_events
-
-__all__ = ["VeloEncoding", "simulate_events"]

@@ -1,5 +1,0 @@
-"""Are two samples alike to the decoders? Distributions of banks, hits and truth, with their Kolmogorov distances."""
-
-from hltnode.processing.validation.likeness.sample import SampleSummary
-
-__all__ = ["SampleSummary"]

@@ -1,0 +1,1 @@
+"""The raw banks of the detectors of LHCb."""

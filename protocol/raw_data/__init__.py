@@ -1,0 +1,1 @@
+"""The containers of raw data that every detector shares."""

@@ -1,0 +1,270 @@
+"""Multi-fragment packets: what one readout source sends for a range of events (formats.md B3)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.protocol._native import fragment_bytes
+from hltnode.protocol.buffers import Buffer, byte_view, padded
+from hltnode.protocol.errors import MfpError, RejectReason
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.source_id import readout_source_id
+
+MAGIC = 0x40CE
+HEADER_SIZE = 20
+MAX_FRAGMENTS = 0xFFFF
+# Fragments hold 32-bit words that are read in place, so a packing closer than 4 bytes is refused; 256 bytes is far
+# above any cache line or DMA burst that a packing serves.
+MIN_ALIGN = 2
+MAX_ALIGN = 8
+# Fragment type that says: this source has no bank for this event.  Its size is 0.
+NO_BANK = 255
+
+_HEADER = struct.Struct("<HHIQHBB")
+_EVENT_ID = struct.Struct("<Q")
+_EVENT_ID_AT = 8
+_U8 = np.dtype("<u1")
+_U16 = np.dtype("<u2")
+_LAST_EVENT_ID = 0xFFFF_FFFF_FFFF_FFFF
+_PAD_MASKS = tuple(np.uint32((1 << align) - 1) for align in range(MAX_ALIGN + 1))
+_KEEP_MASKS = tuple(~mask for mask in _PAD_MASKS)
+_PADDING = tuple(bytes(length) for length in range(1 << MAX_ALIGN))
+
+VeloBanks = Literal["auto", "retina", "superpixel"]
+
+
+def data_offset(n_fragments: int) -> int:
+    """Bytes from the start of an MFP to its first fragment: header, types and sizes, each array padded to 4 bytes."""
+    return HEADER_SIZE + padded(n_fragments, 2) + padded(2 * n_fragments, 2)
+
+
+class Mfp:
+    """A checked view of one MFP; nothing is copied.
+
+    Attributes: `source_id` u16, `event_id` u64 of fragment 0 (fragment i belongs to event_id + i), `n_fragments`,
+    `align` (fragments are padded to 2**align bytes), `version` u8 of the banks, `packet_size` in bytes, `view` (the
+    packet's bytes).
+    """
+
+    __slots__ = (
+        "_offsets",
+        "align",
+        "event_id",
+        "n_fragments",
+        "packet_size",
+        "source_id",
+        "version",
+        "view",
+    )
+
+    def __init__(self, view: memoryview, header: tuple[int, ...]) -> None:
+        """Use :meth:`parse`; the arguments are taken as consistent."""
+        _, self.n_fragments, self.packet_size, self.event_id, self.source_id, self.align, self.version = header
+        self.view = view
+        self._offsets: NDArray[np.uint32] | None = None
+
+    @classmethod
+    def parse(cls, buffer: Buffer) -> Mfp:
+        """Check that `buffer` is exactly one MFP and give a view of it.
+
+        Everything that a reader of fragments relies on is checked: magic, packing, the arrays fit, the padded
+        fragments add up to the packet size, absent banks are empty, event ids do not wrap.  Raises MfpError.
+        """
+        view = byte_view(buffer)
+        length = len(view)
+        if length < HEADER_SIZE:
+            raise MfpError(RejectReason.TRUNCATED, f"MFP: header needs {HEADER_SIZE} bytes, got {length}")
+        header = _HEADER.unpack_from(view)
+        magic, n, packet_size, event_id, source, align, _ = header
+        if magic != MAGIC:
+            raise MfpError(RejectReason.BAD_MAGIC, f"MFP: magic 0x{MAGIC:04X} expected, 0x{magic:04X} found")
+        if packet_size != length:
+            reason = RejectReason.TRUNCATED if packet_size > length else RejectReason.BAD_SIZE
+            raise MfpError(reason, f"MFP of source {source}: packet of {packet_size} bytes announced, got {length}")
+        if n == 0:
+            raise MfpError(RejectReason.BAD_SIZE, f"MFP of source {source}: no fragments")
+        if not MIN_ALIGN <= align <= MAX_ALIGN:
+            raise MfpError(
+                RejectReason.MALFORMED,
+                f"MFP of source {source}: alignment 2**{align} bytes, 2**{MIN_ALIGN}..2**{MAX_ALIGN} expected",
+            )
+        data_at = data_offset(n)
+        if data_at > packet_size:
+            raise MfpError(
+                RejectReason.BAD_SIZE, f"MFP of source {source}: arrays of {n} fragments exceed {packet_size} bytes"
+            )
+        if event_id > _LAST_EVENT_ID - (n - 1):
+            raise MfpError(RejectReason.MALFORMED, f"MFP of source {source}: event ids from {event_id} overflow")
+        size = fragment_bytes(view, n, align)
+        if size < 0:
+            raise MfpError(RejectReason.MALFORMED, f"MFP of source {source}: an absent bank has a size")
+        if data_at + size != packet_size:
+            raise MfpError(
+                RejectReason.BAD_SIZE,
+                f"MFP of source {source}: fragments end at byte {data_at + size}, packet at {packet_size}",
+            )
+        return cls(view, header)
+
+    @property
+    def sizes(self) -> NDArray[np.uint16]:
+        """Bytes of each fragment without padding, u16[n_fragments]."""
+        return np.frombuffer(self.view, _U16, self.n_fragments, HEADER_SIZE + padded(self.n_fragments, 2))
+
+    @property
+    def types(self) -> NDArray[np.uint8]:
+        """Bank type of each fragment, u8[n_fragments]; NO_BANK where the event has none."""
+        return np.frombuffer(self.view, _U8, self.n_fragments, HEADER_SIZE)
+
+    @property
+    def offsets(self) -> NDArray[np.uint32]:
+        """Byte offset of each fragment from the start of the packet, u32[n_fragments]."""
+        if self._offsets is None:
+            ends = np.cumsum((self.sizes + _PAD_MASKS[self.align]) & _KEEP_MASKS[self.align], dtype=np.uint32)
+            self._offsets = np.empty_like(ends)
+            self._offsets[0] = 0
+            self._offsets[1:] = ends[:-1]
+            self._offsets += np.uint32(data_offset(self.n_fragments))
+        return self._offsets
+
+    def fragment(self, i: int) -> memoryview:
+        """The bytes of fragment `i` (0 <= i < n_fragments), without padding."""
+        start = int(self.offsets[i])
+        return self.view[start : start + int(self.sizes[i])]
+
+    def banks(self) -> list[RawBank | None]:
+        """The raw bank of each event, None where the event has none."""
+        view, version, source = self.view, self.version, self.source_id
+        return [
+            None if bank_type == NO_BANK else RawBank(bank_type, version, source, view[start : start + size])
+            for bank_type, start, size in zip(
+                self.types.tolist(), self.offsets.tolist(), self.sizes.tolist(), strict=True
+            )
+        ]
+
+
+def encode_mfp(
+    *,
+    source_id: int,
+    event_id: int,
+    version: int,
+    types: Sequence[int],
+    fragments: Sequence[Buffer],
+    align: int = 3,
+) -> bytes:
+    """One MFP of `fragments` (bytes without bank headers), of which the first belongs to event `event_id`.
+
+    `types` holds one u8 per fragment; NO_BANK goes with an empty fragment.  Raises MfpError for what does not fit.
+    """
+    n = len(fragments)
+    if not 1 <= n <= MAX_FRAGMENTS or len(types) != n:
+        raise MfpError(
+            RejectReason.BAD_SIZE, f"MFP of source {source_id}: {n} fragments and {len(types)} types, 1..65535 of each"
+        )
+    if not MIN_ALIGN <= align <= MAX_ALIGN:
+        raise MfpError(RejectReason.MALFORMED, f"MFP of source {source_id}: alignment 2**{align} bytes is out of range")
+    mask = (1 << align) - 1
+    parts: list[Buffer] = [b"", b"", b""]
+    sizes: list[int] = []
+    for fragment in fragments:
+        size = len(fragment)
+        sizes.append(size)
+        parts.append(fragment)
+        if size & mask:
+            parts.append(_PADDING[-size & mask])
+    data_at = data_offset(n)
+    try:
+        parts[1] = bytes(types).ljust(padded(n, 2), b"\0")
+        parts[2] = struct.pack(f"<{n}H", *sizes).ljust(padded(2 * n, 2), b"\0")
+        packet_size = data_at + sum(sizes) + sum(-size & mask for size in sizes)
+        parts[0] = _HEADER.pack(MAGIC, n, packet_size, event_id, source_id, align, version)
+    except (struct.error, ValueError) as error:
+        raise MfpError(RejectReason.OVERSIZED, f"MFP of source {source_id}, event {event_id}: {error}") from error
+    return b"".join(parts)
+
+
+def with_event_id(mfp: Buffer, event_id: int) -> bytes:
+    """A copy of an encoded MFP for events that are numbered from `event_id`.  Raises MfpError if that does not fit."""
+    copy = bytearray(mfp)
+    try:
+        _EVENT_ID.pack_into(copy, _EVENT_ID_AT, event_id)
+    except struct.error as error:
+        raise MfpError(RejectReason.MALFORMED, f"MFP: event id {event_id}: {error}") from error
+    return bytes(copy)
+
+
+def mfps_of_events(
+    events: Sequence[Sequence[RawBank]], first_event_id: int, velo_banks: VeloBanks = "auto"
+) -> dict[int, bytes]:
+    """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
+
+    Event i of the MEP has the id first_event_id + i.  Banks are grouped by :func:`readout_source_id`; those that no
+    readout board writes are left out.  `velo_banks` picks one VELO encoding; "auto" keeps retina clusters where the
+    events have any, else super-pixels.  Raises MfpError if a source has two banks in one event or two bank versions.
+    """
+    if velo_banks == "auto":
+        has_retina = any(bank.type == BankType.VP_RETINA_CLUSTER for banks in events for bank in banks)
+        velo_banks = "retina" if has_retina else "superpixel"
+    unwanted = BankType.VP if velo_banks == "retina" else BankType.VP_RETINA_CLUSTER
+    n = len(events)
+    types_of: dict[int, bytearray] = {}
+    fragments_of: dict[int, list[Buffer]] = {}
+    version_of: dict[int, int] = {}
+    for i, banks in enumerate(events):
+        for bank in banks:
+            if bank.type == unwanted:
+                continue
+            source = readout_source_id(bank)
+            if source is None:
+                continue
+            types = types_of.get(source)
+            if types is None:
+                types = types_of[source] = bytearray((NO_BANK,)) * n
+                fragments_of[source] = [b""] * n
+                version_of[source] = bank.version
+            if types[i] != NO_BANK:
+                raise MfpError(
+                    RejectReason.DUPLICATE,
+                    f"source {source}, event {first_event_id + i}: second bank (type {bank.type} after {types[i]})",
+                )
+            if version_of[source] != bank.version:
+                raise MfpError(
+                    RejectReason.MISMATCH,
+                    f"source {source}, event {first_event_id + i}: bank version {bank.version}, "
+                    f"{version_of[source]} in earlier events",
+                )
+            types[i] = bank.type
+            fragments_of[source][i] = bank.payload
+    return {
+        source: encode_mfp(
+            source_id=source,
+            event_id=first_event_id,
+            version=version_of[source],
+            types=types_of[source],
+            fragments=fragments_of[source],
+        )
+        for source in sorted(types_of)
+    }
+
+
+def events_of_mfps(mfps: Sequence[Mfp]) -> list[list[RawBank]]:
+    """The raw banks of each event of a MEP, in the order of `mfps`; source ids are those of the readout.
+
+    Raises MfpError if the MFPs differ in their first event id or number of fragments.
+    """
+    if not mfps:
+        return []
+    first = mfps[0]
+    for mfp in mfps:
+        if (mfp.event_id, mfp.n_fragments) != (first.event_id, first.n_fragments):
+            raise MfpError(
+                RejectReason.MISMATCH,
+                f"source {mfp.source_id} has {mfp.n_fragments} events from {mfp.event_id}, "
+                f"source {first.source_id} has {first.n_fragments} from {first.event_id}",
+            )
+    columns = [mfp.banks() for mfp in mfps]
+    return [[bank for bank in row if bank is not None] for row in zip(*columns, strict=True)]

@@ -1,0 +1,154 @@
+"""Raw banks: the unit in which every sub-detector writes the data of one event (formats.md B2)."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.protocol import _native
+from hltnode.protocol.buffers import Buffer, byte_view
+from hltnode.protocol.errors import BankError, RejectReason
+
+MAGIC = 0xCBCB
+HEADER_SIZE = 8
+# The length field is 16 bits wide and counts the header.
+MAX_PAYLOAD_SIZE = 0xFFFF - HEADER_SIZE
+
+# u16 magic, u16 length in bytes (header included, padding not), u8 type, u8 version, 16-bit source id.  The field is
+# signed in LHCb's own structure; Run-3 ids use all 16 bits, so it is read unsigned here.
+_HEADER = struct.Struct("<HHBBH")
+_PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
+
+
+class BankType(IntEnum):
+    """Raw-bank types that hltnode meets (formats.md B2); other values are legal and pass through."""
+
+    VELO = 8
+    RICH = 9
+    MUON = 13
+    DAQ = 15
+    ODIN = 16
+    HLT_DEC_REPORTS = 17
+    ECAL_PACKED = 21
+    HCAL_PACKED = 22
+    MC_TRACKS = 32
+    MC_VERTICES = 33
+    TAE_HEADER = 48
+    TEST_DET = 51
+    HLT_ROUTING_BITS = 53
+    HLT_SEL_REPORTS = 54
+    HLT_LUMI_SUMMARY = 56
+    FILE_ID = 62
+    VP = 63
+    FT_CLUSTER = 64
+    UT = 66
+    VP_RETINA_CLUSTER = 73
+    CALO = 77
+    MUON_SPECIAL = 79
+    PLUME = 84
+    DAQ_ERROR_FRAGMENT_THROTTLED = 89
+    DAQ_ERROR_BXID_CORRUPTED = 90
+    DAQ_ERROR_SYNC_BXID_CORRUPTED = 91
+    DAQ_ERROR_FRAGMENT_MISSING = 92
+    DAQ_ERROR_FRAGMENT_TRUNCATED = 93
+    DAQ_ERROR_IDLE_BXID_CORRUPTED = 94
+    DAQ_ERROR_FRAGMENT_MALFORMED = 95
+    DAQ_ERROR_EVID_JUMPED = 96
+    VELO_SPP_AND_CLUSTER = 97
+    UT_NZS = 98
+    UT_SPECIAL = 99
+    DAQ_ERROR_ALIGN_FIFO_FULL = 100
+    DAQ_ERROR_FRAGMENT_SIZE_WRONG = 101
+    PCIE_TEST = 254
+
+
+class RawBank(NamedTuple):
+    """One raw bank: `type` and `version` u8, `source_id` u16, `payload` a view of bytes, without header or padding."""
+
+    type: int
+    version: int
+    source_id: int
+    payload: memoryview
+
+
+def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
+    """The raw banks that fill `buffer`, in order, as views into it.
+
+    Each bank starts at a multiple of 4 bytes from the start of the buffer.  Raises BankError at the first bank that
+    is damaged or does not fit; banks before it have been yielded.
+    """
+    view = byte_view(buffer)
+    banks, at = _native.scan_banks(view, RawBank)
+    yield from banks
+    end = len(view)
+    if at < end:
+        if end - at < HEADER_SIZE:
+            raise BankError(
+                RejectReason.TRUNCATED, f"raw bank at byte {at}: header needs {HEADER_SIZE} bytes, {end - at} are left"
+            )
+        magic, length, bank_type, _, source = _HEADER.unpack_from(view, at)
+        if magic != MAGIC:
+            raise BankError(
+                RejectReason.BAD_MAGIC, f"raw bank at byte {at}: magic 0x{MAGIC:04X} expected, 0x{magic:04X} found"
+            )
+        if length < HEADER_SIZE:
+            raise BankError(
+                RejectReason.BAD_SIZE,
+                f"raw bank at byte {at}, type {bank_type}, source {source}: length {length} is less than its header",
+            )
+        raise BankError(
+            RejectReason.TRUNCATED,
+            f"raw bank at byte {at}, type {bank_type}, source {source}: "
+            f"{(length + 3) & ~3} bytes with padding announced, {end - at} are left",
+        )
+
+
+def cut_into_banks(
+    stream: bytes, ends: NDArray[np.int64], bank_type: BankType, version: int, sources: Sequence[int]
+) -> list[RawBank]:
+    """Banks whose payloads follow one another in `stream`, as views that end at `ends`; `sources` repeat as needed."""
+    view = memoryview(stream)
+    begin = 0
+    banks = []
+    for source, end in zip(itertools.cycle(sources), ends.tolist(), strict=False):
+        banks.append(RawBank(bank_type, version, source, view[begin:end]))
+        begin = end
+    return banks
+
+
+def encode_bank(bank: RawBank) -> bytes:
+    """Header, payload and padding to 4 bytes.
+
+    Raises BankError for a payload over 65,527 bytes or a field out of range.
+    """
+    length = HEADER_SIZE + len(bank.payload)
+    if length > 0xFFFF:
+        raise BankError(
+            RejectReason.OVERSIZED,
+            f"raw bank type {bank.type}, source {bank.source_id}: "
+            f"payload of {len(bank.payload)} bytes, at most {MAX_PAYLOAD_SIZE} fit",
+        )
+    try:
+        header = _HEADER.pack(MAGIC, length, bank.type, bank.version, bank.source_id)
+    except struct.error as error:
+        raise BankError(
+            RejectReason.MALFORMED,
+            f"raw bank type {bank.type}, version {bank.version}, source {bank.source_id}: {error}",
+        ) from error
+    return b"".join((header, bank.payload, _PADDING[length & 3]))
+
+
+def encode_banks(banks: Iterable[RawBank]) -> bytes:
+    """The raw banks back to back, as they fill an MDF record; raises BankError as encode_bank does."""
+    several = list(banks)
+    try:
+        return _native.encode_banks(several)
+    except ValueError:
+        # Bank by bank, the error says which one it is and why.
+        return b"".join(map(encode_bank, several))

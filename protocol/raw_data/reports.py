@@ -1,0 +1,116 @@
+"""Banks that the trigger writes: HltDecReports and HltRoutingBits (formats.md B13)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from hltnode.protocol.errors import RejectReason, ReportError
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+
+DEC_REPORTS_VERSION = 3
+ROUTING_BITS_VERSION = 0
+# Allen's id for banks of HLT1; data of 2025 carry 0xF900.
+HLT1_SOURCE_ID = 1 << 8
+# The decision id has 16 bits and the bank's length too; the length is the tighter bound.
+MAX_LINES = (0xFFFF - 8) // 4 - 3
+
+_ROUTING_WORDS = struct.Struct("<3I")
+
+
+@dataclass(frozen=True, slots=True)
+class LineReport:
+    """What one line said: `error` 3 bits, `candidates` 4 bits, `stage` 8 bits, `decision_id` 16 bits (from 1)."""
+
+    decision: bool
+    decision_id: int
+    candidates: int = 0
+    stage: int = 0
+    error: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HltDecReports:
+    """The decisions of all lines on an event; `key` names the table of decision names."""
+
+    key: int
+    tck: int
+    task_id: int
+    lines: tuple[LineReport, ...]
+
+    @classmethod
+    def of_line_mask(cls, mask: int, n_lines: int, *, key: int, tck: int, task_id: int) -> HltDecReports:
+        """Reports of `n_lines` lines of which line i (decision id i + 1) accepted if bit i of `mask` is set."""
+        lines = tuple(LineReport(bool(mask >> i & 1), i + 1) for i in range(n_lines))
+        return cls(key, tck, task_id, lines)
+
+
+def _check(bank: RawBank, bank_type: BankType, version: int) -> None:
+    if bank.type != bank_type:
+        raise ReportError(
+            RejectReason.MISMATCH, f"{bank_type.name}: bank type {bank_type:d} expected, {bank.type} found"
+        )
+    if bank.version != version:
+        raise ReportError(
+            RejectReason.BAD_VERSION, f"{bank_type.name}: version {version} expected, {bank.version} found"
+        )
+
+
+def decode_dec_reports(bank: RawBank) -> HltDecReports:
+    """Decode an HltDecReports bank of version 3.  Raises ReportError."""
+    _check(bank, BankType.HLT_DEC_REPORTS, DEC_REPORTS_VERSION)
+    size = len(bank.payload)
+    if size < 12 or size % 4:
+        raise ReportError(RejectReason.BAD_SIZE, f"{BankType.HLT_DEC_REPORTS.name}: {size} bytes, 12 + 4 n expected")
+    key, tck, task_id, *words = struct.unpack(f"<{size // 4}I", bank.payload)
+    lines = tuple(
+        LineReport(
+            decision=bool(word & 1),
+            error=word >> 1 & 0x7,
+            candidates=word >> 4 & 0xF,
+            stage=word >> 8 & 0xFF,
+            decision_id=word >> 16,
+        )
+        for word in words
+    )
+    return HltDecReports(key, tck, task_id, lines)
+
+
+def encode_dec_reports(reports: HltDecReports, source_id: int = HLT1_SOURCE_ID) -> RawBank:
+    """The raw bank, version 3.  Raises ReportError for values that do not fit."""
+    name = BankType.HLT_DEC_REPORTS.name
+    if len(reports.lines) > MAX_LINES:
+        raise ReportError(RejectReason.OVERSIZED, f"{name}: {len(reports.lines)} lines, at most {MAX_LINES} fit")
+    for line in reports.lines:
+        if not (0 <= line.error < 8 and 0 <= line.candidates < 16 and 0 <= line.stage < 256):
+            raise ReportError(RejectReason.OVERSIZED, f"{name}: a field of {line} is out of range")
+    words = [
+        line.decision | line.error << 1 | line.candidates << 4 | line.stage << 8 | line.decision_id << 16
+        for line in reports.lines
+    ]
+    try:
+        payload = struct.pack(f"<{3 + len(words)}I", reports.key, reports.tck, reports.task_id, *words)
+    except struct.error as error:
+        raise ReportError(RejectReason.OVERSIZED, f"{name}: {error}") from error
+    return RawBank(BankType.HLT_DEC_REPORTS, DEC_REPORTS_VERSION, source_id, memoryview(payload))
+
+
+def decode_routing_bits(bank: RawBank) -> tuple[int, int, int]:
+    """The three u32 words (HLT1, spare, HLT2) of an HltRoutingBits bank of version 0.  Raises ReportError."""
+    _check(bank, BankType.HLT_ROUTING_BITS, ROUTING_BITS_VERSION)
+    if len(bank.payload) != _ROUTING_WORDS.size:
+        raise ReportError(
+            RejectReason.BAD_SIZE,
+            f"{BankType.HLT_ROUTING_BITS.name}: {_ROUTING_WORDS.size} bytes expected, {len(bank.payload)} found",
+        )
+    hlt1, spare, hlt2 = _ROUTING_WORDS.unpack(bank.payload)
+    return hlt1, spare, hlt2
+
+
+def encode_routing_bits(words: tuple[int, int, int], source_id: int = HLT1_SOURCE_ID) -> RawBank:
+    """The raw bank, version 0.  Raises ReportError for a word that is not a u32."""
+    try:
+        payload = _ROUTING_WORDS.pack(*words)
+    except struct.error as error:
+        raise ReportError(RejectReason.OVERSIZED, f"{BankType.HLT_ROUTING_BITS.name}: {error}") from error
+    return RawBank(BankType.HLT_ROUTING_BITS, ROUTING_BITS_VERSION, source_id, memoryview(payload))

@@ -1,0 +1,38 @@
+"""Kept events on a socket: one message per event, a short header that can be subscribed to, and the MDF record."""
+
+import struct
+from dataclasses import dataclass
+
+from hltnode.protocol.buffers import Buffer, byte_view
+from hltnode.protocol.errors import MessageError, RejectReason
+
+ACCEPTED = b"A"
+ERROR = b"E"
+
+# Stream (one letter, the topic of a subscription), run u32, number of the message on its output u64.
+_HEADER = struct.Struct("<cIQ")
+
+
+@dataclass(frozen=True, slots=True)
+class EventHeader:
+    """First part of an event message; `stream` is ACCEPTED or ERROR."""
+
+    stream: bytes
+    run: int
+    sequence: int
+
+
+def encode_event_header(header: EventHeader) -> bytes:
+    """13 bytes, little-endian: stream, run u32, sequence u64."""
+    return _HEADER.pack(header.stream, header.run, header.sequence)
+
+
+def decode_event_header(buffer: Buffer) -> EventHeader:
+    """The header of an event message. Raises MessageError."""
+    view = byte_view(buffer)
+    if len(view) != _HEADER.size:
+        raise MessageError(RejectReason.BAD_SIZE, f"event header: {_HEADER.size} bytes expected, {len(view)} received")
+    stream, run, sequence = _HEADER.unpack(view)
+    if stream not in (ACCEPTED, ERROR):
+        raise MessageError(RejectReason.MALFORMED, f"event header: stream A or E expected, {stream!r} found")
+    return EventHeader(stream, run, sequence)

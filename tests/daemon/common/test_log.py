@@ -1,0 +1,105 @@
+"""Log lines and their limiter."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from hltnode.daemon.common import log
+from hltnode.daemon.common.vocabulary import LogFormat
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    structlog.reset_defaults()
+    logging.basicConfig(handlers=handlers, level=level, force=True)
+
+
+def test_a_line_is_one_json_object_with_its_part_and_values() -> None:
+    stream = io.StringIO()
+    log.configure("info", LogFormat.JSON, stream)
+    log.get_logger("builder").info("mep_closed", mep=7, reason="timeout")
+    line = json.loads(stream.getvalue())
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "mep_closed", "level": "info", "mep": 7, "part": "builder", "reason": "timeout"}
+
+
+def test_lines_below_the_level_are_left_out() -> None:
+    stream = io.StringIO()
+    log.configure("warning", LogFormat.JSON, stream)
+    log.get_logger("builder").info("mep_closed")
+    assert stream.getvalue() == ""
+
+
+def test_an_exception_stays_on_one_line() -> None:
+    stream = io.StringIO()
+    log.configure("info", LogFormat.JSON, stream)
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        log.get_logger("builder").exception("failed")
+    assert stream.getvalue().count("\n") == 1
+    assert "ValueError: broken" in json.loads(stream.getvalue())["exception"]
+
+
+def test_messages_of_other_libraries_take_the_same_form() -> None:
+    stream = io.StringIO()
+    log.configure("info", LogFormat.JSON, stream)
+    logging.warning("Task was destroyed but it is pending!")
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"]) == ("Task was destroyed but it is pending!", "warning")
+
+
+def test_the_console_format_is_for_people() -> None:
+    stream = io.StringIO()
+    log.configure("info", LogFormat.CONSOLE, stream)
+    log.get_logger("builder").info("mep_closed", mep=7)
+    assert "mep_closed" in stream.getvalue()
+    assert "mep=7" in stream.getvalue()
+
+
+def test_a_logger_made_before_the_configuration_follows_it() -> None:
+    early = log.get_logger("early")
+    stream = io.StringIO()
+    log.configure("info", LogFormat.JSON, stream)
+    early.info("hello")
+    assert json.loads(stream.getvalue())["part"] == "early"
+
+
+def test_a_limited_line_appears_once_per_interval_and_tells_what_it_hid() -> None:
+    now = 0
+    limit = log.RateLimit(10, lambda: now)
+    assert limit.due("a") == 0
+    now = 9
+    assert limit.due("a") is None
+    assert limit.due("a") is None
+    assert limit.due("b") == 0
+    now = 10
+    assert limit.due("a") == 2
+    now = 20
+    assert limit.due("a") == 0
+
+
+def test_the_limiter_forgets_old_keys_instead_of_growing() -> None:
+    limit = log.RateLimit(10, lambda: 0)
+    for key in range(3 * log.MAX_LIMITED_KEYS):
+        limit.due(key)
+    assert len(limit._seen) == log.MAX_LIMITED_KEYS
+
+
+def test_another_level_holds_for_loggers_that_exist_already() -> None:
+    stream = io.StringIO()
+    log.configure("warning", LogFormat.JSON, stream)
+    logger = log.get_logger("builder")
+    logger.info("hidden")
+    log.set_level("debug")
+    logger.debug("shown")
+    assert logging.root.level == logging.DEBUG
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["shown"]

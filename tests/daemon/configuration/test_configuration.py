@@ -1,0 +1,182 @@
+"""The configuration: what is accepted, what wins, and what the messages say."""
+
+from __future__ import annotations
+
+import contextlib
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.daemon.common.vocabulary import BackendChoice, FsyncPolicy
+from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.daemon.configuration.model import NodeConfig
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def write(directory: Path, text: str) -> Path:
+    path = directory / "node.toml"
+    path.write_text(text)
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    return str(caught.value)
+
+
+def test_an_empty_file_gives_the_defaults_and_listens_on_localhost_only(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, ""))
+    assert config.network.data == "tcp://127.0.0.1:5555"
+    assert config.network.control == "tcp://127.0.0.1:5556"
+    assert config.network.decisions == "tcp://127.0.0.1:5557"
+    assert config.http.host == "127.0.0.1"
+    assert config.node.run == 0
+    assert config.node.name
+
+
+def test_values_of_the_file_arrive_with_their_types(tmp_path: Path) -> None:
+    config = load_config(
+        write(
+            tmp_path,
+            """
+            [node]
+            name = "farm-1"
+            [builder]
+            expected_sources = [0, 2048]
+            [pipeline]
+            backend = "cpu"
+            [geometry]
+            directory = "/geo"
+            [output]
+            fsync = "flush"
+            """,
+        )
+    )
+    assert config.node.name == "farm-1"
+    assert config.builder.expected_sources == (0, 2048)
+    assert config.pipeline.backend is BackendChoice.CPU
+    assert config.geometry.directory == Path("/geo")
+    assert config.output.fsync is FsyncPolicy.FLUSH
+
+
+def test_the_environment_wins_over_the_file_key_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLTNODE_PIPELINE__SLOTS", "5")
+    monkeypatch.setenv("HLTNODE_BUILDER__EXPECTED_SOURCES", "[1, 2]")
+    config = load_config(write(tmp_path, "[pipeline]\nslots = 4\nmax_events = 77\n"))
+    assert config.pipeline.slots == 5
+    assert config.pipeline.max_events == 77
+    assert config.builder.expected_sources == (1, 2)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "absent.toml"
+    assert refusal(path) == f"{path}: cannot be read: No such file or directory"
+
+
+def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "[node]\nname = \n")
+    message = refusal(path)
+    assert message.startswith(f"{path}: not a TOML file: ")
+    assert "line 2" in message
+
+
+def test_bytes_that_are_not_text_are_no_toml_file(tmp_path: Path) -> None:
+    path = tmp_path / "node.toml"
+    path.write_bytes(b"\xff\xfe\x00[node]")
+    assert "not a TOML file" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [
+        ("[pipelines]\nslots = 3", "pipelines", "unknown section; expected one of node, network"),
+        ("[pipeline]\nslot = 3", "pipeline.slot", "unknown key; expected one of slots, slot_bytes"),
+        ("[pipeline]\nslots = 0", "pipeline.slots", "expected greater than or equal to 2, not 0"),
+        ('[pipeline]\nslots = "many"', "pipeline.slots", "expected a valid integer"),
+        ('[pipeline]\nbackend = "gpu"', "pipeline.backend", "expected 'auto', 'cpu' or 'cuda', not 'gpu'"),
+        ("pipeline = 3", "pipeline", "expected a section [pipeline], not 3"),
+        ('[network]\ndata = "127.0.0.1:5555"', "network.data", "expected a ZeroMQ endpoint"),
+        ('[network]\ndata = "tcp://127.0.0.1:70000"', "network.data", "expected a port of at most 65535"),
+        ('[network]\ncontrol = "tcp://127.0.0.1:5555"', "network", "expected different endpoints"),
+        ("[network]\nmax_frame_bytes = 67108864", "network.max_frame_bytes", "expected at most builder.max_mep_bytes"),
+        ("[builder]\nmax_mep_bytes = 268435456", "builder.max_mep_bytes", "expected at most pipeline.slot_bytes"),
+        ("[builder]\nexpected_sources = [1, 1]", "builder.expected_sources", "expected each source id once"),
+        ("[builder]\nexpected_sources = []", "builder.expected_sources", "at least 1 item"),
+        ("[builder]\nexpected_sources = [65536]", "builder.expected_sources.0", "less than or equal to 65535"),
+        ('[log]\nlevel = "loud"', "log.level", "debug|info|warning|error|critical"),
+        ('[node]\nname = "two words"', "node.name", "pattern"),
+        ("[http]\nport = -1", "http.port", "expected greater than or equal to 0"),
+    ],
+)
+def test_a_bad_value_is_refused_with_file_key_and_expectation(
+    tmp_path: Path, text: str, key: str, expected: str
+) -> None:
+    path = write(tmp_path, text)
+    message = refusal(path)
+    assert message.startswith(f"{path}: {key}: ")
+    assert expected in message
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "[pipeline]\nslots = 0\nthreads = -1\n[http]\nprot = 1\n"))
+    assert [line.split(": ")[1] for line in message.splitlines()] == [
+        "pipeline.slots",
+        "pipeline.threads",
+        "http.prot",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("HLTNODE_PIPELINE__SLOTS", "x", "pipeline.slots: expected a valid integer"),
+        ("HLTNODE_PIPELINE__SLOT", "3", "unknown key"),
+        ("HLTNODE_PIPELIN__SLOTS", "3", "unknown section 'pipelin'"),
+        ("HLTNODE_BUILDER__EXPECTED_SOURCES", "[1", "builder.expected_sources: expected a valid tuple"),
+        ("HLTNODE_BUILDER", "[1", "expected a JSON value"),
+    ],
+)
+def test_a_bad_variable_is_refused_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    message = refusal(write(tmp_path, ""))
+    assert message.startswith("environment: ")
+    assert expected in message
+
+
+def test_variables_without_a_section_belong_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
+    assert load_config(write(tmp_path, "")).pipeline.slots == 3
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_configuration_or_a_config_error(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "node.toml"
+    path.write_bytes(text)
+    with contextlib.suppress(ConfigError):
+        assert isinstance(load_config(path), NodeConfig)
+
+
+def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, ""))
+    with pytest.raises(ValueError, match="frozen"):
+        config.pipeline.slots = 9
+
+
+def test_the_example_loads_and_shows_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / "deploy" / "node.toml"
+    load_config(path)
+    uncommented = "\n".join(
+        line.removeprefix("# ") if " = " in line else line for line in path.read_text().splitlines()
+    )
+    shown = tomllib.loads(uncommented)
+    known = {name: set(section.model_dump()) for name, section in NodeConfig()}
+    assert {name: set(section) for name, section in shown.items()} == known

@@ -1,0 +1,75 @@
+"""What run control asks of the builder: pause and resume, the end of a run, other deadlines."""
+
+from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    CloseMep,
+    CloseOpen,
+    Drain,
+    EndRun,
+    GrantCredit,
+    Place,
+    Resume,
+    SetTimes,
+    StartRun,
+    Tick,
+)
+from hltnode.protocol.errors import RejectReason
+from tests.daemon.event_building.test_event_builder import (
+    EVENTS,
+    MS,
+    RUN,
+    SOURCES,
+    check_identities,
+    fragment,
+    make_builder,
+    reasons,
+    send,
+    send_mep,
+)
+
+
+def test_no_credit_is_granted_between_drain_and_resume_and_what_was_granted_is_taken() -> None:
+    builder = make_builder()
+    builder.handle(0, Drain())
+    effects = [effect for mep in range(builder.window.outstanding) for effect in send_mep(builder, mep)]
+    effects += builder.handle(50 * MS, Tick())
+    assert [e for e in effects if isinstance(e, CloseMep)]
+    assert not [e for e in effects if isinstance(e, GrantCredit)]
+    assert builder.window.outstanding == 0
+    granted = [e for e in builder.handle(50 * MS, Resume()) if isinstance(e, GrantCredit)]
+    assert [e.meps for e in granted] == [builder.window.limit]
+    assert builder.window.outstanding > 0
+    check_identities(builder)
+
+
+def test_after_the_end_of_a_run_nothing_is_opened_and_resume_does_not_change_that() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, SOURCES[0]))
+    builder.handle(0, EndRun())
+    assert isinstance(send(builder, fragment(0, SOURCES[1]))[0], Place)
+    effects = builder.handle(0, CloseOpen())
+    assert [e.record.close_reason for e in effects if isinstance(e, CloseMep)] == [CloseReason.END_OF_RUN]
+    assert builder.handle(0, Resume()) == []
+    assert reasons(send(builder, fragment(1, SOURCES[0]))) == [RejectReason.NO_CREDIT]
+    assert reasons(send(builder, fragment(0, SOURCES[0]))) == [RejectReason.DUPLICATE]
+    assert reasons(send(builder, fragment(0, SOURCES[0], run=RUN + 1))) == [RejectReason.FOREIGN_RUN]
+    check_identities(builder)
+
+
+def test_a_run_after_the_end_of_another_one_is_taken() -> None:
+    builder = make_builder()
+    builder.handle(0, EndRun())
+    builder.handle(0, StartRun(RUN + 1, SOURCES, 5, EVENTS))
+    assert isinstance(send(builder, fragment(5, SOURCES[0], run=RUN + 1))[0], Place)
+
+
+def test_other_deadlines_hold_for_meps_that_are_opened_afterwards() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, SOURCES[0]))
+    builder.handle(0, SetTimes(300 * MS, 20 * MS))
+    send(builder, fragment(1, SOURCES[0]))
+    closed = [e.record.mep for e in builder.handle(100 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert closed == [0]
+    closed = [e.record.mep for e in builder.handle(300 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert closed == [1]
+    check_identities(builder)

@@ -1,0 +1,369 @@
+"""The event builder without sockets: stimuli in, effects and counts out."""
+
+from hltnode.daemon.common.vocabulary import CloseReason, SlotState
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    Abandon,
+    BuilderLimits,
+    CloseMep,
+    CloseOpen,
+    Drain,
+    Effect,
+    FragmentArrived,
+    GrantCredit,
+    Place,
+    Reject,
+    SealSlot,
+    Settled,
+    SlotFreed,
+    StartRun,
+    Tick,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.protocol.errors import RejectReason
+
+MS = 1_000_000
+RUN = 7
+SOURCES = (10, 20, 30)
+EVENTS = 10
+
+
+def make_builder(
+    *,
+    slots: int = 3,
+    meps_per_slot: int = 4,
+    sources: tuple[int, ...] = SOURCES,
+    ring: int = 64,
+    start: bool = True,
+    error_on: frozenset[CloseReason] = frozenset(),
+) -> EventBuilder:
+    slot_limits = SlotLimits(
+        input_bytes=meps_per_slot * 1024, events=meps_per_slot * EVENTS, meps=64, fragments=1024, mep_bytes=1024
+    )
+    pool = SlotPool(slots, slot_limits)
+    limits = BuilderLimits(
+        mep_timeout_ns=100 * MS,
+        overtaken_ns=30 * MS,
+        evict_ns=10 * MS,
+        flush_deadline_ns=20 * MS,
+        closed_ring=ring,
+        error_on=error_on,
+    )
+    builder = EventBuilder(pool, limits, Counters())
+    if start:
+        builder.handle(0, StartRun(RUN, sources, 0, EVENTS))
+    return builder
+
+
+def fragment(
+    mep: int, source: int, *, size: int = 100, run: int = RUN, events: int = EVENTS, first: int | None = None
+) -> FragmentArrived:
+    return FragmentArrived(run, source, mep, size, mep * EVENTS if first is None else first, events)
+
+
+def send(builder: EventBuilder, arrived: FragmentArrived, now: int = 0) -> list[Effect]:
+    builder.counters.fragments_received += 1
+    return builder.handle(now, arrived)
+
+
+def send_mep(builder: EventBuilder, mep: int, now: int = 0, size: int = 100) -> list[Effect]:
+    return [e for source in SOURCES for e in send(builder, fragment(mep, source, size=size), now)]
+
+
+def reasons(effects: list[Effect]) -> list[RejectReason]:
+    return [e.reason for e in effects if isinstance(e, Reject)]
+
+
+def sealed(effects: list[Effect]) -> list[int]:
+    return [e.slot for e in effects if isinstance(e, SealSlot)]
+
+
+def check_identities(builder: EventBuilder) -> None:
+    accounts = accounting(builder.counters, builder)
+    assert closes(accounts), accounts
+
+
+def test_a_mep_with_all_its_sources_closes_as_complete() -> None:
+    builder = make_builder()
+    effects = send_mep(builder, 0)
+    records = [e.record for e in effects if isinstance(e, CloseMep)]
+    assert [(r.mep, r.close_reason, r.missing) for r in records] == [(0, CloseReason.COMPLETE, ())]
+    assert records[0].fragments == [(10, 0, 100), (20, 104, 100), (30, 208, 100)]
+    assert builder.counters.meps_closed[CloseReason.COMPLETE] == 1
+    check_identities(builder)
+
+
+def test_fragments_of_several_meps_interleave_at_aligned_offsets() -> None:
+    builder = make_builder()
+    places = [
+        e
+        for mep, source in ((0, 10), (1, 10), (0, 20), (1, 20))
+        for e in send(builder, fragment(mep, source, size=13))
+        if isinstance(e, Place)
+    ]
+    assert places == [Place(0, 0), Place(0, 16), Place(0, 32), Place(0, 48)]
+
+
+def test_the_last_fragment_is_placed_before_its_mep_closes() -> None:
+    builder = make_builder(sources=(10,))
+    effects = send(builder, fragment(0, 10))
+    assert [type(e) for e in effects[:2]] == [Place, CloseMep]
+
+
+def test_a_mep_with_a_missing_source_closes_by_timeout_and_names_it() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10), now=5 * MS)
+    assert not [e for e in builder.handle(104 * MS, Tick()) if isinstance(e, CloseMep)]
+    [closed] = [e for e in builder.handle(105 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert closed.record.close_reason is CloseReason.TIMEOUT
+    assert closed.record.missing == (20, 30)
+    assert builder.counters.sources[20].missing == 1
+    assert builder.counters.sources[10].missing == 0
+    check_identities(builder)
+
+
+def test_the_second_copy_of_a_fragment_is_a_duplicate_while_its_mep_is_open() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    assert send(builder, fragment(0, 10)) == [Reject(RejectReason.DUPLICATE, 10, 0, False)]
+    check_identities(builder)
+
+
+def test_after_closing_a_source_that_had_come_is_a_duplicate_and_another_one_is_late() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    builder.handle(200 * MS, Tick())
+    assert reasons(send(builder, fragment(0, 10))) == [RejectReason.DUPLICATE]
+    assert reasons(send(builder, fragment(0, 20))) == [RejectReason.LATE]
+    check_identities(builder)
+
+
+def test_an_id_that_is_settled_is_late_and_one_beyond_the_ring_has_to_wait() -> None:
+    builder = make_builder(ring=16)
+    assert reasons(send(builder, fragment(16, 10))) == [RejectReason.NO_CREDIT]
+    builder.handle(0, Settled(5))
+    assert reasons(send(builder, fragment(3, 10))) == [RejectReason.LATE]
+    assert reasons(send_mep(builder, 16)) == []
+    assert reasons(send(builder, fragment(21, 10))) == [RejectReason.NO_CREDIT]
+    builder.handle(0, Settled(2))
+    assert builder.floor == 5
+
+
+def test_a_mep_that_an_earlier_session_has_finished_is_a_duplicate() -> None:
+    builder = make_builder(start=False)
+    builder.handle(0, StartRun(RUN, SOURCES, 0, EVENTS, done=((0, 2), (4, 4))))
+    assert reasons(send(builder, fragment(1, 10))) == [RejectReason.DUPLICATE]
+    assert reasons(send(builder, fragment(4, 10))) == [RejectReason.DUPLICATE]
+    assert reasons(send_mep(builder, 3)) == []
+    check_identities(builder)
+
+
+def test_a_mep_is_overtaken_when_its_missing_sources_have_delivered_younger_ones() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    send(builder, fragment(1, 20))
+    builder.handle(MS, Tick())
+    assert builder.open[0].overtaken_ns is None
+    send(builder, fragment(2, 30), now=2 * MS)
+    assert not [e for e in builder.handle(3 * MS, Tick()) if isinstance(e, CloseMep)]
+    [closed] = [e.record for e in builder.handle(33 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert (closed.mep, closed.close_reason, closed.missing) == (0, CloseReason.OVERTAKEN, (20, 30))
+    assert set(builder.open) == {1, 2}
+    check_identities(builder)
+
+
+def test_a_younger_complete_mep_overtakes_all_older_ones_but_not_a_source_that_is_silent() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    send_mep(builder, 1)
+    send(builder, fragment(2, 10))
+    builder.handle(0, Tick())
+    closed = [e.record for e in builder.handle(30 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert [(r.mep, r.close_reason) for r in closed] == [(0, CloseReason.OVERTAKEN)]
+    closed = [e.record for e in builder.handle(100 * MS, Tick()) if isinstance(e, CloseMep)]
+    assert [(r.mep, r.close_reason) for r in closed] == [(2, CloseReason.TIMEOUT)]
+
+
+def test_a_fragment_that_comes_again_within_the_grace_completes_an_overtaken_mep() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    send(builder, fragment(0, 20))
+    send_mep(builder, 1)
+    builder.handle(0, Tick())
+    send(builder, fragment(0, 30), now=29 * MS)
+    assert builder.counters.meps_closed[CloseReason.COMPLETE] == 2
+
+
+def test_the_oldest_incomplete_mep_gives_way_when_no_place_is_left_and_complete_ones_wait() -> None:
+    builder = make_builder(slots=2, meps_per_slot=2)
+    send(builder, fragment(1, 10))
+    send_mep(builder, 0)
+    send(builder, fragment(2, 10))
+    assert not [e for e in builder.handle(20 * MS, Tick()) if isinstance(e, CloseMep)]
+    send(builder, fragment(3, 10))
+    effects = builder.handle(20 * MS, Tick())
+    [closed] = [e.record for e in effects if isinstance(e, CloseMep)]
+    assert (closed.mep, closed.close_reason) == (1, CloseReason.EVICTED)
+    assert sealed(effects) == [0]
+    assert not [e for e in builder.handle(21 * MS, Tick()) if isinstance(e, CloseMep)]
+    check_identities(builder)
+
+
+def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> None:
+    builder = make_builder(error_on=frozenset({CloseReason.TIMEOUT}))
+    send_mep(builder, 0)
+    send(builder, fragment(1, 10))
+    builder.handle(100 * MS, Tick())
+    send(builder, fragment(2, 10), now=101 * MS)
+    builder.handle(101 * MS, CloseOpen())
+    by_mep = {r.mep: r.error_stream for slot in builder.pool.slots for r in slot.meps}
+    assert by_mep == {0: False, 1: True, 2: False}
+
+
+def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
+    builder = make_builder()
+    assert send(builder, fragment(0, 10, run=8)) == [Reject(RejectReason.FOREIGN_RUN, 10, 0, False)]
+    assert send(builder, fragment(0, 11)) == [Reject(RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
+    assert not builder.open
+    check_identities(builder)
+
+
+def test_before_the_run_has_started_nothing_has_credit() -> None:
+    builder = make_builder(start=False)
+    assert send(builder, fragment(0, 10)) == [Reject(RejectReason.NO_CREDIT, 10, 0, True)]
+
+
+def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
+    builder = make_builder()
+    limit = builder.window.limit
+    for mep in range(limit):
+        assert reasons(send(builder, fragment(mep, 10))) == []
+    assert send(builder, fragment(limit, 10))[0] == Reject(RejectReason.NO_CREDIT, 10, limit, True)
+    assert reasons(send(builder, fragment(10**12, 10))) == [RejectReason.NO_CREDIT]
+    check_identities(builder)
+
+
+def test_a_fragment_that_disagrees_on_the_events_of_its_mep_is_a_mismatch() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    assert reasons(send(builder, fragment(0, 20, events=9))) == [RejectReason.MISMATCH]
+    assert reasons(send(builder, fragment(0, 20, first=1))) == [RejectReason.MISMATCH]
+    check_identities(builder)
+
+
+def test_a_mep_beyond_its_announced_size_is_oversized() -> None:
+    builder = make_builder()
+    assert reasons(send(builder, fragment(0, 10, events=EVENTS + 1))) == [RejectReason.OVERSIZED]
+    assert reasons(send(builder, fragment(0, 10, size=1025))) == [RejectReason.OVERSIZED]
+    send(builder, fragment(0, 10, size=800))
+    assert reasons(send(builder, fragment(0, 20, size=300))) == [RejectReason.OVERSIZED]
+    check_identities(builder)
+
+
+def test_a_slot_is_sealed_when_no_mep_fits_any_more() -> None:
+    builder = make_builder(meps_per_slot=2)
+    assert sealed(send_mep(builder, 0)) == []
+    assert sealed(send_mep(builder, 1)) == [0]
+    assert builder.pool.slots[0].state is SlotState.SEALED
+    assert [e.slot for e in send_mep(builder, 2) if isinstance(e, Place)] == [1, 1, 1]
+
+
+def test_a_full_slot_waits_for_its_open_meps() -> None:
+    builder = make_builder(meps_per_slot=2)
+    send(builder, fragment(0, 10))
+    assert sealed(send_mep(builder, 1)) == []
+    assert sealed(send(builder, fragment(0, 20)) + send(builder, fragment(0, 30))) == [0]
+
+
+def test_a_slot_is_sealed_at_its_deadline_once_its_meps_are_closed() -> None:
+    builder = make_builder()
+    send_mep(builder, 0)
+    send(builder, fragment(1, 10), now=MS)
+    assert sealed(builder.handle(20 * MS, Tick())) == []
+    assert builder.pool.slots[0].closing
+    assert [e.slot for e in send_mep(builder, 2, now=21 * MS) if isinstance(e, Place)] == [1, 1, 1]
+    assert sealed(builder.handle(101 * MS, Tick())) == [0]
+
+
+def test_a_deadline_waits_while_only_this_slot_backs_the_credits() -> None:
+    builder = make_builder(slots=2, meps_per_slot=2)
+    send_mep(builder, 0)
+    assert sealed(send_mep(builder, 1)) == [0]
+    send_mep(builder, 2)
+    assert builder.window.outstanding == 1
+    assert sealed(builder.handle(50 * MS, Tick())) == []
+    builder.handle(50 * MS, SlotFreed(0))
+    assert sealed(builder.handle(51 * MS, Tick())) == [1]
+
+
+def test_credits_follow_the_free_slots() -> None:
+    builder = make_builder(slots=2, meps_per_slot=2, start=False)
+    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(2)]
+    for mep in (100, 101, 110, 109):
+        assert reasons(send_mep(builder, mep)) == []
+    assert (builder.window.held, builder.window.outstanding) == (4, 0)
+    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(4)]
+    assert (builder.window.held, builder.window.outstanding) == (2, 2)
+
+
+def test_every_credit_finds_a_place() -> None:
+    builder = make_builder()
+    freed: list[int] = []
+    for mep in range(200):
+        assert builder.window.outstanding > 0
+        builder.handle(mep * 7 * MS, Settled(mep - 30))
+        effects = send_mep(builder, mep, now=mep * 7 * MS)
+        effects += builder.handle(mep * 7 * MS, Tick())
+        assert reasons(effects) == []
+        freed += sealed(effects)
+        if len(freed) == 2:
+            builder.handle(mep * 7 * MS, SlotFreed(freed.pop(0)))
+
+
+def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
+    builder = make_builder(slots=2, meps_per_slot=2)
+    builder.handle(0, Drain())
+    limit = builder.window.limit
+    for mep in range(limit):
+        effects = send_mep(builder, mep)
+        assert reasons(effects) == []
+        for slot in sealed(effects):
+            # The limit falls by the MEPs that have left, so that acknowledgements let no others in.
+            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(builder.window.limit)]
+    assert builder.window.outstanding == 0
+    assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
+
+
+def test_closing_what_is_open_builds_it_with_end_of_run() -> None:
+    builder = make_builder()
+    send(builder, fragment(0, 10))
+    effects = builder.handle(MS, CloseOpen())
+    assert isinstance(effects[0], CloseMep)
+    assert effects[0].record.close_reason is CloseReason.END_OF_RUN
+    assert sealed(effects) == [0]
+    check_identities(builder)
+
+
+def test_abandoned_fragments_are_counted_as_such() -> None:
+    builder = make_builder()
+    send_mep(builder, 0)
+    send(builder, fragment(1, 10))
+    builder.handle(MS, Abandon())
+    assert builder.counters.fragments_abandoned == 1
+    assert builder.counters.meps_abandoned == 1
+    assert sealed(builder.handle(30 * MS, Tick())) == [0]
+    assert [r.mep for r in builder.pool.slots[0].meps] == [0]
+    check_identities(builder)
+
+
+def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> None:
+    builder = make_builder()
+    send_mep(builder, 0)
+    builder.handle(0, CloseOpen())
+    builder.handle(0, SlotFreed(0))
+    builder.handle(0, StartRun(8, (10,), 0, EVENTS))
+    assert reasons(send(builder, fragment(0, 10, run=8))) == []
+    assert reasons(send(builder, fragment(0, 10))) == [RejectReason.FOREIGN_RUN]
+    check_identities(builder)

@@ -1,0 +1,185 @@
+"""Whatever comes in whatever order: the identities hold, credits are backed, slots do not overlap."""
+
+import itertools
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from hltnode.daemon.common.vocabulary import CloseReason, SlotState
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    Abandon,
+    BuilderLimits,
+    CloseMep,
+    CloseOpen,
+    Effect,
+    FragmentArrived,
+    MepRecord,
+    Place,
+    Reject,
+    SealSlot,
+    Settled,
+    SlotFreed,
+    StartRun,
+    Stimulus,
+    Tick,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.protocol.errors import RejectReason
+
+EVENTS = 8
+MEP_BYTES = 256
+SLOT_BYTES = 3 * MEP_BYTES
+TIMEOUT = 50
+FLUSH = 10
+SOURCES = (3, 5, 2048)
+
+
+class BuilderMachine(RuleBasedStateMachine):
+    """Drives the builder with legal and illegal input, and keeps its own books."""
+
+    @initialize(slots=st.integers(2, 4))
+    def start(self, slots: int) -> None:
+        slot_limits = SlotLimits(input_bytes=SLOT_BYTES, events=3 * EVENTS, meps=8, fragments=100, mep_bytes=MEP_BYTES)
+        pool = SlotPool(slots, slot_limits)
+        limits = BuilderLimits(
+            mep_timeout_ns=TIMEOUT, overtaken_ns=15, evict_ns=5, flush_deadline_ns=FLUSH, closed_ring=64
+        )
+        self.builder = EventBuilder(pool, limits, Counters())
+        self.now = 0
+        self.sealed: list[int] = []
+        self.closed: list[MepRecord] = []
+        self.next_mep = 0
+        # Closing or abandoning by force takes places away that credits had counted on, until slots come back.
+        self.forced = False
+        self.stimulate(StartRun(1, SOURCES, 0, EVENTS))
+
+    def stimulate(self, stimulus: Stimulus) -> list[Effect]:
+        effects = self.builder.handle(self.now, stimulus)
+        for effect in effects:
+            match effect:
+                case SealSlot(slot):
+                    assert self.builder.pool.slots[slot].open_meps == 0
+                    self.sealed.append(slot)
+                case CloseMep(record):
+                    assert (record.close_reason is CloseReason.COMPLETE) == (record.missing == ())
+                    self.closed.append(record)
+                case _:
+                    pass
+        return effects
+
+    def send(self, fragment: FragmentArrived) -> list[Effect]:
+        self.builder.counters.fragments_received += 1
+        effects = self.stimulate(fragment)
+        assert isinstance(effects[0], Place | Reject)
+        return effects
+
+    @rule(sources=st.permutations(SOURCES), missing=st.integers(0, 3), size=st.integers(1, 80))
+    def an_orderly_mep_comes_within_its_credit(self, sources: list[int], missing: int, size: int) -> None:
+        if self.builder.window.outstanding <= 0:
+            return
+        for source in sources[: len(sources) - missing]:
+            effects = self.send(FragmentArrived(1, source, self.next_mep, size, self.next_mep * EVENTS, EVENTS))
+            if not self.forced:
+                assert not isinstance(effects[0], Reject), effects[0]
+        self.next_mep += 1
+        self.settle()
+
+    def settle(self) -> None:
+        """The feeders report what is acknowledged when the ring comes to its end; here everything that old is."""
+        if self.next_mep + 31 >= self.builder.floor + 64:
+            self.stimulate(Settled(self.next_mep - 20))
+
+    @rule()
+    def every_mep_is_acknowledged(self) -> None:
+        self.stimulate(Settled(min(self.builder.open, default=self.next_mep)))
+
+    @rule(
+        run=st.sampled_from((1, 1, 1, 2)),
+        source=st.sampled_from((*SOURCES, 9)),
+        ahead=st.integers(-30, 30),
+        size=st.integers(1, 300),
+        events=st.sampled_from((EVENTS, EVENTS, EVENTS - 1, EVENTS + 1)),
+    )
+    def any_fragment_comes(self, run: int, source: int, ahead: int, size: int, events: int) -> None:
+        mep = max(0, self.next_mep + ahead)
+        effects = self.send(FragmentArrived(run, source, mep, size, mep * EVENTS, events))
+        if isinstance(effects[0], Reject):
+            assert effects[0].resend == (effects[0].reason is RejectReason.NO_CREDIT)
+        else:
+            self.next_mep = max(self.next_mep, mep + 1)
+            self.settle()
+
+    @rule(step=st.integers(1, 40))
+    def time_passes(self, step: int) -> None:
+        self.now += step
+        self.stimulate(Tick())
+        assert all(mep.deadline_ns > self.now for mep in self.builder.open.values())
+        assert all(mep.overtaken_ns is None or self.now - mep.overtaken_ns < 15 for mep in self.builder.open.values())
+
+    @rule()
+    def the_pipeline_gives_a_slot_back(self) -> None:
+        if self.sealed:
+            slot = self.builder.pool.slots[self.sealed[0]]
+            slot.advance(SlotState.DONE)
+            self.stimulate(SlotFreed(self.sealed.pop(0)))
+
+    @rule()
+    def everything_open_is_closed(self) -> None:
+        self.stimulate(CloseOpen())
+        self.forced = True
+        assert not self.builder.open
+        assert not self.builder.pool.filling
+
+    @rule()
+    def everything_open_is_abandoned(self) -> None:
+        self.stimulate(Abandon())
+        self.forced = True
+        assert not self.builder.open
+
+    @invariant()
+    def every_fragment_and_every_mep_is_in_one_class(self) -> None:
+        accounts = accounting(self.builder.counters, self.builder)
+        assert closes(accounts), accounts
+        assert accounts["fragments"]["built"] == sum(len(mep.fragments) for mep in self.closed)
+
+    @invariant()
+    def fragments_in_a_slot_do_not_overlap_and_stay_inside(self) -> None:
+        for slot in self.builder.pool.slots:
+            spans = sorted((offset, size) for mep in slot.meps for _, offset, size in mep.fragments)
+            for (offset, size), (following, _) in itertools.pairwise(spans):
+                assert offset + size <= following
+            assert all(offset % 8 == 0 and offset + size <= SLOT_BYTES for offset, size in spans)
+            assert 0 <= slot.cursor <= slot.committed <= SLOT_BYTES
+            assert sum(mep.n_events for mep in slot.meps) == slot.events <= 3 * EVENTS
+
+    @invariant()
+    def every_outstanding_credit_has_a_place(self) -> None:
+        builder = self.builder
+        places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
+        backed = builder.window.outstanding <= places
+        assert backed or self.forced
+        self.forced = not backed
+
+    def teardown(self) -> None:
+        if not hasattr(self, "builder"):
+            return
+        self.stimulate(CloseOpen())
+        meps = [mep.mep for mep in self.closed]
+        assert len(meps) == len(set(meps))
+
+
+TestBuilderMachine = BuilderMachine.TestCase
+TestBuilderMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_ten_thousand_histories_of_the_builder_keep_its_promises() -> None:
+    run_state_machine_as_test(
+        BuilderMachine, settings=settings(max_examples=10_000, stateful_step_count=50, deadline=None)
+    )

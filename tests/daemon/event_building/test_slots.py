@@ -1,0 +1,76 @@
+"""Slots: reservations, bump allocation and the order of states."""
+
+import pytest
+
+from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+
+LIMITS = SlotLimits(input_bytes=4096, events=40, meps=8, fragments=16, mep_bytes=1024)
+
+
+def record(mep: int = 0, n_events: int = 10) -> MepRecord:
+    return MepRecord(mep=mep, slot=0, first_event=0, n_events=n_events, opened_ns=0, deadline_ns=0)
+
+
+def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None:
+    slot = SlotPool(2, LIMITS).slots[0]
+    mep = record()
+    slot.open_mep(mep)
+    assert slot.places(10) == 3
+    mep.bytes = 24
+    slot.cursor = 24
+    slot.close_mep(mep)
+    assert slot.committed == 24
+    assert slot.places(1) == (4096 - 24) // 1024
+
+
+def test_events_bound_the_places_too() -> None:
+    slot = SlotPool(2, LIMITS).slots[0]
+    assert slot.places(10) == 4
+    assert slot.places(15) == 2
+    slot.open_mep(record(n_events=31))
+    assert slot.places(10) == 0
+
+
+def test_a_new_mep_goes_to_the_slot_that_fills_longest() -> None:
+    pool = SlotPool(2, LIMITS)
+    first = pool.find_place(40)
+    assert first is pool.slots[0]
+    first.open_mep(record(n_events=40))
+    second = pool.find_place(10)
+    assert second is pool.slots[1]
+    second.open_mep(record(n_events=10))
+    assert pool.find_place(31) is None
+
+
+def test_a_slot_never_goes_back_in_its_way() -> None:
+    pool = SlotPool(2, LIMITS)
+    slot = pool.find_place(1)
+    assert slot is not None
+    slot.open_mep(record())
+    pool.seal(slot)
+    slot.advance(SlotState.RUN)
+    with pytest.raises(ValueError, match="cannot go from run to h2d"):
+        slot.advance(SlotState.H2D)
+    pool.free(slot.index)
+    assert pool.by_state()[SlotState.FREE] == 2
+
+
+def test_one_slot_is_refused_because_nothing_could_fill_while_it_computes() -> None:
+    with pytest.raises(ValueError, match="two slots"):
+        SlotPool(1, LIMITS)
+
+
+def test_a_mep_larger_than_a_slot_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        SlotLimits(input_bytes=100, events=1, meps=1, fragments=1, mep_bytes=101)
+
+
+def test_the_fragments_of_a_slot_bound_its_meps() -> None:
+    pool = SlotPool(2, LIMITS)
+    pool.expect_sources(8)
+    assert pool.slots[0].places(1) == 2
+    assert pool.empty_places(1) == 2
+    with pytest.raises(ValueError, match="17 sources"):
+        pool.expect_sources(17)

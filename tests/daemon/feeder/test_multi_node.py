@@ -1,0 +1,197 @@
+"""Several nodes for the same feeders: whole MEPs, and no event lost or doubled when one is lost."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import zmq.asyncio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
+from hltnode.daemon.feeder.feeder import FeederRefusedError
+from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
+from hltnode.daemon.node.node import Node
+from hltnode.protocol.errors import MessageError
+from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.transport.assignments import (
+    Assignments,
+    Follow,
+    decode_assignment_message,
+    encode_assignment_message,
+)
+from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+
+EVENTS = 8
+
+
+def kept(*directories: Path) -> list[int]:
+    """Numbers of all events in finished files."""
+    return sorted(
+        int.from_bytes(record.banks()[0].payload[:8], "little")
+        for directory in directories
+        for path in directory.glob("*.mdf")
+        for record in iter_records(path.read_bytes())
+    )
+
+
+def wanted(n_meps: int) -> list[int]:
+    """The fake engine accepts every second event of a MEP."""
+    return [n for n in range(n_meps * EVENTS) if n % EVENTS % 2]
+
+
+@pytest.fixture
+def context() -> Iterator[zmq.asyncio.Context]:
+    with zmq.asyncio.Context() as context:
+        yield context
+
+
+def config_of(directory: Path, name: str, **sections: dict[str, object]) -> NodeConfig:
+    directory.mkdir(exist_ok=True)
+    return make_config(directory, node={"name": name}, **sections)
+
+
+@contextlib.asynccontextmanager
+async def feeding(
+    context: zmq.asyncio.Context, *nodes: Node, name: str = "feeder", sources: tuple[int, ...] = SOURCES
+) -> AsyncIterator[Nodes]:
+    async with contextlib.AsyncExitStack() as stack:
+        feeders = [await stack.enter_async_context(make_feeder(context, n, name=name, sources=sources)) for n in nodes]
+        yield Nodes([NodeGroup(n.receiver.endpoint, [f]) for n, f in zip(nodes, feeders, strict=True)])
+
+
+def test_the_node_with_the_most_room_is_chosen_and_equal_ones_take_turns() -> None:
+    assert choose_node([0, 2, 5], last=-1) == 2
+    assert choose_node([3, 3, 3], last=0) == 1
+    assert choose_node([3, 3, 3], last=2) == 0
+    assert choose_node([0, -4], last=0) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2))), st.integers(1, 7))
+def test_a_feeder_that_follows_the_list_ends_with_the_same_nodes(entries: list[tuple[int, int]], at_most: int) -> None:
+    assignments = AssignmentList()
+    followed: dict[int, int] = {}
+    position: int | None = 0
+    for mep, node in entries:
+        assignments.assign(mep, node)
+    while position != assignments.end:
+        found, position = assignments.since(position, at_most)
+        followed.update(found)
+    assert followed == assignments.node_of
+    assert dict(assignments.since(None, at_most)[0]) == assignments.node_of
+
+
+def test_assignment_messages_come_back_as_written_and_others_are_refused() -> None:
+    for message in (Follow("f", 7, "tcp://a:1 tcp://b:1", "s", 3), Assignments("s", 4, 9, (1, 2), (0, 1), "")):
+        assert decode_assignment_message(encode_assignment_message(message)) == message
+    with pytest.raises(MessageError):
+        encode_assignment_message(Assignments("s", 4, 9, (1, 2), (0,), ""))
+    for raw in (b"", b"\x80", b"\xff" * 50):
+        with pytest.raises(MessageError):
+            decode_assignment_message(raw)
+
+
+@pytest.mark.loopback
+async def test_two_nodes_share_the_meps_and_each_mep_is_complete_at_one(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    a_dir, b_dir = tmp_path / "a", tmp_path / "b"
+    async with (
+        running_node(config_of(a_dir, "a")) as (a, _),
+        running_node(config_of(b_dir, "b")) as (b, _),
+        feeding(context, a, b) as nodes,
+    ):
+        report = await distribute_meps(synthetic_meps(60), nodes, Supervisor(nodes))
+        assert report.complete
+        assert report.meps == 60
+    complete = [node.counters.meps_closed[CloseReason.COMPLETE] for node in (a, b)]
+    assert sum(complete) == 60
+    assert min(complete) > 0
+    assert kept(a_dir / "out", b_dir / "out") == wanted(60)
+
+
+@pytest.mark.loopback
+async def test_feeders_of_two_processes_agree_through_the_supervisor(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    endpoint = f"tcp://127.0.0.1:{free_ports(1)[0]}"
+    two = {"feeders": 2}
+    async with (
+        running_node(config_of(tmp_path / "a", "a", builder=two)) as (a, _),
+        running_node(config_of(tmp_path / "b", "b", builder=two)) as (b, _),
+        feeding(context, a, b, name="1", sources=SOURCES[:2]) as first,
+        feeding(context, a, b, name="2", sources=SOURCES[2:]) as second,
+    ):
+        supervisor, follower = Supervisor(first, context, endpoint), Follower(second, context, endpoint)
+        try:
+            reports = await asyncio.gather(
+                distribute_meps(synthetic_meps(60, sources=SOURCES[:2]), first, supervisor),
+                distribute_meps(synthetic_meps(60, sources=SOURCES[2:]), second, follower),
+            )
+        finally:
+            supervisor.close()
+            follower.close()
+        assert all(report.complete for report in reports)
+    assert sum(node.counters.meps_closed[CloseReason.COMPLETE] for node in (a, b)) == 60
+    assert kept(tmp_path / "a" / "out", tmp_path / "b" / "out") == wanted(60)
+
+
+@pytest.mark.loopback
+async def test_a_feeder_with_other_nodes_than_the_supervisor_is_refused(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    endpoint = f"tcp://127.0.0.1:{free_ports(1)[0]}"
+    async with (
+        running_node(config_of(tmp_path / "a", "a", builder={"feeders": 2})) as (a, _),
+        feeding(context, a, name="1", sources=SOURCES[:2]) as first,
+        feeding(context, a, a, name="2", sources=SOURCES[2:]) as second,
+    ):
+        supervisor, follower = Supervisor(first, context, endpoint), Follower(second, context, endpoint)
+        serving = asyncio.create_task(supervisor.work())
+        try:
+            with pytest.raises(FeederRefusedError, match="supervisor has nodes"):
+                await distribute_meps(synthetic_meps(3, sources=SOURCES[2:]), second, follower)
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            supervisor.close()
+            follower.close()
+
+
+@pytest.mark.loopback
+async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_takes_back_what_it_had_written(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.feeder.multi_node.REASSIGN_SECONDS", 0.3)
+    a_dir, b_dir = tmp_path / "a", tmp_path / "b"
+    async with (
+        running_node(config_of(a_dir, "a")) as (a, _),
+        running_node(config_of(b_dir, "b")) as (b, _),
+        feeding(context, a, b) as nodes,
+    ):
+        # Acknowledgements of node a do not leave: its events are in its files, and nobody knows.
+        supervisor = Supervisor(nodes)
+        leader = nodes.groups[0].leader
+        await eventually(lambda: leader.is_connected)
+        leader_take = leader._take
+        monkeypatch.setattr(leader, "_take", lambda _message: None)
+        task = asyncio.create_task(distribute_meps(synthetic_meps(60), nodes, supervisor))
+        await eventually(
+            lambda: leader.window.unacknowledged and a.counters.meps_acknowledged >= leader.window.unacknowledged
+        )
+        leader._lose()
+        report = await asyncio.wait_for(task, 20)
+        assert report.complete
+        assert report.reassigned > 0
+        assert leader.window.revoked
+        monkeypatch.setattr(leader, "_take", leader_take)
+        await eventually(lambda: not leader.window.revoked)
+        for node in (a, b):
+            assert closes(accounting(node.counters, node.builder))
+    assert kept(a_dir / "out", b_dir / "out") == wanted(60)

@@ -1,0 +1,74 @@
+"""Counters of the hot path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.monitoring.counters import BUILD_BOUNDS, END_TO_END_BOUNDS, STAGE_BOUNDS, Counters, Histogram
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.protocol.errors import RejectReason
+
+
+@given(st.lists(st.floats(0, 20)))
+def test_a_histogram_counts_a_value_in_the_first_bucket_that_holds_it(values: list[float]) -> None:
+    histogram = Histogram(BUILD_BOUNDS)
+    for value in values:
+        histogram.observe(value)
+    below = 0
+    for bound, count in zip(BUILD_BOUNDS, histogram.counts, strict=False):
+        below += count
+        assert below == sum(value <= bound for value in values)
+    assert sum(histogram.counts) == len(values)
+    assert histogram.total == pytest.approx(sum(values))
+
+
+@pytest.mark.parametrize("bounds", [BUILD_BOUNDS, STAGE_BOUNDS, END_TO_END_BOUNDS])
+def test_bounds_ascend(bounds: tuple[float, ...]) -> None:
+    assert list(bounds) == sorted(set(bounds))
+
+
+def test_every_reject_and_close_reason_starts_at_zero() -> None:
+    counters = Counters()
+    assert counters.fragments_rejected == dict.fromkeys(RejectReason, 0)
+    assert counters.meps_closed == dict.fromkeys(CloseReason, 0)
+
+
+def test_expecting_sources_again_keeps_what_was_counted() -> None:
+    counters = Counters()
+    counters.expect_sources([1, 2])
+    counters.sources[2].fragments = 7
+    counters.expect_sources([2, 3])
+    assert {source: of.fragments for source, of in counters.sources.items()} == {1: 0, 2: 7, 3: 0}
+
+
+def test_open_meps_are_those_opened_and_not_closed_or_abandoned() -> None:
+    counters = Counters(meps_opened=10, meps_abandoned=2)
+    counters.meps_closed[CloseReason.COMPLETE] = 4
+    counters.meps_closed[CloseReason.TIMEOUT] = 1
+    assert counters.meps_open == 3
+
+
+def test_a_batch_is_counted_by_event_line_and_flag() -> None:
+    counters = Counters()
+    counters.set_lines(["passthrough", "micro_bias"])
+    flags = np.array([0, EventFlag.BANK_ERROR, EventFlag.BANK_ERROR | EventFlag.INCOMPLETE, 0], np.uint32)
+    counters.count_batch(np.array([1, 0, 1, 1], np.uint8), np.array([1, 0, 2, 3], np.uint64), flags)
+    counters.count_batch(np.array([0], np.uint8), np.array([0], np.uint64), np.array([0], np.uint32))
+    assert counters.batches == 2
+    assert counters.events_processed == 5
+    assert counters.events_accepted == 3
+    assert counters.line_accepts == [2, 2]
+    assert counters.events_flagged[EventFlag.BANK_ERROR] == 2
+    assert counters.events_flagged[EventFlag.INCOMPLETE] == 1
+    assert counters.events_flagged[EventFlag.OVERFLOW] == 0
+
+
+def test_the_64th_line_is_counted() -> None:
+    counters = Counters()
+    counters.set_lines([f"line_{i}" for i in range(64)])
+    counters.count_batch(np.ones(1, np.uint8), np.array([1 << 63], np.uint64), np.zeros(1, np.uint32))
+    assert counters.line_accepts == [0] * 63 + [1]

@@ -1,0 +1,332 @@
+"""The HTTP pages over real connections, friendly and hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import uvloop
+
+from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.http_server import (
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+    MAX_REQUEST_BYTES,
+    HttpServer,
+    Request,
+    Response,
+    as_json,
+)
+
+pytestmark = pytest.mark.loopback
+
+REQUEST_SECONDS = 0.5
+
+
+class Node:
+    """A server with a health that the test sets."""
+
+    def __init__(self, request_seconds: float) -> None:
+        now = time.monotonic_ns()
+        self.health = Health(
+            loop_tick_ns=now,
+            pipeline_tick_ns=now,
+            feeders_expected=1,
+            feeders_connected=1,
+            configured=True,
+            warmed_up=True,
+        )
+        self.server = HttpServer(
+            self.metrics, self.health, lambda: self.status(), self.post, request_seconds=request_seconds
+        )
+        self.broken = False
+        self.port = 0
+
+    def metrics(self) -> bytes:
+        if self.broken:
+            raise RuntimeError("collector broken")
+        return b"hlt1_ready 1.0\n"
+
+    def post(self, request: Request) -> Response:
+        return as_json(HTTPStatus.OK, {"path": request.path, "body": request.body.decode()})
+
+    def status(self) -> Mapping[str, Any]:
+        return {"node": "n1", "run": 7}
+
+    async def raw(self, request: bytes) -> bytes:
+        """Send `request` and read until the server closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request)
+            await writer.drain()
+            return await asyncio.wait_for(reader.read(), 10)
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    async def ask(self, path: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+        return parse(await self.raw(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()))
+
+
+def parse(answer: bytes) -> tuple[int, dict[str, str], bytes]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *fields = head.decode().split("\r\n")
+    headers = dict(field.split(": ", 1) for field in fields)
+    return int(status.split()[1]), headers, body
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    """Wait for `reached`; the test's timeout ends what never comes."""
+    while not reached():
+        await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def running_node(request_seconds: float = REQUEST_SECONDS) -> AsyncIterator[Node]:
+    node = Node(request_seconds)
+    node.port = await node.server.start("127.0.0.1", 0)
+    try:
+        yield node
+    finally:
+        await asyncio.wait_for(node.server.close(), 2)
+
+
+@pytest_asyncio.fixture
+async def node() -> AsyncIterator[Node]:
+    async with running_node() as node:
+        yield node
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert left == []
+
+
+async def test_metrics_are_served_as_prometheus_text(node: Node) -> None:
+    status, headers, body = await node.ask("/metrics")
+    assert status == 200
+    assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert headers["Content-Length"] == str(len(body))
+    assert body == b"hlt1_ready 1.0\n"
+
+
+async def test_a_query_string_is_ignored(node: Node) -> None:
+    assert (await node.ask("/healthz?verbose=1"))[0] == 200
+
+
+async def test_head_answers_with_the_length_and_without_the_body(node: Node) -> None:
+    status, headers, body = await node.ask("/metrics", "HEAD")
+    assert (status, headers["Content-Length"], body) == (200, "15", b"")
+
+
+async def test_a_node_that_lacks_feeders_is_healthy_and_not_ready_and_says_why(node: Node) -> None:
+    node.health.feeders_connected = 0
+    assert (await node.ask("/healthz"))[0] == 200
+    status, _, body = await node.ask("/readyz")
+    assert status == 503
+    assert json.loads(body) == {"ok": False, "problems": {"feeders": "0 of 1 feeders connected"}}
+
+
+async def test_a_node_whose_pipeline_stands_still_is_not_healthy(node: Node) -> None:
+    node.health.pipeline_tick_ns -= 60_000_000_000
+    status, _, body = await node.ask("/healthz")
+    assert status == 503
+    assert list(json.loads(body)["problems"]) == ["pipeline"]
+
+
+async def test_a_ready_node_says_so(node: Node) -> None:
+    status, _, body = await node.ask("/readyz")
+    assert (status, json.loads(body)) == (200, {"ok": True, "problems": {}})
+
+
+async def test_the_status_page_is_json_with_readiness(node: Node) -> None:
+    status, headers, body = await node.ask("/status")
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    assert json.loads(body) == {"node": "n1", "run": 7, "ready": True, "problems": {}}
+
+
+async def test_an_unknown_page_is_404_and_names_the_pages(node: Node) -> None:
+    status, _, body = await node.ask("/admin")
+    assert status == 404
+    assert "/metrics" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get"])
+async def test_other_methods_are_405(node: Node, method: str) -> None:
+    status, headers, _ = await node.ask("/metrics", method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /metrics\r\n\r\n",
+        b"GET /metrics HTTP/2.0\r\n\r\n",
+        b"GET metrics HTTP/1.1\r\n\r\n",
+        b"GET http://localhost/metrics HTTP/1.1\r\n\r\n",
+        b"GET  /metrics HTTP/1.1\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\n : empty\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
+        b"GET /metrics HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"\x00\x00\x00\x00 / \xff\r\n\r\n",
+    ],
+)
+async def test_a_malformed_request_is_400_and_the_next_one_is_served(node: Node, request_bytes: bytes) -> None:
+    status, _, body = parse(await node.raw(request_bytes))
+    assert status == 400
+    assert "expected" in json.loads(body)["error"]
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_command_arrives_with_its_body(node: Node) -> None:
+    request = b"POST /control/start HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b'{"run": 7}'
+    status, _, body = parse(await node.raw(request))
+    assert (status, json.loads(body)) == (200, {"path": "/control/start", "body": '{"run": 7}'})
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (b"Content-Length: many", 400),
+        (b"Content-Length: -1", 400),
+        (b"Content-Length: 1\r\nContent-Length: 2", 400),
+        (b"Transfer-Encoding: chunked", 400),
+        (b"Content-Length: %d" % (MAX_BODY_BYTES + 1), 413),
+        (b"Content-Length: 999999999999999999999", 400),
+    ],
+)
+async def test_a_body_of_no_or_too_great_length_is_refused(node: Node, fields: bytes, expected: int) -> None:
+    request = b"POST /control/start HTTP/1.1\r\n" + fields + b"\r\n\r\n"
+    assert parse(await node.raw(request))[0] == expected
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_a_request(node: Node) -> None:
+    assert await node.raw(b"POST /control/start HTTP/1.1\r\nContent-Length: 10\r\n\r\n{") == b""
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_command_by_get_is_405(node: Node) -> None:
+    status, headers, _ = await node.ask("/control/start")
+    assert (status, headers["Allow"]) == (405, "POST")
+
+
+async def test_a_path_of_strange_bytes_is_404(node: Node) -> None:
+    assert parse(await node.raw(b"GET /\xff\xfe\x00%00.. HTTP/1.1\r\n\r\n"))[0] == 404
+
+
+async def test_a_huge_header_is_431_and_not_read_to_its_end(node: Node) -> None:
+    request = b"GET /metrics HTTP/1.1\r\nX: " + b"a" * (4 * MAX_REQUEST_BYTES) + b"\r\n\r\n"
+    answer = await node.raw(request)
+    # The rest of the request that nobody reads may reset the connection before the answer is seen.
+    assert answer == b"" or parse(answer)[0] == 431
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_client_that_dribbles_is_cut_off(node: Node) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+    writer.write(b"GET /metrics HTTP/1.1\r\nX: ")
+    started = time.monotonic()
+    ended = asyncio.create_task(reader.read())
+    while not ended.done():
+        writer.write(b"a")
+        await asyncio.sleep(0.02)
+    with contextlib.suppress(ConnectionError):
+        assert await ended == b""
+    writer.close()
+    assert time.monotonic() - started < 10 * REQUEST_SECONDS
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "status", lambda: {"large": "x" * (32 << 20)})
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1024)
+    writer.write(b"GET /status HTTP/1.1\r\n\r\n")
+    await until(lambda: bool(node.server._connections))
+    await until(lambda: not node.server._connections)
+    came = 0
+    with contextlib.suppress(ConnectionError):
+        while part := await reader.read(1 << 16):
+            came += len(part)
+    writer.close()
+    assert came < 32 << 20
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
+    for request in (b"", b"GE", b"GET /metrics HTTP/1.1\r\n\r\n"):
+        _, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        writer.write(request)
+        writer.transport.abort()
+    assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_too_many_connections_are_turned_away_and_later_ones_served() -> None:
+    async with running_node(request_seconds=60) as node:
+        held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(MAX_CONNECTIONS)]
+        await until(lambda: len(node.server._connections) == MAX_CONNECTIONS)
+        assert await node.raw(b"GET /healthz HTTP/1.1\r\n\r\n") == b""
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        await until(lambda: not node.server._connections)
+        assert (await node.ask("/healthz"))[0] == 200
+
+
+async def test_a_page_that_fails_is_500_and_tells_no_details(node: Node) -> None:
+    node.broken = True
+    status, _, body = await node.ask("/metrics")
+    assert status == 500
+    assert b"collector broken" not in body
+    node.broken = False
+    assert (await node.ask("/metrics"))[0] == 200
+
+
+async def test_several_scrapes_at_once_are_all_answered(node: Node) -> None:
+    answers = await asyncio.gather(*(node.ask("/metrics") for _ in range(10)))
+    assert [status for status, _, _ in answers] == [200] * 10
+
+
+async def test_a_port_in_use_is_an_error_at_the_start(node: Node) -> None:
+    second = HttpServer(node.metrics, node.health, node.status, node.post)
+    with pytest.raises(OSError, match="address already in use"):
+        await second.start("127.0.0.1", node.port)
+
+
+async def test_closing_ends_connections_that_wait() -> None:
+    async with running_node(request_seconds=60) as node:
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        await until(lambda: bool(node.server._connections))
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await reader.readexactly(1)
+    writer.close()
+
+
+def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -> None:
+    async def scenario() -> list[dict[str, Any]]:
+        failures: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        async with running_node() as node:
+            await test_metrics_are_served_as_prometheus_text(node)
+            await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n")
+            await test_a_huge_header_is_431_and_not_read_to_its_end(node)
+            await test_a_client_that_dribbles_is_cut_off(node)
+            await test_a_client_that_goes_away_at_once_is_no_error(node)
+        await test_too_many_connections_are_turned_away_and_later_ones_served()
+        await test_closing_ends_connections_that_wait()
+        # Transports close in the turn after the call.
+        await asyncio.sleep(0.05)
+        return failures
+
+    assert uvloop.run(scenario()) == []

@@ -1,0 +1,150 @@
+"""The collector against counters that were set by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from hltnode.daemon.common.vocabulary import CloseReason, EventStream, SlotState, Stage, WriteErrorKind
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.protocol.errors import RejectReason
+
+INFO = BuildInfo(version="0.1.0", node="n1", backend="cpu", tck="0x1234")
+NOW_NS = 10_000_000_000
+WALL = 1_700_000_000.0
+
+Sample = tuple[str, frozenset[tuple[str, str]]]
+
+
+def scrape(counters: Counters, health: Health | None = None) -> dict[Sample, float]:
+    if health is None:
+        health = Health(loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=2)
+    collector = NodeCollector(counters, health, INFO, monotonic_ns=lambda: NOW_NS, wall_s=lambda: WALL)
+    text = render(create_registry(collector)).decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def key(name: str, **labels: str) -> Sample:
+    return name, frozenset(labels.items())
+
+
+def test_a_fresh_node_exports_every_known_label_value_as_zero() -> None:
+    samples = scrape(Counters())
+    for reason in RejectReason:
+        assert samples[key("hlt1_fragments_rejected_total", reason=reason)] == 0
+    for close in CloseReason:
+        assert samples[key("hlt1_meps_closed_total", reason=close)] == 0
+    for state in SlotState:
+        assert samples[key("hlt1_slots", state=state)] == 0
+    for stage in Stage:
+        assert samples[key("hlt1_stage_seconds_count", stage=stage)] == 0
+    for flag in ("bank_error", "overflow", "incomplete", "odin_error"):
+        assert samples[key("hlt1_events_flagged_total", flag=flag)] == 0
+    for stream in EventStream:
+        assert samples[key("hlt1_events_written_total", stream=stream)] == 0
+    for kind in WriteErrorKind:
+        assert samples[key("hlt1_write_errors_total", kind=kind)] == 0
+    assert samples[key("hlt1_decisions_dropped_total", reason="slow_subscriber")] == 0
+    assert samples[key("hlt1_dead_time_seconds_total", reason="no_slot")] == 0
+
+
+def test_what_was_counted_is_what_is_exported() -> None:
+    counters = Counters(fragments_received=11, meps_opened=5, run=328614)
+    counters.fragments_rejected[RejectReason.BAD_CRC] = 3
+    counters.meps_closed[CloseReason.COMPLETE] = 4
+    counters.slots[SlotState.FREE] = 2
+    counters.writer.streams[EventStream.ACCEPTED].events = 9
+    counters.count_exception("control")
+    samples = scrape(counters)
+    assert samples[key("hlt1_fragments_received_total")] == 11
+    assert samples[key("hlt1_fragments_rejected_total", reason="bad_crc")] == 3
+    assert samples[key("hlt1_meps_closed_total", reason="complete")] == 4
+    assert samples[key("hlt1_meps_open")] == 1
+    assert samples[key("hlt1_run_number")] == 328614
+    assert samples[key("hlt1_slots", state="free")] == 2
+    assert samples[key("hlt1_events_written_total", stream="accepted")] == 9
+    assert samples[key("hlt1_exceptions_total", where="control")] == 1
+    assert samples[key("hlt1_build_info", version="0.1.0", node="n1", backend="cpu", tck="0x1234")] == 1
+
+
+def test_a_line_is_exported_by_its_name() -> None:
+    counters = Counters()
+    counters.set_lines(["passthrough", "micro_bias"])
+    counters.count_batch(np.ones(2, np.uint8), np.array([2, 3], np.uint64), np.zeros(2, np.uint32))
+    samples = scrape(counters)
+    assert samples[key("hlt1_line_accepts_total", line="passthrough")] == 1
+    assert samples[key("hlt1_line_accepts_total", line="micro_bias")] == 2
+    assert samples[key("hlt1_events_processed_total")] == 2
+
+
+def test_a_source_is_exported_with_the_unix_time_of_its_last_fragment() -> None:
+    counters = Counters()
+    counters.expect_sources([2048, 4096])
+    counters.sources[2048].fragments = 7
+    counters.sources[2048].last_seen_ns = NOW_NS - 1_500_000_000
+    counters.sources[4096].missing = 2
+    samples = scrape(counters)
+    assert samples[key("hlt1_source_fragments_received_total", source="2048")] == 7
+    assert samples[key("hlt1_source_last_fragment_timestamp_seconds", source="2048")] == WALL - 1.5
+    assert key("hlt1_source_last_fragment_timestamp_seconds", source="4096") not in samples
+    assert samples[key("hlt1_source_missing_total", source="4096")] == 2
+
+
+def test_histograms_are_cumulative_and_end_with_their_count() -> None:
+    counters = Counters()
+    for seconds in (0.00004, 0.0003, 0.0004, 2.0):
+        counters.stages[Stage.KERNELS].observe(seconds)
+    samples = scrape(counters)
+    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="5e-05")] == 1
+    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="0.0005")] == 3
+    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="1.0")] == 3
+    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="+Inf")] == 4
+    assert samples[key("hlt1_stage_seconds_count", stage="kernels")] == 4
+    assert samples[key("hlt1_stage_seconds_sum", stage="kernels")] == pytest.approx(2.00074)
+
+
+def test_conditions_and_readiness_follow_the_health() -> None:
+    health = Health(
+        loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=1, feeders_connected=1, configured=True
+    )
+    samples = scrape(Counters(), health)
+    assert samples[key("hlt1_ready")] == 0
+    assert samples[key("hlt1_healthy")] == 1
+    assert samples[key("hlt1_condition", condition="warmed_up")] == 0
+    assert all(samples[key("hlt1_condition", condition=c)] == 1 for c in Condition if c is not Condition.WARMED_UP)
+    health.warmed_up = True
+    assert scrape(Counters(), health)[key("hlt1_ready")] == 1
+
+
+def test_names_have_the_prefix_and_no_name_appears_twice() -> None:
+    health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
+    names = [family.name for family in NodeCollector(Counters(), health, INFO).collect()]
+    assert all(name.startswith("hlt1_") for name in names)
+    assert len(set(names)) == len(names)
+
+
+def test_the_process_is_exported_too() -> None:
+    samples = scrape(Counters())
+    assert samples[key("process_resident_memory_bytes")] > 0
+    assert samples[key("process_start_time_seconds")] > 0
+
+
+def test_promtool_has_nothing_against_the_metrics(promtool: str) -> None:
+    counters = Counters()
+    counters.expect_sources([1])
+    counters.set_lines(["passthrough"])
+    counters.count_exception("control")
+    health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
+    text = render(create_registry(NodeCollector(counters, health, INFO)))
+    checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False, timeout=30)
+    assert checked.returncode == 0, checked.stderr.decode() + os.linesep + checked.stdout.decode()

@@ -1,0 +1,103 @@
+"""Two processes that feed under one name: the first one keeps its place as long as it is there."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import zmq.asyncio
+
+from hltnode.daemon.common.vocabulary import HelloRefusal
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
+from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.node.node import Node
+from hltnode.protocol.raw_data.mdf import iter_records
+from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
+
+FIRST, SECOND = 1, 2  # seeds of what they feed: the same MEP ids with other content
+
+
+@asynccontextmanager
+async def feeding_process(node: Node) -> AsyncIterator[Feeder]:
+    """A feeder as of a process of its own, which ends without a word as a killed one does."""
+    context = zmq.asyncio.Context()
+    feeder = make_feeder(context, node)
+    await feeder.__aenter__()
+    try:
+        yield feeder
+    finally:
+        for task in feeder._tasks:
+            task.cancel()
+        await asyncio.gather(*feeder._tasks, return_exceptions=True)
+        context.destroy(linger=0)
+
+
+def kept(directory: Path) -> list[list[bytes]]:
+    """The banks of the feeders in each kept event."""
+    [path] = (directory / "out").glob("*_accepted_*.mdf")
+    return [
+        [bytes(bank.payload) for bank in record.banks()][: len(SOURCES)] for record in iter_records(path.read_bytes())
+    ]
+
+
+def refused_doubles(node: Node) -> int:
+    return node.counters.hellos_refused[HelloRefusal.NAME_TAKEN]
+
+
+async def test_a_second_process_of_a_name_is_refused_and_none_of_its_data_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.feeder.feeder.REFUSED_SECONDS", 0.0)
+    (tmp_path / "alone").mkdir()
+    async with running_node(make_config(tmp_path / "alone")) as (node, _), feeding_process(node) as feeder:
+        assert (await feed_meps(synthetic_meps(20, seed=FIRST), [feeder])).complete
+    async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as first:
+        meps = list(synthetic_meps(20, seed=FIRST))
+        for mep in meps[:10]:
+            await first.offer(mep)
+        async with feeding_process(node) as second:
+            with pytest.raises(FeederRefusedError, match="another process feeds as feeder, heard"):
+                await feed_meps(synthetic_meps(20, seed=SECOND), [second])
+            assert second.fragments == 0
+        assert (await feed_meps(meps[10:], [first])).complete
+        assert refused_doubles(node) > 0
+        assert first.node_session == node.session
+        accounts = accounting(node.counters, node.builder)
+        assert closes(accounts), accounts
+    assert node.counters.fragments_received == 20 * len(SOURCES)
+    assert kept(tmp_path) == kept(tmp_path / "alone")
+
+
+async def test_a_process_that_is_restarted_takes_its_place(tmp_path: Path) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _):
+        meps = list(synthetic_meps(20))
+        async with feeding_process(node) as killed:
+            for mep in meps[:10]:
+                await killed.offer(mep)
+            await eventually(lambda: killed.window.unacknowledged == 0)
+        async with feeding_process(node) as restarted:
+            assert (await feed_meps(meps, [restarted])).complete
+        # One refusal is possible if the hello overtakes the end of the old connection; the next hello is welcome.
+        assert refused_doubles(node) <= 1
+    assert len(kept(tmp_path)) == 20 * 8 // 2
+
+
+async def test_a_process_that_was_away_too_long_and_comes_back_stops_sending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.readout.feeder_registry.SILENT_NS", 400_000_000)
+    monkeypatch.setattr("hltnode.daemon.feeder.feeder.HELLO_SECONDS", 0.02)
+    async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as first:
+        await eventually(lambda: first.window.limit > 0)
+        saying_hello = first._tasks[2]
+        saying_hello.cancel()
+        async with feeding_process(node) as second:
+            await eventually(lambda: second.window.limit > 0)
+            first._tasks.append(asyncio.create_task(first._say_hello()))
+            await eventually(lambda: refused_doubles(node) > 0 and not first.is_connected)
+            assert first.window.limit == 0
+            assert (await feed_meps(synthetic_meps(5), [second])).complete

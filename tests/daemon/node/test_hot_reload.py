@@ -1,0 +1,40 @@
+"""Which differences of two configurations are taken over while the node runs."""
+
+from pathlib import Path
+
+import pytest
+
+from hltnode.daemon.node.hot_reload import HOT_KEYS, compare
+from tests.daemon.fakes import make_config
+
+
+def test_nothing_changed_is_nothing(tmp_path: Path) -> None:
+    change = compare(make_config(tmp_path), make_config(tmp_path))
+    assert (change.hot, change.cold) == ({}, ())
+
+
+def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: Path) -> None:
+    old = make_config(tmp_path)
+    new = make_config(
+        tmp_path,
+        builder={"mep_timeout_ms": 55, "feeders": 3},
+        pipeline={"flush_deadline_ms": 7},
+        log={"level": "debug"},
+        http={"port": 9},
+    )
+    change = compare(old, new)
+    assert change.hot == {
+        "builder.mep_timeout_ms": (300, 55),
+        "pipeline.flush_deadline_ms": (10, 7),
+        "log.level": ("info", "debug"),
+    }
+    assert change.cold == ("builder.feeders", "http.port")
+    assert change.config.builder.mep_timeout_ms == 55
+    assert change.config.builder.feeders == old.builder.feeders
+    assert change.config.http.port == old.http.port
+
+
+@pytest.mark.parametrize("key", HOT_KEYS, ids=".".join)
+def test_each_hot_key_exists(tmp_path: Path, key: tuple[str, str]) -> None:
+    section, name = key
+    assert hasattr(getattr(make_config(tmp_path), section), name)

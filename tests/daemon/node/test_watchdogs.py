@@ -1,0 +1,102 @@
+"""What the node notices by itself: a silent source, a loop that stands still, a back end that hangs."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import zmq.asyncio
+
+from hltnode.daemon.feeder.single_node import feed_meps
+from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
+
+
+@pytest.fixture
+async def context() -> AsyncIterator[zmq.asyncio.Context]:
+    context = zmq.asyncio.Context()
+    yield context
+    context.destroy(linger=0)
+
+
+async def test_a_source_that_falls_silent_is_named_and_the_node_stays_ready(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    builder = {"feeders": 2, "mep_timeout_ms": 20, "silent_source_ms": 300}
+    async with (
+        running_node(make_config(tmp_path, builder=builder)) as (node, _),
+        make_feeder(context, node, name="a", sources=SOURCES[:3]) as speaks,
+        make_feeder(context, node, name="b", sources=SOURCES[3:]) as falls_silent,
+    ):
+        meps = iter(synthetic_meps(1000))
+        for _ in range(3):
+            mep = next(meps)
+            for feeder in (speaks, falls_silent):
+                await feeder.offer(mep)
+        await eventually(lambda: speaks.window.unacknowledged == 0)
+        assert not any(source.silent for source in node.counters.sources.values())
+        while not node.counters.sources[SOURCES[3]].silent:
+            await speaks.offer(next(meps))
+            await asyncio.sleep(0.01)
+        assert [s for s in SOURCES if node.counters.sources[s].silent] == [SOURCES[3]]
+        assert node.status.full()["silent_sources"] == [SOURCES[3]]
+        assert not node.health.problems(time.monotonic_ns())
+        while node.counters.sources[SOURCES[3]].silent:
+            mep = next(meps)
+            for feeder in (speaks, falls_silent):
+                await feeder.offer(mep)
+            await asyncio.sleep(0.01)
+        assert node.status.full()["silent_sources"] == []
+
+
+async def test_a_loop_that_stands_still_is_counted_and_the_watchdog_goes_hungry(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "100000")
+        monkeypatch.delenv("WATCHDOG_PID", raising=False)
+
+        def pings() -> int:
+            n = 0
+            while True:
+                try:
+                    n += systemd.recv(4096) == b"WATCHDOG=1"
+                except BlockingIOError:
+                    return n
+
+        async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+            await asyncio.sleep(0.3)
+            assert pings() >= 3
+            stalls = node.counters.loop_stalls
+            time.sleep(0.6)
+            assert pings() == 0
+            await eventually(lambda: node.counters.loop_stalls > stalls)
+            assert node.counters.loop_lag_max >= 0.5
+            assert (await feed_meps(synthetic_meps(3), [feeder])).complete
+
+
+async def test_a_back_end_that_hangs_lets_the_watchdog_go_hungry_before_the_node_ends(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hltnode.daemon.monitoring.health.PIPELINE_STALL_NS", 1_000_000_000)
+    monkeypatch.setattr("hltnode.daemon.node.node.STOP_SECONDS", 0.2)
+    async with running_node(make_config(tmp_path)) as (node, engine), make_feeder(context, node) as feeder:
+        pinged: list[float] = []
+        monkeypatch.setattr(node._notifier, "watchdog", lambda: pinged.append(time.monotonic()))
+        node._notifier.watchdog_interval = 0.05
+        engine.behaviour.hang.set()
+        for mep in synthetic_meps(2):
+            await feeder.offer(mep)
+        await eventually(lambda: node.state == "error")
+        failed_at = time.monotonic()
+        await asyncio.sleep(0.3)
+        assert pinged
+        assert pinged[-1] <= failed_at
+        assert feeder.window.unacknowledged == 2
+        engine.behaviour.hang.clear()

@@ -1,0 +1,184 @@
+"""The decision stream over real sockets: every decision arrives, or its loss is counted and seen."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+import zmq
+
+from hltnode.daemon.common.vocabulary import DropReason
+from hltnode.daemon.monitoring.counters import OutputCounters
+from hltnode.daemon.output import output_sockets as publisher_module
+from hltnode.daemon.output.output_sockets import DecisionPublisher
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+
+pytestmark = pytest.mark.loopback
+
+Context = zmq.Context[zmq.Socket[bytes]]
+OPEN: list[zmq.Socket[bytes]] = []
+
+
+def decision(mep: int, n_events: int = 8) -> MepDecision:
+    return MepDecision(
+        node="n1",
+        run=7,
+        mep=mep,
+        seq=0,
+        first_event=mep * n_events,
+        n_events=n_events,
+        tck=1,
+        close_reason="complete",
+        missing_sources=(),
+        accepted=bytes(-(-n_events // 8)),
+        lines=bytes(8 * n_events),
+        flags=bytes(4 * n_events),
+    )
+
+
+@pytest.fixture
+def context() -> Iterator[Context]:
+    context = zmq.Context()
+    OPEN.clear()
+    yield context
+    # Those of the publisher too: a test that fails has not closed it.
+    context.destroy(linger=0)
+
+
+@pytest.fixture
+def counters() -> OutputCounters:
+    return OutputCounters()
+
+
+def subscriber(context: Context, endpoint: str, *, high_water_mark: int = 1000) -> zmq.Socket[bytes]:
+    socket = context.socket(zmq.SUB)
+    OPEN.append(socket)
+    socket.setsockopt(zmq.RCVHWM, high_water_mark)
+    socket.setsockopt(zmq.RCVTIMEO, 5000)
+    socket.setsockopt(zmq.SUBSCRIBE, b"")
+    socket.connect(endpoint)
+    return socket
+
+
+async def changed(publisher: DecisionPublisher, counters: OutputCounters, before: int) -> int:
+    """The number of subscribers as soon as it is another one."""
+    while counters.subscribers == before:
+        publisher.track_subscriptions()
+        await asyncio.sleep(0.005)
+    return counters.subscribers
+
+
+async def subscribed(publisher: DecisionPublisher, counters: OutputCounters, number: int) -> None:
+    while counters.subscribers != number:
+        publisher.track_subscriptions()
+        await asyncio.sleep(0.005)
+
+
+async def test_subscribers_get_every_decision_with_consecutive_sequence_numbers(
+    context: Context, counters: OutputCounters
+) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
+    sockets = [subscriber(context, publisher.endpoint) for _ in range(2)]
+    await subscribed(publisher, counters, 2)
+    await publisher.publish([decision(5), decision(6)])
+    await publisher.publish([decision(7)])
+    for socket in sockets:
+        received = [decode_decision(socket.recv()) for _ in range(3)]
+        assert [(of.mep, of.seq) for of in received] == [(5, 0), (6, 1), (7, 2)]
+    assert counters.sent == 3
+    publisher.close(linger_ms=0)
+
+
+async def test_subscriptions_are_counted_until_they_end(context: Context, counters: OutputCounters) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
+    first = subscriber(context, publisher.endpoint)
+    assert await changed(publisher, counters, 0) == 1
+    second = subscriber(context, publisher.endpoint)
+    assert await changed(publisher, counters, 1) == 2
+    first.close(linger=0)
+    assert await changed(publisher, counters, 2) == 1
+    second.setsockopt(zmq.UNSUBSCRIBE, b"")
+    assert await changed(publisher, counters, 1) == 0
+    publisher.close(linger_ms=0)
+
+
+async def test_without_subscribers_publishing_does_not_wait(context: Context, counters: OutputCounters) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=1)
+    await publisher.publish([decision(mep) for mep in range(2000)])
+    assert counters.sent == 2000
+    assert counters.blocked == 0
+    publisher.close(linger_ms=0)
+
+
+async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_counted_and_seen(
+    context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher_module, "PATIENCE_NS", 100_000_000)
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
+    slow = subscriber(context, publisher.endpoint, high_water_mark=2)
+    await subscribed(publisher, counters, 1)
+    mep = 0
+    while counters.dropped[DropReason.SLOW_SUBSCRIBER] == 0:
+        await publisher.publish([decision(mep, n_events=20_000)])
+        mep += 1
+    assert counters.blocked > 1
+    started = time.monotonic()
+    await publisher.publish([decision(mep + i) for i in range(50)])
+    assert time.monotonic() - started < 2.5  # 50 times the patience would be 5 s
+    sent_before = counters.sent
+    dropped_before = counters.dropped[DropReason.SLOW_SUBSCRIBER]
+    assert sent_before + dropped_before == mep + 50
+
+    received = [decode_decision(slow.recv()) for _ in range(sent_before)]
+    while counters.sent == sent_before:
+        await publisher.publish([decision(999)])
+    received.append(decode_decision(slow.recv()))
+    total = counters.sent + counters.dropped[DropReason.SLOW_SUBSCRIBER]
+    assert received[-1].seq == total - 1
+    missed = total - len(received)
+    assert missed == counters.dropped[DropReason.SLOW_SUBSCRIBER]
+    publisher.close(linger_ms=0)
+
+
+async def test_a_subscriber_that_pauses_shortly_loses_nothing(
+    context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher_module, "PATIENCE_NS", 20_000_000_000)
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
+    slow = subscriber(context, publisher.endpoint, high_water_mark=2)
+    await subscribed(publisher, counters, 1)
+
+    def read_all() -> list[int]:
+        while counters.blocked < 3:
+            time.sleep(0.005)
+        return [decode_decision(slow.recv()).seq for _ in range(200)]
+
+    reading = asyncio.create_task(asyncio.to_thread(read_all))
+    await publisher.publish([decision(mep, n_events=20_000) for mep in range(200)])
+    assert await reading == list(range(200))
+    assert counters.dropped[DropReason.SLOW_SUBSCRIBER] == 0
+    publisher.close(linger_ms=0)
+
+
+async def test_what_a_stranger_sends_is_ignored(context: Context, counters: OutputCounters) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
+    stranger = context.socket(zmq.XSUB)
+    OPEN.append(stranger)
+    stranger.connect(publisher.endpoint)
+    stranger.send(b"\x07hello")
+    stranger.send(b"")
+    stranger.send(b"\x01" + b"x" * 5000)
+    good = subscriber(context, publisher.endpoint)
+    await subscribed(publisher, counters, 1)
+    await publisher.publish([decision(1)])
+    assert decode_decision(good.recv()).mep == 1
+    publisher.close(linger_ms=0)
+
+
+def test_an_endpoint_in_use_is_an_error_at_the_start(context: Context, counters: OutputCounters) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
+    with pytest.raises(zmq.ZMQError, match="Address already in use"):
+        DecisionPublisher(context, publisher.endpoint, counters)
+    publisher.close(linger_ms=0)

@@ -1,0 +1,100 @@
+"""Real nodes and feeder processes: one of two nodes is killed and comes back, and every event is in one file once."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.event_building.accounting import closes
+from tests.daemon.fakes import RUN
+from tests.daemon.processes.test_processes import RATE, WANTED, Site
+
+pytestmark = [pytest.mark.process, pytest.mark.loopback]
+
+FEEDERS = 2
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Iterator[tuple[Site, Site]]:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    pair = Site(tmp_path / "a", FEEDERS), Site(tmp_path / "b", FEEDERS)
+    yield pair
+    for site in pair:
+        for process in site.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def start_feeders(a: Site, b: Site, rate: int = RATE) -> list[subprocess.Popen[bytes]]:
+    supervisor = f"tcp://127.0.0.1:{free_ports(1)[0]}"
+    return [
+        a.start(
+            "hltnode.daemon", "feed", "--to", a.data, "--control", a.control, "--to", b.data, "--control", b.control,
+            "--supervisor", supervisor, "--input", str(a.input), "--run", str(RUN), "--rate", str(rate),
+            "--part", f"{part}/{FEEDERS}",
+        )
+        for part in range(1, FEEDERS + 1)
+    ]  # fmt: skip
+
+
+def processed(site: Site) -> int:
+    status = site.status()
+    return 0 if status is None else status["events"]["processed"]
+
+
+def stop(*sites: Site) -> None:
+    for site in sites:
+        status = site.status()
+        assert status is not None, site.logs()
+        assert closes(status["accounting"])
+        node = next(process for process in reversed(site.processes) if "node_process" in str(process.args))
+        node.send_signal(signal.SIGTERM)
+        assert site.wait(node) == 0, site.logs()
+
+
+def test_a_killed_node_that_comes_back_at_once_keeps_its_meps(sites: tuple[Site, Site]) -> None:
+    a, b = sites
+    killed = a.start_node()
+    b.start_node()
+    feeders = start_feeders(a, b)
+    a.wait_for_events(80)
+    killed.kill()
+    killed.wait()
+    begin = time.monotonic()
+    a.start_node()
+    a.wait_for_events(1)
+    assert time.monotonic() - begin < 5.0
+    for feeder in feeders:
+        assert a.wait(feeder) == 0, a.logs() + b.logs()
+    stop(a, b)
+    assert sorted(a.kept_events() + b.kept_events()) == sorted(WANTED), a.logs() + b.logs()
+
+
+def test_a_killed_node_loses_its_meps_to_the_other_one_and_takes_back_its_events(sites: tuple[Site, Site]) -> None:
+    a, b = sites
+    killed = a.start_node()
+    b.start_node()
+    feeders = start_feeders(a, b, rate=150)
+    a.wait_for_events(80)
+    # Stopped before it is killed, so that there are MEPs that it holds and has not acknowledged.
+    killed.send_signal(signal.SIGSTOP)
+    b.wait_for_events(processed(b) + 60)
+    killed.kill()
+    killed.wait()
+    # The feeders go on with the other node, and give it what the dead one had not acknowledged.
+    a.wait_for(lambda: "node_lost" in a.logs())
+    seen = processed(b)
+    b.wait_for_events(seen + 40)
+    a.start_node()
+    for feeder in feeders:
+        assert a.wait(feeder) == 0, a.logs() + b.logs()
+    assert "did not come back" not in a.logs()
+    assert "meps_revoked" in a.logs()
+    stop(a, b)
+    assert sorted(a.kept_events() + b.kept_events()) == sorted(WANTED), a.logs() + b.logs()

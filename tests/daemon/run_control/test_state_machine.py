@@ -1,0 +1,50 @@
+"""The table of the run control: every state with every command and happening."""
+
+import itertools
+
+import pytest
+
+from hltnode.daemon.run_control.state_machine import (
+    TRANSITIONS,
+    Happening,
+    IllegalTransitionError,
+    legal_commands,
+    next_state,
+)
+from hltnode.protocol.transport.control import CommandName, RunState
+
+S, C, H = RunState, CommandName, Happening
+
+STEPS = {
+    (S.IDLE, C.CONFIGURE): S.CONFIGURED,
+    (S.CONFIGURED, H.WARMED_UP): S.READY,
+    (S.READY, C.START): S.RUNNING,
+    (S.RUNNING, C.PAUSE): S.PAUSED,
+    (S.RUNNING, C.STOP): S.DRAINING,
+    (S.PAUSED, C.RESUME): S.RUNNING,
+    (S.PAUSED, C.STOP): S.DRAINING,
+    (S.DRAINING, H.DRAINED): S.READY,
+}
+
+
+@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(RunState, [*CommandName, *Happening])))
+def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | Happening) -> None:
+    if trigger in (C.STATUS, C.RELOAD):
+        assert next_state(state, trigger) is state
+    elif trigger is H.FAILED:
+        assert next_state(state, trigger) is S.ERROR
+    elif (state, trigger) in STEPS:
+        assert next_state(state, trigger) is STEPS[state, trigger]
+    else:
+        with pytest.raises(IllegalTransitionError) as caught:
+            next_state(state, trigger)
+        assert trigger in str(caught.value)
+        assert state in str(caught.value)
+
+
+def test_nothing_leads_out_of_error() -> None:
+    assert {TRANSITIONS[S.ERROR, trigger] for state, trigger in TRANSITIONS if state is S.ERROR} == {S.ERROR}
+
+
+def test_what_is_legal_is_named() -> None:
+    assert legal_commands(S.READY) == [C.START, C.STATUS, C.RELOAD]

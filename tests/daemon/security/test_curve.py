@@ -1,0 +1,230 @@
+"""CURVE between real sockets: who has the right keys gets in, and everybody else is counted."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+import zmq
+import zmq.asyncio
+
+from hltnode.daemon.common.vocabulary import ConnectionEvent, Door, LoginFailure
+from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.feeder.sockets import FeederKeys
+from hltnode.daemon.node.node import Node
+from hltnode.daemon.security.curve_keys import (
+    ClientKeys,
+    SecurityError,
+    create_key_pair,
+    load_client_keys,
+    load_key_pair,
+    load_public_key,
+)
+from hltnode.protocol.transport.control import Command, CommandName, Reply, RunState, decode_message, encode_message
+from hltnode.protocol.transport.decisions import decode_decision
+from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, running_node, synthetic_meps
+
+pytestmark = [
+    pytest.mark.loopback,
+    pytest.mark.skipif(not zmq.has("curve"), reason="libzmq has no CURVE"),
+]
+
+
+class Keyring:
+    """Key files of a site: node, a feeder, an operator, and a stranger who made his own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        for folder, name in (("node", "node"), ("clients", "feeder"), ("operators", "shift"), ("else", "stranger")):
+            create_key_pair(directory / folder, name)
+
+    def client(self, folder: str, name: str) -> ClientKeys:
+        keys = load_client_keys(self.directory / "node" / "node.key", self.directory / folder / f"{name}.key_secret")
+        assert keys is not None
+        return keys
+
+    def config(self, tmp_path: Path, **changes: Any) -> Any:
+        security = {
+            "server_key": str(self.directory / "node" / "node.key_secret"),
+            "clients": str(self.directory / "clients"),
+            "operators": str(self.directory / "operators"),
+            **changes,
+        }
+        return make_config(tmp_path, security=security)
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keyring:
+    return Keyring(tmp_path / "keys")
+
+
+@pytest.fixture
+async def context() -> AsyncIterator[zmq.asyncio.Context]:
+    context = zmq.asyncio.Context()
+    yield context
+    context.destroy(linger=0)
+
+
+def curve_feeder(context: zmq.asyncio.Context, node: Node, keys: FeederKeys) -> Feeder:
+    identity = FeederIdentity(name="f", run=RUN, sources=SOURCES, events_per_mep=8, max_fragment_bytes=60_000)
+    return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity, keys)
+
+
+def failed_handshakes(node: Node, door: Door) -> int:
+    """Which of the two sees first that the other one speaks something else is a matter of luck."""
+    connections = node.counters.operation.connections
+    return connections[door, ConnectionEvent.HANDSHAKE_PROTOCOL] + connections[door, ConnectionEvent.HANDSHAKE_CUT]
+
+
+@pytest.mark.parametrize("encrypt_data", [False, True])
+async def test_a_feeder_with_a_known_key_feeds_and_a_consumer_with_one_gets_decisions(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context, encrypt_data: bool
+) -> None:
+    mine = keys.client("clients", "feeder")
+    async with running_node(keys.config(tmp_path, encrypt_data=encrypt_data)) as (node, _):
+        with context.socket(zmq.SUB) as subscriber:
+            mine.apply(subscriber)
+            subscriber.subscribe(b"")
+            subscriber.connect(node.publisher.endpoint)
+            await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
+            async with curve_feeder(context, node, FeederKeys(mine, encrypt_data)) as feeder:
+                assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+            assert {decode_decision(await subscriber.recv()).mep for _ in range(5)} == set(range(5))
+        connections = node.counters.operation.connections
+        await eventually(lambda: connections[Door.CONTROL, ConnectionEvent.DISCONNECTED] == 1)
+        assert {door: connections[door, ConnectionEvent.CONNECTED] for door in (Door.DATA, Door.CONTROL)} == {
+            Door.DATA: 1,
+            Door.CONTROL: 1,
+        }
+
+
+async def test_a_key_that_is_on_no_list_is_refused_counted_and_the_feeder_told(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
+) -> None:
+    async with running_node(keys.config(tmp_path)) as (node, _):
+        async with curve_feeder(context, node, FeederKeys(keys.client("else", "stranger"))) as feeder:
+            with pytest.raises(FeederRefusedError, match=r"security\.clients"):
+                await feed_meps(synthetic_meps(1), [feeder])
+        operation = node.counters.operation
+        assert operation.login_failures[Door.CONTROL, LoginFailure.UNKNOWN_KEY] >= 1
+        await eventually(lambda: operation.connections[Door.CONTROL, ConnectionEvent.HANDSHAKE_REFUSED] >= 1)
+        assert node.counters.control_messages_received == 0
+
+
+async def test_a_feeder_without_keys_is_refused_counted_and_told(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
+) -> None:
+    async with running_node(keys.config(tmp_path)) as (node, _):
+        async with curve_feeder(context, node, FeederKeys()) as feeder:
+            with pytest.raises(FeederRefusedError, match="CURVE"):
+                await feed_meps(synthetic_meps(1), [feeder])
+        await eventually(lambda: failed_handshakes(node, Door.CONTROL))
+        assert node.counters.control_messages_received == 0
+
+
+async def test_who_encrypts_for_another_node_gets_no_word_through(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
+) -> None:
+    mine = keys.client("clients", "feeder")
+    wrong = ClientKeys(mine.own, load_public_key(keys.directory / "else" / "stranger.key"))
+    async with running_node(keys.config(tmp_path)) as (node, _), curve_feeder(context, node, FeederKeys(wrong)):
+        connections = node.counters.operation.connections
+        await eventually(lambda: failed_handshakes(node, Door.CONTROL))
+        assert node.counters.control_messages_received == 0
+        assert connections[Door.CONTROL, ConnectionEvent.CONNECTED] == 0
+
+
+async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context) -> None:
+    async with running_node(keys.config(tmp_path)) as (node, _):
+        with context.socket(zmq.SUB) as subscriber:
+            subscriber.subscribe(b"")
+            subscriber.connect(node.publisher.endpoint)
+            await eventually(lambda: failed_handshakes(node, Door.DECISIONS))
+            node.publisher.track_subscriptions()
+            assert node.counters.decisions.subscribers == 0
+
+
+async def ask(context: zmq.asyncio.Context, node: Node, keys: ClientKeys, name: CommandName) -> Reply:
+    with context.socket(zmq.DEALER) as socket:
+        keys.apply(socket)
+        socket.connect(node.control.endpoint)
+        await socket.send(encode_message(Command(1, name)))
+        reply = decode_message(await socket.recv())
+        assert isinstance(reply, Reply)
+        return reply
+
+
+async def test_operators_command_and_feeders_do_not(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
+) -> None:
+    async with running_node(keys.config(tmp_path)) as (node, _):
+        refused = await ask(context, node, keys.client("clients", "feeder"), CommandName.PAUSE)
+        assert (refused.ok, refused.state) == (False, RunState.RUNNING)
+        assert node.counters.operation.login_failures[Door.CONTROL, LoginFailure.NOT_AN_OPERATOR] == 1
+        obeyed = await ask(context, node, keys.client("operators", "shift"), CommandName.PAUSE)
+        assert (obeyed.ok, obeyed.state) == (True, RunState.PAUSED)
+
+
+async def test_everything_works_on_uvloop_where_the_node_runs(tmp_path: Path) -> None:
+    async def scenario() -> tuple[type, bool, list[bool], set[LoginFailure]]:
+        keys = Keyring(tmp_path / "keys")
+        mine = keys.client("clients", "feeder")
+        with zmq.asyncio.Context() as context:
+            async with running_node(keys.config(tmp_path)) as (node, _):
+                async with curve_feeder(context, node, FeederKeys(keys.client("else", "stranger"))) as stranger:
+                    with pytest.raises(FeederRefusedError):
+                        await feed_meps(synthetic_meps(1), [stranger])
+                async with curve_feeder(context, node, FeederKeys(mine)) as feeder:
+                    complete = (await feed_meps(synthetic_meps(5), [feeder])).complete
+                shift = keys.client("operators", "shift")
+                obeyed = [(await ask(context, node, who, CommandName.PAUSE)).ok for who in (mine, shift)]
+                failures = {failure for (_, failure), n in node.counters.operation.login_failures.items() if n}
+        return type(asyncio.get_running_loop()), complete, obeyed, failures
+
+    assert await asyncio.to_thread(functools.partial(uvloop.run, scenario())) == (
+        uvloop.Loop,
+        True,
+        [False, True],
+        {LoginFailure.UNKNOWN_KEY, LoginFailure.NOT_AN_OPERATOR},
+    )
+
+
+def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, keys: Keyring) -> None:
+    async def start() -> None:
+        async with running_node(keys.config(tmp_path)):
+            pass
+
+    (keys.directory / "node" / "node.key_secret").chmod(0o644)
+    with pytest.raises(SecurityError, match=r"node\.key_secret: everybody can read"):
+        asyncio.run(start())
+
+
+def test_keys_without_an_allow_list_are_a_mistake_and_so_is_a_list_without_keys(tmp_path: Path) -> None:
+    path = tmp_path / "node.toml"
+    for text, key in (
+        ('server_key = "a"', "security.clients"),
+        ('clients = "a"', "security.server_key"),
+        ("encrypt_data = true", "security.server_key"),
+    ):
+        path.write_text(f"[security]\n{text}\n")
+        with pytest.raises(ConfigError, match=key):
+            load_config(path)
+
+
+def test_keys_may_lie_in_the_credentials_directory_of_systemd(
+    tmp_path: Path, keys: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "node.toml"
+    path.write_text('[security]\nserver_key = "$CREDENTIALS_DIRECTORY/node.key_secret"\nclients = "/c"\n')
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    with pytest.raises(ConfigError, match="CREDENTIALS_DIRECTORY"):
+        load_config(path)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(keys.directory / "node"))
+    server_key = load_config(path).security.server_key
+    assert server_key is not None
+    assert load_key_pair(server_key)

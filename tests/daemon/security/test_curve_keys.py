@@ -1,0 +1,100 @@
+"""Key files and tokens: written for their owner alone, and refused with the name of the file when they are bad."""
+
+import stat
+from pathlib import Path
+
+import pytest
+import zmq
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.security.curve_keys import (
+    SecurityError,
+    create_key_pair,
+    load_allow_list,
+    load_client_keys,
+    load_key_pair,
+    load_public_key,
+    load_token,
+)
+
+if not zmq.has("curve"):
+    pytest.skip("libzmq has no CURVE", allow_module_level=True)
+
+
+def test_a_new_pair_is_a_pair_and_only_its_owner_reads_the_secret(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["keys", "create", str(tmp_path / "keys"), "--name", "farm-1"])
+    assert result.exit_code == 0, result.output
+    secret = tmp_path / "keys" / "farm-1.key_secret"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    pair = load_key_pair(secret)
+    assert load_public_key(tmp_path / "keys" / "farm-1.key") == pair.public
+    assert pair.secret.decode() not in repr(pair)
+    assert pair.secret.decode() not in result.output
+
+
+def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
+    create_key_pair(tmp_path, "a")
+    with pytest.raises(SecurityError, match="never overwritten"):
+        create_key_pair(tmp_path, "a")
+
+
+def test_a_name_cannot_leave_the_directory(tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["keys", "create", str(tmp_path), "--name", "../a"]).exit_code == 1
+
+
+def test_a_secret_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
+    _, secret = create_key_pair(tmp_path, "a")
+    secret.chmod(0o644)
+    with pytest.raises(SecurityError, match="everybody can read"):
+        load_key_pair(secret)
+
+
+def test_files_that_hold_no_key_are_named(tmp_path: Path) -> None:
+    public, secret = create_key_pair(tmp_path, "a")
+    bad = tmp_path / "bad.key"
+    for content in ("", "hello", 'public-key = "short"', f'public-key = "{"~" * 40}"', "x" * 100_000):
+        bad.write_text(content)
+        with pytest.raises(SecurityError, match=r"bad\.key"):
+            load_public_key(bad)
+    with pytest.raises(SecurityError, match="cannot be read"):
+        load_public_key(tmp_path / "absent.key")
+    public.chmod(0o600)
+    with pytest.raises(SecurityError, match="public key only"):
+        load_key_pair(public)
+    other, _ = create_key_pair(tmp_path, "b")
+    secret.write_text(other.read_text() + secret.read_text().split("public-key")[1].split("\n", 1)[1])
+    with pytest.raises(SecurityError, match="no pair"):
+        load_key_pair(secret)
+
+
+def test_an_allow_list_is_all_public_keys_of_a_directory(tmp_path: Path) -> None:
+    names = {load_public_key(create_key_pair(tmp_path, name)[0]): name for name in ("a", "b")}
+    assert load_allow_list(tmp_path) == names
+    with pytest.raises(SecurityError, match="expected a directory"):
+        load_allow_list(tmp_path / "absent")
+
+
+def test_a_client_needs_both_keys_or_none(tmp_path: Path) -> None:
+    public, secret = create_key_pair(tmp_path, "a")
+    assert load_client_keys(None, None) is None
+    assert load_client_keys(public, secret) is not None
+    with pytest.raises(SecurityError, match="together"):
+        load_client_keys(public, None)
+
+
+def test_a_new_token_is_long_private_and_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    assert CliRunner().invoke(app, ["keys", "token", str(path)]).exit_code == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(load_token(path)) >= 40
+    assert CliRunner().invoke(app, ["keys", "token", str(path)]).exit_code == 1
+
+
+@pytest.mark.parametrize("content", ["", "short", "two words of a token", "ä" * 20])
+def test_a_weak_or_strange_token_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "token"
+    path.write_text(content)
+    path.chmod(0o600)
+    with pytest.raises(SecurityError, match="expected one token"):
+        load_token(path)

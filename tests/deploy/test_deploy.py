@@ -1,0 +1,205 @@
+"""What is shipped for operators: checked by the tools that will read it, as far as they are installed."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+UNIT = DEPLOY / "systemd" / "hltnode.service"
+DASHBOARD = DEPLOY / "grafana" / "hltnode.json"
+ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=50, cwd=ROOT
+    )
+
+
+def tool(name: str) -> str:
+    beside_python = Path(sys.executable).with_name(name)
+    path = str(beside_python) if beside_python.exists() else shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def read_yaml(path: Path) -> Any:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def exported_names() -> set[str]:
+    """Every name that a query may use: families with their suffixes."""
+    health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
+    names = set()
+    suffixes = {"counter": ["_total"], "info": ["_info"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum", ""]}
+    for family in NodeCollector(Counters(), health, BuildInfo(version="", node="", backend="", tck="")).collect():
+        names |= {family.name + suffix for suffix in suffixes[family.type]}
+    return names
+
+
+def files_that_name_metrics() -> list[Path]:
+    return [
+        DASHBOARD,
+        ALERTS,
+        *sorted((DEPLOY / "prometheus" / "tests").glob("*.yml")),
+        *sorted(ROOT.glob("docs/**/*.md")),
+    ]
+
+
+@pytest.mark.parametrize("path", files_that_name_metrics(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_metric_that_is_named_somewhere_is_exported(path: Path) -> None:
+    named = set(re.findall(r"\bhlt1_[a-z0-9_]*[a-z0-9]\b(?!_?\*)", path.read_text(encoding="utf-8")))
+    assert named <= exported_names()
+
+
+def test_the_search_for_names_finds_some() -> None:
+    assert len(re.findall(r"\bhlt1_[a-z0-9_]+", DASHBOARD.read_text())) > 30
+    assert len(re.findall(r"\bhlt1_[a-z0-9_]+", ALERTS.read_text())) > 10
+
+
+def test_the_reference_pages_are_what_the_code_says() -> None:
+    checked = run(sys.executable, ROOT / "tools" / "generate_reference.py", "--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_dashboard_is_what_its_program_writes() -> None:
+    if importlib.util.find_spec("grafana_foundation_sdk") is None:
+        pytest.skip("grafana-foundation-sdk is not installed (extra: dashboards)")
+    checked = run(sys.executable, ROOT / "tools" / "generate_dashboard.py", "--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_every_panel_of_the_dashboard_asks_the_chosen_nodes() -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+    assert len(queries) > 25
+    for query in queries:
+        selectors = re.findall(r"\b(?:hlt1|process)_[a-z0-9_]+(\{[^}]*\})?", query)
+        assert selectors
+        assert all('instance=~"$instance"' in selector for selector in selectors), query
+
+
+def test_the_alerts_pass_their_tests(promtool: str) -> None:
+    tests = sorted((DEPLOY / "prometheus" / "tests").glob("*.yml"))
+    checked = run(promtool, "test", "rules", *tests)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_prometheus_configuration_is_valid(promtool: str) -> None:
+    checked = run(promtool, "check", "config", DEPLOY / "prometheus" / "prometheus.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_every_alert_is_tested_and_explained_to_the_operator() -> None:
+    rules = [rule for group in read_yaml(ALERTS)["groups"] for rule in group["rules"]]
+    tests = (DEPLOY / "prometheus" / "tests" / "alerts_test.yml").read_text()
+    page = (ROOT / "docs" / "how-to" / "when-it-is-3-am.md").read_text()
+    assert len(rules) >= 2
+    for rule in rules:
+        assert f"alertname: {rule['alert']}\n" in tests
+        assert f"## {rule['alert']}\n" in page
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+
+
+def test_the_port_of_the_example_is_the_one_that_is_scraped() -> None:
+    port = load_config(DEPLOY / "node.toml").http.port
+    assert f"127.0.0.1:{port}" in (DEPLOY / "prometheus" / "targets" / "nodes.yml").read_text()
+    assert f"node:{port}" in (ROOT / "docker" / "prometheus-targets.yml").read_text()
+
+
+@pytest.fixture
+def unit_with_a_program_that_exists(tmp_path: Path) -> Path:
+    text = UNIT.read_text()
+    assert "ExecStart=/opt/hltnode/bin/hltnode " in text
+    path = tmp_path / UNIT.name
+    path.write_text(text.replace("ExecStart=/opt/hltnode/bin/hltnode ", f"ExecStart={sys.executable} "))
+    return path
+
+
+def test_systemd_has_nothing_against_the_unit(unit_with_a_program_that_exists: Path) -> None:
+    checked = run(tool("systemd-analyze"), "verify", "--man=no", unit_with_a_program_that_exists)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+def test_the_unit_is_confined(unit_with_a_program_that_exists: Path) -> None:
+    checked = run(
+        tool("systemd-analyze"), "security", "--offline=yes", "--threshold=25", unit_with_a_program_that_exists
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_unit_waits_for_ready_watches_and_gives_time_to_drain() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(UNIT)
+    service = unit["Service"]
+    assert service["Type"] == "notify"
+    assert int(service["WatchdogSec"]) == 30
+    assert service["KillMode"] == "mixed"
+    assert int(service["TimeoutStopSec"]) >= 30
+    assert service["LimitMEMLOCK"] == "infinity"
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_hadolint_has_nothing_against_the_dockerfile(path: Path) -> None:
+    checked = run(tool("hadolint"), path)
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_the_image_runs_as_nobody_special_and_takes_signals(path: Path) -> None:
+    final = path.read_text().split("\nFROM ")[-1]
+    assert "\nUSER 987:987\n" in final
+    assert '\nENTRYPOINT ["hltnode"]\n' in final
+    assert "\nSTOPSIGNAL SIGTERM\n" in final
+    assert "\nHEALTHCHECK " in final
+    assert "org.opencontainers.image.licenses" in final
+
+
+def test_there_are_images_for_both_back_ends() -> None:
+    assert [path.name for path in DOCKERFILES] == ["Dockerfile.cpu", "Dockerfile.cuda"]
+
+
+def test_the_environment_of_the_images_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in DOCKERFILES:
+        for name, value in re.findall(r"(HLTNODE_\w+)=(\S+)", path.read_text()):
+            monkeypatch.setenv(name, value)
+        config = load_config(DEPLOY / "node.toml")
+        assert config.network.data == "tcp://*:5555"
+        assert config.pipeline.backend == path.suffix.removeprefix(".")
+
+
+def test_compose_publishes_ports_on_localhost_only() -> None:
+    services = read_yaml(ROOT / "docker" / "compose.yml")["services"]
+    ports = [port for service in services.values() for port in service["ports"]]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_files_that_compose_mounts_exist() -> None:
+    compose = ROOT / "docker" / "compose.yml"
+    for service in read_yaml(compose)["services"].values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            if source.startswith("."):
+                assert (compose.parent / source).exists()

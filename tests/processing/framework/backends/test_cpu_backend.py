@@ -1,0 +1,137 @@
+"""The CPU back end: targets, threads, queues and errors."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends import BackendError, _kernels, create_backend
+from hltnode.processing.framework.backends.cpu import ALIGNMENT, CpuBackend
+from hltnode.processing.framework.batch import BatchLimits, MepInBatch
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.lhcb.raw_data.fragment_offsets import fragment_offsets
+from hltnode.protocol.raw_data.mfp import encode_mfp
+
+LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
+
+
+def a_workspace(backend: CpuBackend) -> Workspace:
+    return Engine(backend, AlgorithmSequence((fragment_offsets,)), {}, LIMITS).create_workspace()
+
+
+def place(workspace: Workspace, n_events: int, mfps: dict[int, bytes]) -> MepInBatch:
+    """Copy MFPs to the start of the input, one after the other, in the order given."""
+    offset, fragments = 0, []
+    for source, mfp in mfps.items():
+        workspace.input_data[offset : offset + len(mfp)] = np.frombuffer(mfp, dtype=np.uint8)
+        fragments.append((source, offset, len(mfp)))
+        offset += -(-len(mfp) // 8) * 8
+    return MepInBatch(n_events, fragments)
+
+
+def some_mfps(rng: np.random.Generator, n_events: int, align: int) -> tuple[dict[int, bytes], dict[int, list[bytes]]]:
+    """MFPs of four sources in an order that is not that of their ids, and what they hold."""
+    content = {source: [rng.bytes(int(rng.integers(0, 60))) for _ in range(n_events)] for source in (4103, 0, 6151, 2)}
+    mfps = {
+        source: encode_mfp(
+            source_id=source, event_id=10, version=3, types=bytes([73] * n_events), fragments=fragments, align=align
+        )
+        for source, fragments in content.items()
+    }
+    return mfps, content
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("target", _kernels.supported_targets())
+@pytest.mark.parametrize("align", [2, 3, 5])
+def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align: int) -> None:
+    backend = CpuBackend(threads=threads, target=target)
+    workspace = a_workspace(backend)
+    rng = np.random.default_rng(align)
+    for n_events in (1, 7, 64):
+        mfps, content = some_mfps(rng, n_events, align)
+        workspace.seal([place(workspace, n_events, mfps)])
+        workspace.submit()
+        workspace.wait()
+        offsets, sizes, types = (workspace.fetch(f"fragment_{name}") for name in ("offset", "size", "type"))
+        expected = [fragment for source in sorted(content) for fragment in content[source]]
+        found = [
+            bytes(workspace.input_data[offset : offset + size])
+            for offset, size in zip(offsets[: len(expected)], sizes[: len(expected)], strict=True)
+        ]
+        assert found == expected
+        assert set(types[: len(expected)].tolist()) == {73}
+    backend.close()
+
+
+def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
+    backend = CpuBackend()
+    workspace = a_workspace(backend)
+    mfp = bytearray(encode_mfp(source_id=1, event_id=0, version=3, types=bytes([73] * 3), fragments=[b"abcd"] * 3))
+    struct.pack_into("<H", mfp, 20 + 4 + 2, 60_000)
+    workspace.seal([place(workspace, 3, {1: bytes(mfp)})])
+    workspace.submit()
+    workspace.wait()
+    assert workspace.fetch("fragment_size")[:3].tolist() == [4, 0, 0]
+    assert workspace.fetch("fragment_type")[:3].tolist() == [73, 254, 254]
+    backend.close()
+
+
+def test_tables_say_where_the_rows_of_a_detector_are() -> None:
+    backend = CpuBackend()
+    workspace = a_workspace(backend)
+    mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
+    workspace.seal([place(workspace, 5, mfps)])
+    assert workspace.host_array("mfp_rows")["source_id"][:4].tolist() == [0, 2, 4103, 6151]
+    ranges = workspace.host_array("mep_rows").reshape(-1, 32)[0]
+    assert ranges[0].tolist() == (0, 2)
+    assert ranges[2].tolist() == (2, 1)
+    assert ranges[3].tolist() == (3, 1)
+    assert workspace.n_events == 5
+    backend.close()
+
+
+def test_a_batch_above_the_limits_is_refused_with_the_numbers() -> None:
+    backend = CpuBackend()
+    workspace = a_workspace(backend)
+    with pytest.raises(ValueError, match="65 events, 0 MFPs and 1 MEPs exceeds the limits of 64, 64 and 8"):
+        workspace.seal([MepInBatch(65, [])])
+    backend.close()
+
+
+def test_an_empty_batch_runs() -> None:
+    backend = CpuBackend(threads=2)
+    workspace = a_workspace(backend)
+    workspace.seal([])
+    workspace.submit()
+    workspace.wait()
+    assert workspace.n_events == 0
+    assert workspace.poll()
+    backend.close()
+
+
+def test_memory_is_aligned_to_vectors_and_zero() -> None:
+    backend = CpuBackend()
+    memory = backend.allocate_mirror(1000)
+    assert memory.device.pointer % ALIGNMENT == 0
+    assert memory.device.pointer == memory.host.ctypes.data
+    assert not memory.host.any()
+    backend.close()
+
+
+@pytest.mark.parametrize(("name", "message"), [("fpga", "no back end named 'fpga'"), ("cpu", "threads must be")])
+def test_a_back_end_that_cannot_be_made_says_why(name: str, message: str) -> None:
+    with pytest.raises(BackendError, match=message):
+        create_backend(name, threads=0)
+
+
+def test_an_unknown_kernel_is_refused() -> None:
+    with pytest.raises(ValueError, match="no kernel named velo_magic"):
+        _kernels.Program("baseline", [("velo_magic", 0, 2)], 0)
+
+
+def test_kernels_built_from_other_sources_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_kernels, "sources_digest", "0" * 64)
+    with pytest.raises(BackendError, match="built from other sources"):
+        CpuBackend()

@@ -1,0 +1,68 @@
+"""The CUDA back end against the CPU back end: the same results for every block size."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends import cuda
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.backends.interface import Backend, BackendError
+from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.validation.checker.categories import Stage
+from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch
+from hltnode.processing.selection.trigger_config import TriggerConfig
+
+LIMITS = BatchLimits(events=32, meps=8, input_bytes=4 << 20, rows=4096)
+
+
+def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[bytes]], list[bytes]]:
+    """Decisions, flags, counts and tracks of each batch, vertices of each event, bit by bit."""
+    geometry = VeloGeometry.builtin()
+    runner = OfflineRunner(create_engine(backend, geometry, TriggerConfig.default(), LIMITS))
+    events = [
+        *simulate_events(24, 1, geometry=geometry),
+        *simulate_events(24, 1, geometry=geometry, velo_banks="superpixel", first_event=24),
+    ]
+    outputs: list[NDArray[np.generic]] = []
+    tracks: list[list[bytes]] = []
+    vertices: list[bytes] = []
+    for velo_events in (events[:24], events[24:]):
+        for batch in runner.run(encode_meps(velo_events, 8)):
+            output = batch.workspace.output
+            outputs += [output.accepted.copy(), output.lines.copy(), output.flags.copy(), output.velo_clusters.copy()]
+            found = reconstructed_batch(batch.workspace)
+            velo = found.tracks[Stage.VELO]
+            tracks += [[column.tobytes() for column in (velo.event, velo.n_ids, velo.ids)]]
+            vertices += [pvs.tobytes() for pvs in found.pvs]
+    backend.close()
+    return outputs, tracks, vertices
+
+
+def test_without_cupy_or_gpu_the_cuda_back_end_says_what_is_missing() -> None:
+    if cuda.is_available():
+        pytest.skip("a GPU is there")
+    with pytest.raises(BackendError, match=r"needs CuPy: pip install|finds no CUDA device"):
+        cuda.CudaBackend()
+
+
+def test_the_digest_of_the_kernel_sources_stands_in_what_nvrtc_compiles() -> None:
+    first, second = cuda.translation_unit().splitlines()
+    assert len(first) == len("// ") + 64
+    assert second == '#include "lhcb/hlt1.cuh"'
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("block_size", [1, 32, 256, None])
+def test_a_gpu_finds_what_the_cpu_finds_for_every_block_size(block_size: int | None) -> None:
+    if not cuda.is_available():
+        pytest.skip("needs CuPy and a CUDA device")
+    expected = results(CpuBackend())
+    found = results(cuda.CudaBackend(block_size=block_size))
+    for one, other in zip(expected[0], found[0], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found[1] == expected[1]
+    assert found[2] == expected[2]

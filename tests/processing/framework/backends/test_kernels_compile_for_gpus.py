@@ -1,0 +1,60 @@
+"""Every kernel compiles with NVRTC for every GPU architecture that we promise. NVRTC needs no GPU."""
+
+import ctypes
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from hltnode.processing.framework.backends.cuda import COMPILE_OPTIONS
+from hltnode.processing.framework.device.sources import KERNELS
+
+ARCHITECTURES = {13: ("75", "80", "86", "89", "90", "100", "120"), 12: ("70", "75", "90")}
+"""CUDA 13 has dropped 70; CUDA 12 keeps it."""
+
+
+def nvrtc_library(cuda_version: int) -> Path:
+    """The NVRTC of the wheels nvidia-cuda-nvrtc (13) and nvidia-cuda-nvrtc-cu12."""
+    root = importlib.util.find_spec("nvidia")
+    folders = list(root.submodule_search_locations or []) if root is not None else []
+    for folder in folders:
+        for library in sorted(Path(folder).glob(f"**/libnvrtc.so.{cuda_version}")):
+            return library
+    pytest.skip(f"NVRTC of CUDA {cuda_version} is not installed (make test installs it)")
+
+
+def compile_kernels(library: Path, architecture: str) -> bytes:
+    """Compile hlt1.cuh for sm_<architecture> and return the cubin. Raises RuntimeError with the log."""
+    nvrtc = ctypes.CDLL(str(library))
+    program = ctypes.c_void_p()
+    source = b'#include "lhcb/hlt1.cuh"\n'
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"hlt1.cu", 0, None, None) == 0
+    options = [*COMPILE_OPTIONS, f"-I{KERNELS}", f"--gpu-architecture=sm_{architecture}"]
+    encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    result = nvrtc.nvrtcCompileProgram(program, len(options), encoded)
+    size = ctypes.c_size_t()
+    if result != 0:
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise RuntimeError(log.value.decode())
+    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+    cubin = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetCUBIN(program, cubin)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return cubin.raw
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    ("cuda_version", "architecture"),
+    [(version, architecture) for version, architectures in ARCHITECTURES.items() for architecture in architectures],
+)
+def test_every_kernel_compiles(cuda_version: int, architecture: str) -> None:
+    library = nvrtc_library(cuda_version)
+    cubin = compile_kernels(library, architecture)
+    registered = (KERNELS / "lhcb/hlt1.cuh").read_text().split("#define HLT_KERNELS(X)")[1]
+    names = [part.split(")")[0] for part in registered.split("X(")[1:]]
+    assert names
+    for name in names:
+        assert name.encode() in cubin

@@ -1,0 +1,130 @@
+"""The engine: what a batch may allocate, what a workspace refuses, and that batches do not see each other."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import psutil
+import pytest
+
+from hltnode.processing.framework.backends import BackendError
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.backends.interface import DeviceMemory, Mirror
+from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.protocol.raw_data.raw_bank import BankType
+
+LIMITS = BatchLimits(events=64, meps=16, input_bytes=2 << 20, rows=8192)
+GEOMETRY = VeloGeometry.builtin()
+
+
+class CountingBackend(CpuBackend):
+    """A CPU back end that counts its allocations."""
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+        self.allocations = 0
+
+    def allocate_mirror(self, nbytes: int) -> Mirror:
+        self.allocations += 1
+        return super().allocate_mirror(nbytes)
+
+    def allocate_device(self, nbytes: int) -> DeviceMemory:
+        self.allocations += 1
+        return super().allocate_device(nbytes)
+
+
+def an_engine(backend: CpuBackend) -> Engine:
+    return create_engine(backend, GEOMETRY, TriggerConfig.default(), LIMITS)
+
+
+@pytest.fixture(scope="module")
+def meps() -> list[EncodedMep]:
+    return list(encode_meps(simulate_events(32, 5, geometry=GEOMETRY), 8))
+
+
+@pytest.fixture
+def backend() -> Iterator[CountingBackend]:
+    made = CountingBackend()
+    yield made
+    made.close()
+
+
+def test_nothing_is_allocated_after_the_workspaces(backend: CountingBackend, meps: list[EncodedMep]) -> None:
+    runner = OfflineRunner(an_engine(backend))
+    allocations = backend.allocations
+    for _ in runner.run(meps * 8):
+        pass
+    resident = psutil.Process().memory_info().rss
+    events = sum(batch.workspace.n_events for batch in runner.run(meps * 100))
+    assert events == 3200
+    assert backend.allocations == allocations
+    assert psutil.Process().memory_info().rss - resident < 4 << 20
+
+
+def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend, meps: list[EncodedMep]) -> None:
+    runner = OfflineRunner(an_engine(backend))
+    events = [banks for mep in meps for banks in mep.events]
+
+    def results(packing: int) -> list[tuple[int, ...]]:
+        rows: list[tuple[int, ...]] = []
+        for batch in runner.run(encode_meps(events, packing)):
+            output = batch.workspace.output
+            columns = (
+                output.lines,
+                output.accepted,
+                output.flags,
+                output.velo_clusters,
+                output.velo_tracks,
+                output.pvs,
+            )
+            rows += zip(*(column.tolist() for column in columns), strict=True)
+        return rows
+
+    whole = results(32)
+    assert len(whole) == 32
+    assert results(1) == whole
+    assert results(7) == whole
+
+
+def test_an_event_without_odin_is_flagged_and_the_others_are_not(backend: CountingBackend) -> None:
+    events = list(simulate_events(3, 5, geometry=GEOMETRY))
+    events[1] = [bank for bank in events[1] if bank.type != BankType.ODIN]
+    (batch,) = OfflineRunner(an_engine(backend)).run([encode_mep(events)])
+    assert batch.workspace.output.flags.tolist() == [0, int(EventFlag.ODIN_ERROR), 0]
+
+
+def test_a_second_submit_before_the_first_is_done_is_refused(backend: CountingBackend, meps: list[EncodedMep]) -> None:
+    runner = OfflineRunner(an_engine(backend))
+    workspace = runner.workspaces[0]
+    workspace.seal([])
+    workspace.submit()
+    with pytest.raises(BackendError, match="still running"):
+        workspace.submit()
+    workspace.wait()
+
+
+def test_a_mep_that_fits_in_no_batch_is_refused_with_the_numbers(meps: list[EncodedMep]) -> None:
+    small = BatchLimits(events=4, meps=16, input_bytes=2 << 20, rows=8192)
+    with pytest.raises(ValueError, match=r"8 events and .* bytes does not fit in a batch of 4 events"):
+        list(batches_of(meps, small))
+
+
+def test_batches_keep_the_order_of_meps_and_stay_within_the_limits(meps: list[EncodedMep]) -> None:
+    many = meps * 10
+    batches = list(batches_of(many, LIMITS))
+    assert [mep for batch in batches for mep in batch] == many
+    for batch in batches:
+        assert sum(mep.n_events for mep in batch) <= LIMITS.events
+        assert sum(mep.data.nbytes for mep in batch) <= LIMITS.input_bytes
+
+
+def test_a_constant_of_the_wrong_size_is_refused(backend: CountingBackend) -> None:
+    engine = an_engine(backend)
+    with pytest.raises(ValueError, match="velo_geometry has 4 bytes, expected 16344"):
+        Engine(backend, engine.sequence, {"velo_geometry": np.zeros(4, np.uint8)}, LIMITS)

@@ -1,0 +1,266 @@
+"""The primary vertex finder against its NumPy oracle, and against the truth of the real events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends import _kernels
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.primary_vertices.cleanup import PRIMARY_VERTEX, pv_beamline_cleanup
+from hltnode.processing.lhcb.primary_vertices.extrapolate import pv_beamline_extrapolate
+from hltnode.processing.lhcb.primary_vertices.multi_fit import pv_beamline_multi_fit
+from hltnode.processing.lhcb.primary_vertices.peaks import MAX_PV_SEEDS, pv_beamline_peaks
+from hltnode.processing.lhcb.velo.collections import MAX_PVS
+from hltnode.processing.lhcb.velo.impact_parameter import NO_PV, velo_impact_parameter
+from hltnode.processing.lhcb.velo.kalman_filter import velo_kalman_filter
+from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
+from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
+    Tracks,
+    Vertex,
+    clean_up,
+    find_seeds,
+    find_vertices,
+    histogram,
+)
+from tests.processing.lhcb.velo.impact_parameter_oracle import impact_parameter
+from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
+
+FINDER = [pv_beamline_extrapolate, pv_beamline_peaks, pv_beamline_multi_fit, pv_beamline_cleanup]
+CHAIN = [velo_kalman_filter, *FINDER, velo_impact_parameter]
+BEAMLINE = (0.02, -0.03)
+
+
+def reconstructed(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray]:
+    return run_algorithms(CHAIN, sample.buffers(), len(sample.events), sample.limits, launch)
+
+
+def vertices_of(result: dict[str, NDArray], event: int) -> NDArray[np.void]:
+    return result["pvs"].reshape(-1, MAX_PVS)[event][: result["pv_count"][event]]
+
+
+def tracks_of(result: dict[str, NDArray], sample: TrackSample, event: int) -> Tracks:
+    first = sample.first_track(event)
+    columns = [
+        result[f"velo_beamline_{name}"][first : first + len(sample.events[event])].astype(np.float64)
+        for name in ("x", "y", "z", "tx", "ty", "c00")
+    ]
+    return Tracks(*columns[:5], 1.0 / columns[5])
+
+
+def collision_sample(seed: int, n_events: int) -> TrackSample:
+    """Events with 0 to 8 collisions along the beam line, a luminous region of 50 mm."""
+    rng = np.random.default_rng(seed)
+    events = []
+    for number in range(n_events):
+        places = np.column_stack([rng.normal(BEAMLINE, 0.02, (number % 9, 2)), rng.normal(0.0, 50.0, number % 9)])
+        events.append(
+            [track for place in places for track in made_up_tracks(rng, [tuple(place)], int(rng.integers(4, 60)))]
+        )
+    return TrackSample(events, BEAMLINE)
+
+
+@pytest.fixture(scope="module")
+def sample() -> TrackSample:
+    return collision_sample(11, 27)
+
+
+@pytest.fixture(scope="module")
+def result(sample: TrackSample) -> dict[str, NDArray]:
+    return reconstructed(sample)
+
+
+def test_vertices_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
+    total = 0
+    for event in range(len(sample.events)):
+        expected = find_vertices(tracks_of(result, sample, event), BEAMLINE)
+        found = vertices_of(result, event)
+        assert len(found) == len(expected)
+        total += len(expected)
+        for one, other in zip(found, expected, strict=True):
+            sigma = np.sqrt(np.diag(other.covariance))
+            position = np.array([one["x"], one["y"], one["z"]])
+            np.testing.assert_allclose(position, other.position, atol=0.02 * float(sigma.min()), rtol=0)
+            assert one["n_tracks"] == pytest.approx(other.n_tracks, rel=1e-3)
+            for i, name in (((0, 0), "c00"), ((1, 0), "c10"), ((1, 1), "c11"), ((2, 0), "c20"), ((2, 1), "c21")):
+                scale = sigma[i[0]] * sigma[i[1]]
+                assert one[name] == pytest.approx(other.covariance[i], abs=2e-3 * scale)
+            assert one["c22"] == pytest.approx(other.covariance[2, 2], rel=2e-3)
+    assert total > 70
+
+
+def test_seeds_equal_the_peaks_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
+    for event in range(len(sample.events)):
+        seeds = find_seeds(histogram(tracks_of(result, sample, event), BEAMLINE))
+        found = result["pv_seed_z"].reshape(-1, MAX_PV_SEEDS)[event][: result["pv_seed_count"][event]]
+        np.testing.assert_allclose(found, seeds, atol=1e-3)
+
+
+def test_vertices_lie_where_the_collisions_were() -> None:
+    rng = np.random.default_rng(7)
+    places = [(0.03, -0.02, z) for z in (-120.0, -33.0, 4.0, 61.0)]
+    found = vertices_of(reconstructed(TrackSample([made_up_tracks(rng, places, 50)])), 0)
+    assert len(found) == len(places)
+    for place, vertex in zip(places, found, strict=True):
+        for coordinate, name, variance in zip(place, "xyz", ("c00", "c11", "c22"), strict=True):
+            assert abs(vertex[name] - coordinate) < 5.0 * np.sqrt(vertex[variance])
+
+
+def test_vertices_in_the_gas_cell_need_three_tracks() -> None:
+    rng = np.random.default_rng(9)
+    planes = np.arange(-285.0, 760.0, 25.0)
+    tracks = []
+    for azimuth in (0.3, 2.4, 4.5):
+        slope = 0.03 * np.array([np.cos(azimuth), np.sin(azimuth)])
+        z = planes[(0.03 * (planes + 430.0) > 5.5) & (0.03 * (planes + 430.0) < 30.0)][:20][::-1]
+        tracks.append(np.column_stack([slope * (z[:, None] + 430.0) + rng.normal(0, 0.01, (len(z), 2)), z]))
+    assert len(vertices_of(reconstructed(TrackSample([tracks])), 0)) == 1
+    assert len(vertices_of(reconstructed(TrackSample([tracks[:2]])), 0)) == 0
+
+
+def test_tracks_far_from_the_beam_line_make_no_vertex() -> None:
+    rng = np.random.default_rng(5)
+    assert len(vertices_of(reconstructed(TrackSample([made_up_tracks(rng, [(2.0, 0.5, 10.0)], 40)])), 0)) == 0
+
+
+def test_an_event_without_tracks_has_no_vertex(sample: TrackSample, result: dict[str, NDArray]) -> None:
+    assert len(sample.events[0]) == 0
+    assert result["pv_count"][0] == 0
+
+
+@pytest.mark.parametrize("block_size", [1, 20, 32, 48, 64, 256])
+@pytest.mark.parametrize("backward", [False, True])
+def test_every_block_size_gives_the_same_bits(
+    sample: TrackSample, result: dict[str, NDArray], block_size: int, backward: bool
+) -> None:
+    other = reconstructed(sample, with_block_size(block_size, backward=backward))
+    assert [name for name in result if result[name].tobytes() != other[name].tobytes()] == []
+
+
+@pytest.mark.parametrize("target", _kernels.supported_targets())
+def test_every_instruction_set_gives_the_same_bits(
+    sample: TrackSample, result: dict[str, NDArray], target: str
+) -> None:
+    other = reconstructed(sample, on_cpu(target))
+    assert [name for name in result if result[name].tobytes() != other[name].tobytes()] == []
+
+
+def test_the_order_of_other_events_does_not_matter(sample: TrackSample, result: dict[str, NDArray]) -> None:
+    turned = TrackSample(list(reversed(sample.events)), BEAMLINE)
+    other = reconstructed(turned)
+    for event in range(len(sample.events)):
+        mirror = len(sample.events) - 1 - event
+        assert vertices_of(result, event).tobytes() == vertices_of(other, mirror).tobytes()
+
+
+def test_tracks_at_the_ends_of_the_histogram_are_harmless() -> None:
+    n = 64
+    z = np.linspace(306.9, 307.1, n).astype(np.float32)
+    z[:20] = np.nextafter(np.float32(307.0), np.float32(0.0))
+    z[20:30] = np.nextafter(np.float32(-541.0), np.float32(0.0))
+    z[30] = np.nan
+    sample = TrackSample([[np.zeros((3, 3))] * n])
+    given = sample.buffers() | {
+        "velo_beamline_x": np.zeros(n),
+        "velo_beamline_y": np.zeros(n),
+        "velo_beamline_z": z,
+        "velo_beamline_tx": np.full(n, 30.0),
+        "velo_beamline_ty": np.zeros(n),
+        "velo_beamline_c00": np.full(n, 1e-9),
+    }
+    given["velo_cluster_offset"] = np.array([0, 2 * n], dtype=np.uint32)
+    found = run_algorithms(FINDER, given, 1, sample.limits)
+    assert found["pv_count"][0] <= 2
+    assert found["event_flags"][0] == 0
+
+
+def test_more_vertices_than_places_are_flagged_and_the_first_are_kept() -> None:
+    n = 40
+    fitted = np.zeros(MAX_PV_SEEDS, dtype=PRIMARY_VERTEX)
+    fitted["z"][:n] = 10.0 * np.arange(n)
+    fitted["c22"][:n] = 0.01
+    fitted["n_tracks"][:n] = 5.0
+    limits = TrackSample([[]]).limits
+    result = run_algorithms([pv_beamline_cleanup], {"pv_seed_count": np.array([n]), "pv_fitted": fitted}, 1, limits)
+    assert result["pv_count"][0] == MAX_PVS
+    assert result["pvs"]["z"].tolist() == fitted["z"][:MAX_PVS].tolist()
+    assert result["event_flags"][0] == EventFlag.OVERFLOW
+
+
+def test_clean_up_keeps_the_larger_of_two_neighbours() -> None:
+    rng = np.random.default_rng(2)
+    fitted = np.zeros(MAX_PV_SEEDS, dtype=PRIMARY_VERTEX)
+    fitted["z"] = np.sort(rng.uniform(-100.0, 100.0, MAX_PV_SEEDS))
+    fitted["c22"] = rng.uniform(0.01, 1.0, MAX_PV_SEEDS)
+    fitted["n_tracks"] = np.where(rng.random(MAX_PV_SEEDS) < 0.3, 0.0, rng.uniform(3.0, 50.0, MAX_PV_SEEDS))
+    candidates = [
+        Vertex(np.array([0.0, 0.0, one["z"]]), np.diag([0.0, 0.0, one["c22"]]).astype(float), float(one["n_tracks"]))
+        if one["n_tracks"] > 0
+        else None
+        for one in fitted
+    ]
+    expected = clean_up(candidates)
+    assert 5 < len(expected) <= MAX_PVS
+    limits = TrackSample([[]]).limits
+    given = {"pv_seed_count": np.array([MAX_PV_SEEDS]), "pv_fitted": fitted}
+    result = run_algorithms([pv_beamline_cleanup], given, 1, limits)
+    assert result["pvs"]["z"][: result["pv_count"][0]].tolist() == [vertex.position[2] for vertex in expected]
+
+
+def test_impact_parameters_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
+    for event in range(len(sample.events)):
+        vertices = vertices_of(result, event)
+        for i in range(len(sample.events[event])):
+            place = sample.first_track(event) + i
+            if len(vertices) == 0:
+                assert result["velo_track_pv"][place] == NO_PV
+                assert result["velo_track_ip"][place] == result["velo_track_ip_chi2"][place] == 0.0
+                continue
+            state = {
+                name: float(result[f"velo_beamline_{name}"][place])
+                for name in ("x", "y", "z", "tx", "ty", "c00", "c20", "c22")
+            }
+            index, ip, chi2 = impact_parameter(state, vertices)
+            assert result["velo_track_pv"][place] == index
+            assert result["velo_track_ip"][place] == pytest.approx(ip, abs=1e-4)
+            assert result["velo_track_ip_chi2"][place] == pytest.approx(chi2, rel=2e-3, abs=0.05)
+
+
+@pytest.mark.physics
+def test_the_vertices_of_the_real_events_are_found(shared: Path) -> None:
+    # With the hits of the true particles as tracks; the whole chain is tested in tests/processing/validation.
+    sample, truth, _ = truth_tracks(shared)
+    result = reconstructed(sample)
+    reconstructible = found = false = 0
+    for event, vertices in enumerate(truth):
+        z = np.array([vertex.z for vertex in vertices])
+        matched = set()
+        for vertex in vertices_of(result, event):
+            nearest = int(np.argmin(np.abs(z - vertex["z"])))
+            if abs(z[nearest] - vertex["z"]) < 5.0 * np.sqrt(vertex["c22"]):
+                matched.add(nearest)
+            else:
+                false += 1
+        wanted = {i for i, vertex in enumerate(vertices) if vertex.n_tracks >= 4}
+        reconstructible += len(wanted)
+        found += len(wanted & matched)
+    assert reconstructible == 36
+    assert found >= 32
+    assert false == 0
+
+
+@pytest.mark.physics
+def test_the_vertices_of_event_6002_have_their_spot_values(shared: Path) -> None:
+    # reconstruction-facts.md 14; its tracks are reconstructed ones, ours here are of the true particles.
+    sample, _, _ = truth_tracks(shared)
+    found = vertices_of(reconstructed(sample), 1)
+    expected = [(-0.0230, 0.0212, -28.0879), (-0.0239, 0.0072, -23.1429), (-0.0513, 0.0252, -5.3801),
+                (-0.0691, -0.0066, 32.2934)]  # fmt: skip
+    assert len(found) == len(expected)
+    for vertex, (x, y, z) in zip(found, expected, strict=True):
+        assert vertex["x"] == pytest.approx(x, abs=0.015)
+        assert vertex["y"] == pytest.approx(y, abs=0.015)
+        assert vertex["z"] == pytest.approx(z, abs=0.05)

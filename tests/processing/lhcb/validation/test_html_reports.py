@@ -1,0 +1,126 @@
+"""The HTML reports: complete, self-contained, with every plot."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.simulation.detector import Detector
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.validation import Checker, ParticleTable, Stage, TrackTable
+from hltnode.processing.lhcb.validation.checker.tracks import TrackStates
+from hltnode.processing.lhcb.validation.likeness import SampleSummary
+from hltnode.processing.lhcb.validation.likeness.comparison import compare
+from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
+from hltnode.processing.lhcb.validation.reports.html_report import checker_page
+from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.truth import decode_particles, decode_vertices
+
+
+@pytest.fixture(scope="module")
+def events():
+    return list(simulate_events(4, 3, geometry=VeloGeometry.builtin(), nu=4.0))
+
+
+def checked(events, keep: float) -> dict:
+    """The result of a reconstruction that finds a part of the true tracks, with momentum and state."""
+    rng = np.random.default_rng(1)
+    checker = Checker()
+    for banks in events:
+        particles = decode_particles(banks)
+        chosen = [p for p in particles if p.has_velo and rng.random() < keep]
+        tracks = TrackTable.of_events([[np.array(p.velo_ids, dtype=np.uint32) for p in chosen]])
+        columns = {name: np.array([getattr(p, name) for p in chosen]) for name in ("p", "pt", "eta", "phi")}
+        n = len(chosen)
+        states = TrackStates(*rng.normal(0, 0.02, (5, n)), *np.full((3, n), 1e-4))
+        tracks = TrackTable(tracks.event, tracks.ids, tracks.n_ids, **columns, states=states)
+        vertices = decode_vertices(next(bank for bank in banks if bank.type == BankType.MC_VERTICES))
+        pvs = np.array([(v.x, v.y, v.z + 0.01, 1e-4, 1e-4, 1e-2) for v in vertices if v.n_tracks >= 4], np.float32)
+        checker.add(
+            ParticleTable.of_particles([particles]),
+            {Stage.VELO: tracks, Stage.LONG: tracks},
+            [pvs.reshape(-1, 6)],
+            [vertices],
+        )
+    return checker.result() | {"histograms": checker.histograms()}
+
+
+def images_of(page: str) -> list[str]:
+    """The SVGs of a page, which must be well formed and need nothing from outside."""
+    parser = HTMLParser()
+    parser.feed(page)
+    parser.close()
+    assert "http" not in re.sub(r'src="data:[^"]*"', "", page)
+    return [base64.b64decode(data).decode() for data in re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)]
+
+
+def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events) -> None:
+    page = checker_page([("a <b>", checked(events, 0.9))], "velo_validator <1>")
+    images = images_of(page)
+    assert len(images) == 2 * (5 + 2 + 2) + 4
+    assert all("<svg" in image for image in images)
+    everything = "".join(images)
+    for label in (
+        "[GeV]",
+        "efficiency",
+        "ghost rate",
+        "clone rate",
+        "hit purity",
+        "number of primary vertices",
+        "[µm]",
+    ):
+        assert label in everything
+    assert "velo_validator &lt;1&gt;" in page
+    assert "a &lt;b&gt;" in page
+    assert "Wilson" in page
+
+
+def test_two_results_are_overlaid_and_stand_beside_each_other(events) -> None:
+    first, second = checked(events, 0.95), checked(events, 0.8)
+    page = checker_page([("new", first), ("old", second)], "text")
+    assert "Beside each other" in page
+    efficiency = images_of(page)[0]
+    assert "long, new" in efficiency
+    assert "long, old" in efficiency
+
+
+def test_a_result_may_lack_what_the_other_has(events) -> None:
+    first, second = checked(events, 0.95), checked(events, 0.8)
+    del second["histograms"]["stages"]["long"], second["long"]
+    del second["histograms"]["residuals"]["pv"], second["histograms"]["residuals"]["velo"]
+    second["pv"] = None
+    assert images_of(checker_page([("new", first), ("old", second)], "text"))
+
+
+def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> None:
+    geometry = Detector.builtin()
+    real, simulated = SampleSummary(geometry), SampleSummary(geometry)
+    for banks in events:
+        simulated.add_event(banks)
+    for banks in simulate_events(6, 4, geometry=VeloGeometry.builtin(), nu=8.0, velo_banks="superpixel"):
+        real.add_event(banks)
+    compared = compare(real, simulated)
+    page = likeness_page(("real.mdf", "sim<1>.mdf"), real, simulated, compared)
+    assert "differ by more than 15&nbsp;%</b>" in page
+    assert "class=differs" in page
+    assert "Only in the real sample: " in page
+    assert "sim&lt;1&gt;.mdf" in page
+    images = "".join(images_of(page))
+    assert images.count("D = ") == sum(pair.distance is not None for pair in compared)
+
+
+def test_the_likeness_report_names_layers_and_regions_and_has_whole_ticks_for_whole_numbers() -> None:
+    real, simulated = SampleSummary(Detector.builtin()), SampleSummary(Detector.builtin())
+    for sample in (real, simulated):
+        sample._add("muon_region", [0, 0, 15])
+        sample._add("ut_layer", [2])
+        sample._add("retina_banks_per_event", [208, 208])
+    images = "".join(images_of(likeness_page(("a", "b"), real, simulated, compare(real, simulated))))
+    for text in ("M2R1", "M5R4", "UTbV", "D = 0.000", "208"):
+        assert f">{text}" in images
+    assert "207.6" not in images

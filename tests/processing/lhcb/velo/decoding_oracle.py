@@ -1,0 +1,121 @@
+"""VELO raw banks to sorted hits, slow and clear: retina clusters word by word, super-pixels pixel by pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+
+Pixel = tuple[int, int]
+"""Column and row on a sensor."""
+
+NORTH_AND_EAST = ((0, 1), (1, 1), (1, 0), (1, -1))
+NEIGHBOURS = tuple((c, r) for c in (-1, 0, 1) for r in (-1, 0, 1) if (c, r) != (0, 0))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cluster:
+    """A cluster: sensor, pixel of its centre, how far beyond (in pixels), whether the id tells that it is beyond."""
+
+    sensor: int
+    column: int
+    row: int
+    fraction_x: float
+    fraction_y: float
+    oriented: bool
+
+    @property
+    def lhcb_id(self) -> int:
+        beyond = (self.fraction_x != 0) << 27 | (self.fraction_y != 0) << 26 if self.oriented else 0
+        return 2 << 28 | beyond | self.sensor << 18 | self.column << 8 | self.row
+
+
+def retina(banks: Sequence[RawBank]) -> list[Cluster]:
+    """The clusters of VPRetinaCluster banks; words of 0 are fillers."""
+    clusters = decode_retina_clusters([bank for bank in banks if bank.type == BankType.VP_RETINA_CLUSTER])
+    unit = 2.0**-clusters.fraction_bits
+    columns = (clusters.sensor, clusters.column, clusters.row, clusters.fraction_x, clusters.fraction_y)
+    return [
+        Cluster(sensor, column, row, fx * unit, fy * unit, True)
+        for sensor, column, row, fx, fy in zip(*(values.tolist() for values in columns), strict=True)
+        if column or row or fx or fy
+    ]
+
+
+def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
+    """The clusters of VP banks by the masks of hlt1-allen.md 3.3.3."""
+    found = decode_superpixels(bank for bank in banks if bank.type == BankType.VP)
+    isolated: list[tuple[int, set[Pixel]]] = []
+    lit: dict[int, set[Pixel]] = {}
+    for sensor, column, row, pattern, alone in zip(
+        *(v.tolist() for v in (found.sensor, found.column, found.row, found.pattern, found.isolated)), strict=True
+    ):
+        pixels = {(2 * column + bit // 4, 4 * row + bit % 4) for bit in range(8) if pattern >> bit & 1}
+        if alone:
+            isolated.append((sensor, pixels))
+        else:
+            lit.setdefault(sensor, set()).update(pixels)
+    clusters = [_centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)]
+    for sensor, pixels in lit.items():
+        clusters += [_centre(sensor, cluster) for cluster in _masked_clusters(pixels)]
+    return clusters
+
+
+def connected_components(pixels: set[Pixel]) -> Iterator[set[Pixel]]:
+    """The 8-connected components."""
+    left = set(pixels)
+    while left:
+        component = grow({left.pop()}, pixels)
+        left -= component
+        yield component
+
+
+def grow(cluster: set[Pixel], lit: set[Pixel]) -> set[Pixel]:
+    """All pixels that are connected with the cluster through lit ones."""
+    edge = set(cluster)
+    while edge:
+        edge = {(c + dc, r + dr) for c, r in edge for dc, dr in NEIGHBOURS} & lit - cluster
+        cluster = cluster | edge
+    return cluster
+
+
+def _masked_clusters(lit: set[Pixel]) -> Iterator[set[Pixel]]:
+    for column, row in sorted(lit):
+        if any((column + dc, row + dr) in lit for dc, dr in NORTH_AND_EAST):
+            continue
+        west, south = 2 * (column // 2 - 1), 4 * (row // 4 - 2)
+        window = {(c, r) for c, r in lit if west <= c < west + 6 and south <= r < south + 16}
+        cluster = grow({(column, row)}, window)
+        if max(cluster) == (column, row):
+            yield cluster
+
+
+def _centre(sensor: int, pixels: set[Pixel]) -> Cluster:
+    n = len(pixels)
+    columns, rows = sum(c for c, _ in pixels), sum(r for _, r in pixels)
+    return Cluster(sensor, columns // n, rows // n, (columns % n) / n, (rows % n) / n, False)
+
+
+def sorted_hits(
+    clusters: Sequence[Cluster], geometry: VeloGeometry
+) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.int64]]:
+    """(LHCbIDs, positions [n, 3] in mm, offset of each module pair), sorted by module pair, phi and id.
+
+    Ids are compared after the sort by the exact azimuth; the kernel's is 2 pi / 2^16 coarse and 2e-6 rad off, so that
+    neighbours closer than that may stand the other way round.
+    """
+    if not clusters:
+        return np.empty(0, np.uint32), np.empty((0, 3)), np.zeros(27, np.int64)
+    sensor, column, row = (np.array([getattr(c, name) for c in clusters]) for name in ("sensor", "column", "row"))
+    fx, fy = (np.array([getattr(c, name) for c in clusters]) for name in ("fraction_x", "fraction_y"))
+    position = geometry.local_to_global(sensor, column, row, fx, fy)
+    ids = np.array([c.lhcb_id for c in clusters], dtype=np.uint32)
+    pair = sensor // 8
+    order = np.lexsort((ids, np.arctan2(position[:, 1], position[:, 0]), pair))
+    return ids[order], position[order], np.searchsorted(pair[order], np.arange(27))

@@ -1,0 +1,115 @@
+"""Hits to VELO tracks: the kernels against the oracle, what every track must be, and physics against truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
+from tests.processing.lhcb.velo.search_by_triplet_oracle import Cuts, Search
+from tests.processing.lhcb.velo.velo_chain import ALGORITHMS, VeloChain, VeloEvent, limits_of, real_events, run_velo
+
+GEOMETRY = VeloGeometry.builtin()
+
+VALUES = {constant.name: constant.value for algorithm in ALGORITHMS for constant in algorithm.constants}
+CUTS = Cuts(**VALUES)  # type: ignore[arg-type]
+
+
+def oracle_tracks(event: VeloEvent, geometry: VeloGeometry) -> list[list[int]]:
+    offset = event.module_pair_offset.tolist()
+    return Search(event.x, event.y, event.z, event.phi, offset, geometry.module_z, CUTS).tracks()
+
+
+@pytest.mark.timeout(120)
+def test_tracks_of_real_events_are_those_of_the_oracle(shared: Path) -> None:
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    for event in run_velo(encode_mep(real_events(shared, "retina")[1:]), geometry):
+        assert [track.tolist() for track in event.tracks] == oracle_tracks(event, geometry)
+
+
+def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
+    for event in run_velo(encode_mep(list(simulate_events(2, seed=3, geometry=GEOMETRY))), GEOMETRY):
+        assert len(event.tracks) > 20
+        assert [track.tolist() for track in event.tracks] == oracle_tracks(event, GEOMETRY)
+
+
+def random_clusters(n: int, seed: int, *, modules: tuple[int, int] = (0, 52)) -> RetinaClusters:
+    """Clusters anywhere on the sensors of some modules, none twice."""
+    rng = np.random.default_rng(seed)
+    low, high = 4 * modules[0], 4 * modules[1]
+    columns = np.stack([rng.integers(low, high, n), rng.integers(0, 768, n), rng.integers(0, 256, n)])
+    sensor, column, row = np.unique(columns, axis=1).astype(np.uint32)
+    fraction = rng.integers(0, 4, (2, len(sensor))).astype(np.uint32)
+    return RetinaClusters(sensor, column, row, *fraction, np.zeros_like(sensor), 2)
+
+
+@pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
+def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple[int, int]) -> None:
+    banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(3)]
+    for event in run_velo(encode_mep(banks), GEOMETRY):
+        assert [track.tolist() for track in event.tracks] == oracle_tracks(event, GEOMETRY)
+
+
+def assert_tracks_are_sound(event: VeloEvent) -> None:
+    """At least three hits, from large to small z, at most one in each module pair."""
+    pair_of_hit = np.repeat(np.arange(26), np.diff(event.module_pair_offset))
+    for track in event.tracks:
+        assert 3 <= len(track) <= 26
+        assert np.all(np.diff(event.z[track]) < 0)
+        assert np.all(np.diff(pair_of_hit[track]) < 0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 5000, 40000])
+def test_tracks_are_sound_for_any_number_of_hits(n: int) -> None:
+    banks = encode_retina_clusters(random_clusters(n, seed=n), 3)
+    (event,) = run_velo(encode_mep([banks]), GEOMETRY)
+    assert event.flags in (0, EventFlag.OVERFLOW)
+    assert len(event.ids) == len(np.unique(event.ids))
+    assert_tracks_are_sound(event)
+
+
+def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
+    hits = []
+    for sensor in range(0, 208):
+        centre = GEOMETRY.local_to_global(sensor, 300, 120)
+        slope = np.array([0.02, 0.03])
+        target = slope * (centre[2] + 200.0)
+        local = GEOMETRY.global_to_local(sensor, np.array([*target, centre[2]]))
+        if GEOMETRY.is_inside(local[0], local[1]) and not any(h[0] // 8 == sensor // 8 for h in hits):
+            column, row, fx, fy = GEOMETRY.local_to_pixel(local[0], local[1])
+            hits.append((sensor, int(column), int(row), int(4 * fx), int(4 * fy)))
+    columns = np.array(hits, dtype=np.uint32).T
+    clusters = RetinaClusters(*columns, np.zeros(len(hits), np.uint32), 2)
+    (event,) = run_velo(encode_mep([encode_retina_clusters(clusters, 3)]), GEOMETRY)
+    assert [len(track) for track in event.tracks] == [len(hits)]
+    assert len(hits) > 5
+
+
+@pytest.mark.parametrize("target", ["baseline", "avx2", "avx512"])
+def test_every_instruction_set_finds_the_same(target: str) -> None:
+    from hltnode.processing.framework.backends import _kernels
+
+    if target not in _kernels.supported_targets():
+        pytest.skip(f"this CPU has no {target}")
+    mep = encode_mep(list(simulate_events(3, seed=8, geometry=GEOMETRY)))
+    expected = run_velo(mep, GEOMETRY)
+    assert all(a.same_as(b) for a, b in zip(expected, run_velo(mep, GEOMETRY, target), strict=True))
+
+
+@pytest.mark.timeout(120)
+def test_dense_events_run_through_unharmed(shared: Path) -> None:
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
+    mep = encode_mep([encode_velopix(event, geometry) for event, _ in zip(events, range(6), strict=False)])
+    for event in VeloChain(geometry, limits_of(mep)).run(mep):
+        assert event.flags == 0
+        assert len(event.ids) > 6000
+        assert len(event.tracks) > 500
+        assert_tracks_are_sound(event)
