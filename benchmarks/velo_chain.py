@@ -7,11 +7,11 @@ from pathlib import Path
 
 from benchmarks.measure import Result, alternating_medians
 from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
-from hltnode.processing.framework.batch import BatchLimits
 from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
 ALLEN_2020_CPU = 1740.0
@@ -33,7 +33,9 @@ class Chain:
 
     def __init__(self, shared: Path, mep: EncodedMep, threads: int) -> None:
         geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-        self.engine = create_engine(CpuBackend(threads=threads), geometry, TriggerConfig.default(), LIMITS)
+        self.engine = create_engine(
+            CpuBackend(HLT1.kernels, threads=threads), geometry, TriggerConfig.default(), LIMITS
+        )
         self.runner = OfflineRunner(self.engine)
         self.mep = mep
 

@@ -3,7 +3,7 @@
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.limits import BatchLimits
 
 
 def batch_limits(config: NodeConfig) -> BatchLimits:

@@ -17,7 +17,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Constant
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.lhcb.lines import (
     LINE_TYPES,
     MAX_LINES,
@@ -124,7 +124,7 @@ class TriggerConfig:
 
     def line_table(self) -> NDArray[np.void]:
         """The content of the constant buffer `line_table`: LINE_RECORD[MAX_LINES], unused places zero."""
-        table = np.zeros(MAX_LINES, dtype=LINE_RECORD)
+        table = np.zeros(MAX_LINES, dtype=LINE_RECORD.dtype)
         for i, line in enumerate(self.lines):
             table[i] = line.record()
         return table
@@ -201,8 +201,4 @@ def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
         value = float(value)
     elif not isinstance(value, int) or not 0 <= value < 2**32:
         raise TriggerConfigError(f"{key}: an integer from 0 to 2^32 - 1 is expected, not {value!r}")
-    constants = tuple(
-        Constant(constant.name, value) if constant.name == override.constant else constant
-        for constant in algorithm.constants
-    )
-    return replace(algorithm, constants=constants)
+    return algorithm.with_constants({override.constant: value})

@@ -19,7 +19,8 @@ from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, Timings
-from hltnode.processing.framework.batch import BatchLimits, MepInBatch
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
 

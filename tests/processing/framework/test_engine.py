@@ -6,15 +6,14 @@ import numpy as np
 import psutil
 import pytest
 
-from hltnode.processing.framework.backends import BackendError
 from hltnode.processing.framework.backends.cpu import CpuBackend
-from hltnode.processing.framework.backends.interface import DeviceMemory, Mirror
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -27,7 +26,7 @@ class CountingBackend(CpuBackend):
     """A CPU back end that counts its allocations."""
 
     def __init__(self) -> None:
-        super().__init__(threads=1)
+        super().__init__(HLT1.kernels, threads=1)
         self.allocations = 0
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
@@ -75,14 +74,7 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
         rows: list[tuple[int, ...]] = []
         for batch in runner.run(encode_meps(events, packing)):
             output = batch.workspace.output
-            columns = (
-                output.lines,
-                output.accepted,
-                output.flags,
-                output.velo_clusters,
-                output.velo_tracks,
-                output.pvs,
-            )
+            columns = (output.lines, output.accepted, output.flags, *output.counts.values())
             rows += zip(*(column.tolist() for column in columns), strict=True)
         return rows
 
@@ -127,4 +119,4 @@ def test_batches_keep_the_order_of_meps_and_stay_within_the_limits(meps: list[En
 def test_a_constant_of_the_wrong_size_is_refused(backend: CountingBackend) -> None:
     engine = an_engine(backend)
     with pytest.raises(ValueError, match="velo_geometry has 4 bytes, expected 16344"):
-        Engine(backend, engine.sequence, {"velo_geometry": np.zeros(4, np.uint8)}, LIMITS)
+        Engine(backend, engine.chain, {"velo_geometry": np.zeros(4, np.uint8)}, LIMITS)

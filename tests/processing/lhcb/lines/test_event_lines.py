@@ -13,7 +13,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.lines import Line, NDisplacedVeloTracks, OdinEventType, Passthrough, VeloMicroBias
 from hltnode.processing.lhcb.lines.event_lines import event_lines
 from hltnode.processing.lhcb.raw_data.odin_decode import ODIN_DATA
-from hltnode.processing.lhcb.velo.impact_parameter import NO_PV
+from hltnode.processing.lhcb.velo.collections import NO_PV
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Launch, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.track_sample import TrackSample
@@ -45,12 +45,12 @@ def decisions(
     sample = TrackSample([[np.zeros((3, 3))] * len(event.tracks) for event in events])
     offset = sample.cluster_offset()
     columns = {
-        "velo_track_ip": np.zeros(offset[-1] // 2, dtype=np.float32),
-        "velo_track_ip_chi2": np.zeros(offset[-1] // 2, dtype=np.float32),
-        "velo_track_backward": np.zeros(offset[-1] // 2, dtype=np.uint8),
-        "velo_track_pv": np.zeros(offset[-1] // 2, dtype=np.uint8),
+        "velo_tracks.ip": np.zeros(offset[-1] // 2, dtype=np.float32),
+        "velo_tracks.ip_chi2": np.zeros(offset[-1] // 2, dtype=np.float32),
+        "velo_tracks.backward": np.zeros(offset[-1] // 2, dtype=np.uint8),
+        "velo_tracks.pv": np.zeros(offset[-1] // 2, dtype=np.uint8),
     }
-    odin = np.zeros(len(events), dtype=ODIN_DATA)
+    odin = np.zeros(len(events), dtype=ODIN_DATA.dtype)
     for number, event in enumerate(events):
         odin[number] = (
             event.run, event.event_type, event.gps_time % 2**32, event.gps_time >> 32,
@@ -62,13 +62,13 @@ def decisions(
                 columns[name][place] = value
     given = columns | {
         "line_table": TriggerConfig(tuple(lines)).line_table(),
-        "odin": odin,
-        "event_flags": np.array([int(event.flags) for event in events]),
-        "velo_cluster_offset": offset,
-        "velo_track_count": np.array([len(event.tracks) for event in events]),
+        "events.odin": odin,
+        "events.flags": np.array([int(event.flags) for event in events]),
+        "velo_clusters.offset": offset,
+        "velo_tracks.count": np.array([len(event.tracks) for event in events]),
     }
     result = run_algorithms([event_lines], given, len(events), sample.limits, launch)
-    return result["lines"], result["accepted"]
+    return result["events.lines"], result["events.accepted"]
 
 
 def test_passthrough_accepts_every_event() -> None:
