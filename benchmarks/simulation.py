@@ -11,7 +11,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.simulation.generation.samples import Sample
@@ -59,9 +59,14 @@ def simulated_per_second(detectors: Detectors) -> float:
 def checked_per_second(path: Path) -> float:
     """Events per second that are read, reconstructed on two threads and compared with their truth."""
     begin = time.perf_counter()
-    engine = create_engine(CpuBackend(HLT1.kernels, threads=2), VeloGeometry.builtin(), TriggerConfig.default(), LIMITS)
+    engine = HLT1.create_engine(
+        CpuBackend(HLT1.kernels, threads=2),
+        geometry_constants(VeloGeometry.builtin()),
+        TriggerConfig.default(HLT1.menu),
+        LIMITS,
+    )
     checker = Checker()
-    for batch in OfflineRunner(engine).run(encode_meps(read_events(path), EVENTS_PER_MEP, "auto")):
+    for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_events(path), EVENTS_PER_MEP, "auto")):
         check_batch(checker, batch)
     engine.close()
     checker.result()

@@ -11,7 +11,7 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
 ALLEN_2020_CPU = 1740.0
@@ -25,7 +25,7 @@ RUNS = 5
 def real_events(shared: Path) -> EncodedMep:
     """The seven minimum-bias events, nine times over, as one MEP of retina clusters."""
     (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob("*retina3*.mdf")
-    return encode_mep(list(read_events(sample)) * 9, velo_banks="retina")
+    return encode_mep(HLT1, list(read_events(sample)) * 9, encoding="retina")
 
 
 class Chain:
@@ -33,8 +33,11 @@ class Chain:
 
     def __init__(self, shared: Path, mep: EncodedMep, threads: int) -> None:
         geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-        self.engine = create_engine(
-            CpuBackend(HLT1.kernels, threads=threads), geometry, TriggerConfig.default(), LIMITS
+        self.engine = HLT1.create_engine(
+            CpuBackend(HLT1.kernels, threads=threads),
+            geometry_constants(geometry),
+            TriggerConfig.default(HLT1.menu),
+            LIMITS,
         )
         self.runner = OfflineRunner(self.engine)
         self.mep = mep

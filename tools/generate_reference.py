@@ -28,7 +28,7 @@ from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 # Values of these labels are only known at run time; the sample value below stands for them.
-OPEN_LABELS = {"source": "0", "line": "passthrough", "where": "control"}
+OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control"}
 
 
 def configuration_page() -> str:
@@ -125,6 +125,7 @@ def example_collector() -> NodeCollector:
     counters.expect_sources([int(OPEN_LABELS["source"])])
     counters.sources[0].last_seen_ns = 0
     counters.set_lines([OPEN_LABELS["line"]])
+    counters.set_collections([OPEN_LABELS["collection"]])
     counters.count_exception(OPEN_LABELS["where"])
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(counters, health, BuildInfo(version="", node="", backend="", tck=""), monotonic_ns=lambda: 0)

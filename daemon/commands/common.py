@@ -14,9 +14,6 @@ from rich.markup import escape
 
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.event_files import EventFileError
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.mfp import VeloBanks
 
 console = Console(stderr=True)
 """Progress and messages; results go to standard output."""
@@ -24,18 +21,15 @@ console = Console(stderr=True)
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")]
 GeometryOption = Annotated[
     Path | None,
-    typer.Option(
-        "--geometry", metavar="DIR", help="Folder of LHCb geometry files; the built-in detector if not given."
-    ),
+    typer.Option("--geometry", metavar="DIR", help="Folder of geometry files; the built-in detector if not given."),
 ]
 BackendOption = Annotated[str, typer.Option("--backend", help="auto, cpu or cuda.")]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU back end; 0: one per core.")]
 TriggerOption = Annotated[
     Path | None, typer.Option("--trigger", metavar="FILE", help="Trigger configuration (TOML); built-in if not given.")
 ]
-VeloBanksOption = Annotated[
-    VeloBanks, typer.Option("--velo-banks", help="Encoding to use where a sample has two: auto, retina or superpixel.")
-]
+ChainOption = Annotated[str, typer.Option("--chain", metavar="NAME", help="Which of the installed chains to run.")]
+DEFAULT_CHAIN = "lhcb"
 
 ServerKeyOption = Annotated[
     Path | None, typer.Option("--server-key", metavar="FILE", help="Public key of the node (NAME.key), for CURVE.")
@@ -85,16 +79,6 @@ def require_plots() -> None:
     """Fail before the work begins, not after it, where there is nothing to draw the plots with. Raises ValueError."""
     if find_spec("matplotlib") is None:
         raise ValueError("an HTML report needs matplotlib: pip install 'hltnode[plot]'")
-
-
-def load_geometry(directory: Path | None) -> VeloGeometry:
-    """The geometry of a folder, or the built-in one. Raises GeometryError."""
-    return VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
-
-
-def load_trigger(path: Path | None) -> TriggerConfig:
-    """The trigger configuration of a file, or the built-in one. Raises TriggerConfigError."""
-    return TriggerConfig.default() if path is None else TriggerConfig.load(path)
 
 
 def thread_count(threads: int) -> int:

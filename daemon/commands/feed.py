@@ -16,16 +16,18 @@ import zmq.asyncio
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    ChainOption,
     GeometryOption,
     JsonOption,
     KeyFileOption,
     ServerKeyOption,
     console,
-    load_geometry,
     require_places,
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.lhcb_options import load_velo_geometry
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.feeder.fault_injection import FaultInjector, FaultPlan
@@ -35,7 +37,9 @@ from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervi
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps, make_report, share
 from hltnode.daemon.feeder.sockets import FeederKeys
 from hltnode.daemon.security.curve_keys import load_client_keys
+from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
+from hltnode.processing.selection.trigger_chain import installed_chain
 
 # As in the configuration of the node.
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
@@ -64,7 +68,7 @@ def feed(
     inputs: Annotated[
         list[Path] | None, typer.Option("--input", metavar="FILES", help="MDF, MEP or 2019 MEP files.")
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Feed simulated events.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Feed simulated events of LHCb.")] = False,
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation and of the faults.")] = 1,
     events_per_mep: Annotated[
@@ -88,6 +92,7 @@ def feed(
     encrypt_data: Annotated[
         bool, typer.Option("--encrypt-data", help="CURVE on the data connection too (security.encrypt_data).")
     ] = False,
+    chain: ChainOption = DEFAULT_CHAIN,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -105,15 +110,17 @@ def feed(
         if bool(paths) == simulate:
             raise FeedError("either --input FILES or --simulate is expected")
         if simulate:
-            detector = load_geometry(geometry)
+            detector = load_velo_geometry(geometry)
             stream = meps_of_simulation(
                 lambda: simulate_events(n, seed, geometry=detector, nu=DEFAULT_NU, run=run or DEFAULT_RUN),
+                LHCB_READOUT,
                 events_per_mep=events_per_mep,
                 repeat=repeat,
                 run=run,
             )
         else:
-            stream = meps_of_files(paths, events_per_mep=events_per_mep, repeat=repeat, run=run)
+            readout = installed_chain(chain).readout
+            stream = meps_of_files(paths, readout, events_per_mep=events_per_mep, repeat=repeat, run=run)
         keys = load_client_keys(server_key, key_file)
         if encrypt_data and keys is None:
             raise FeedError("--encrypt-data: --server-key and --key-file are expected")

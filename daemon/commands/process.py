@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain as chained
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,15 +11,14 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
     BackendOption,
+    ChainOption,
     GeometryOption,
     JsonOption,
     ThreadsOption,
     TriggerOption,
-    VeloBanksOption,
     console,
-    load_geometry,
-    load_trigger,
     require_places,
     thread_count,
     user_errors,
@@ -36,9 +36,9 @@ from hltnode.processing.framework.offline_runner import (
     encode_mep,
     encode_meps,
 )
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.framework.readout import AUTO, check_encoding
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.mfp import VeloBanks
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
@@ -55,7 +55,10 @@ def process(
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Go through the files so many times.")] = 1,
-    velo_banks: VeloBanksOption = "auto",
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
+    ] = AUTO,
+    chain: ChainOption = DEFAULT_CHAIN,
     trigger: TriggerOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -71,7 +74,8 @@ def process(
             backend=backend,
             threads=thread_count(threads),
             repeat_count=repeat_count,
-            velo_banks=velo_banks,
+            encoding=encoding,
+            chain=installed_chain(chain),
             trigger=trigger,
         )
         write_json(json, result)
@@ -80,6 +84,7 @@ def process(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
         f"{result['backend']}, {result['threads']} threads; {accepted} of {len(result['per_event'])} accepted"
     )
+    typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
 
 
 def process_files(
@@ -89,23 +94,29 @@ def process_files(
     backend: str,
     threads: int,
     repeat_count: int,
-    velo_banks: VeloBanks,
+    encoding: str,
+    chain: TriggerChain,
     trigger: Path | None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
     touch of memory, which a node has behind it when it reports ready, are not counted."""
-    engine = create_engine(
-        create_backend(backend, HLT1.kernels, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
+    check_encoding(chain.readout, encoding)
+    engine = chain.create_engine(
+        create_backend(backend, chain.kernels, threads=threads),
+        chain.load_geometry(geometry),
+        chain.load_trigger(trigger),
+        LIMITS,
     )
     runner = OfflineRunner(engine)
-    meps = encode_meps(read_all_events(files), EVENTS_PER_MEP, velo_banks)
+    meps = encode_meps(chain, read_all_events(files), EVENTS_PER_MEP, encoding)
     per_event: list[dict[str, Any]] = []
+    objects = dict.fromkeys(engine.collections, 0)
     events, seconds = 0, 0.0
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
         for chunk in _chunks(meps):
-            again = _repeated(chunk, repeat_count - 1, velo_banks)
+            again = _repeated(chain, chunk, repeat_count - 1, encoding)
             if not events:
                 runner.warm_up(chunk)
             begin = time.perf_counter()
@@ -116,6 +127,9 @@ def process_files(
             seconds += time.perf_counter() - begin
             events += sum(mep.n_events for mep in chunk)
             progress.update(task, completed=events)
+            for output in results:
+                for name, counts in output.counts.items():
+                    objects[name] += int(counts.sum())
             per_event += _per_event(chunk, results, engine.lines)
     engine.close()
     return {
@@ -124,6 +138,7 @@ def process_files(
         "events_per_second": events / seconds if seconds else 0.0,
         "backend": engine.backend.name,
         "threads": engine.backend.threads,
+        "objects": objects,
         "per_event": per_event,
     }
 
@@ -134,14 +149,14 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
         yield chunk
 
 
-def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Iterator[EncodedMep]:
+def _repeated(chain: TriggerChain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
     """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
-        return chain.from_iterable(repeat(chunk, times))
-    packed = encode_mep(events * packing, velo_banks=velo_banks)
-    return chain(repeat(packed, times // packing), chain.from_iterable(repeat(chunk, times % packing)))
+        return chained.from_iterable(repeat(chunk, times))
+    packed = encode_mep(chain, events * packing, encoding=encoding)
+    return chained(repeat(packed, times // packing), chained.from_iterable(repeat(chunk, times % packing)))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
@@ -154,7 +169,7 @@ def _copy(batch: CompletedBatch) -> BatchOutput:
 def _per_event(
     meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str]
 ) -> list[dict[str, Any]]:
-    rows = chain.from_iterable(
+    rows = chained.from_iterable(
         zip(
             zip(*(count.tolist() for count in output.counts.values()), strict=True),
             output.accepted.tolist(),
@@ -165,7 +180,7 @@ def _per_event(
         for output in outputs
     )
     names = list(outputs[0].counts) if outputs else []
-    events = chain.from_iterable(mep.events for mep in meps)
+    events = chained.from_iterable(mep.events for mep in meps)
     return [
         {
             **_identity(banks),

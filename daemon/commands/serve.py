@@ -13,8 +13,6 @@ import zmq
 from hltnode.daemon.commands.common import (
     JsonOption,
     console,
-    load_geometry,
-    load_trigger,
     require_places,
     thread_count,
     user_errors,
@@ -27,7 +25,7 @@ from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.selection.trigger_chain import installed_chain
 
 
 def serve(
@@ -62,10 +60,10 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, signals.put_nowait, number)
     pipeline = config.pipeline
-    backend = create_backend(pipeline.backend.value, HLT1.kernels, threads=thread_count(pipeline.threads))
-    engine = create_engine(
-        backend, load_geometry(config.geometry.directory), load_trigger(config.trigger.file), batch_limits(config)
-    )
+    chain = installed_chain(config.trigger.chain)
+    backend = create_backend(pipeline.backend.value, chain.kernels, threads=thread_count(pipeline.threads))
+    geometry, trigger = chain.load_geometry(config.geometry.directory), chain.load_trigger(config.trigger.file)
+    engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
     node = Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
     await node.start()
     following = asyncio.create_task(follow_signals(signals, node))

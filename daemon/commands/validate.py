@@ -14,10 +14,7 @@ from hltnode.daemon.commands.common import (
     JsonOption,
     ThreadsOption,
     TriggerOption,
-    VeloBanksOption,
     console,
-    load_geometry,
-    load_trigger,
     require_places,
     require_plots,
     thread_count,
@@ -25,12 +22,13 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.lhcb_options import VeloBanksOption, load_velo_geometry
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
@@ -81,11 +79,11 @@ def validate(
             raise ValueError("--against draws into the report: give --report FILE.html")
         require_places(json, report)
         other = None if against is None else (against.name, read_result(against))
-        detector = load_geometry(geometry)
-        engine = create_engine(
+        detector = load_velo_geometry(geometry)
+        engine = HLT1.create_engine(
             create_backend(backend, HLT1.kernels, threads=thread_count(threads)),
-            detector,
-            load_trigger(trigger),
+            geometry_constants(detector),
+            HLT1.load_trigger(trigger),
             LIMITS,
         )
         runner = OfflineRunner(engine)
@@ -95,7 +93,7 @@ def validate(
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("", total=None)
             try:
-                for batch in runner.run(encode_meps(events, EVENTS_PER_MEP, velo_banks)):
+                for batch in runner.run(encode_meps(HLT1, events, EVENTS_PER_MEP, velo_banks)):
                     check_batch(checker, batch)
                     progress.update(task, completed=checker.events + checker.faults.events)
             except ProtocolError as error:

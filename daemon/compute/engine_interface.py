@@ -1,6 +1,6 @@
 """What the daemon needs of an engine. `hltnode.processing.framework.engine` offers it; tests bring their own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +10,10 @@ from hltnode.processing.framework.batch import MepInBatch
 
 
 class Output(Protocol):
-    """Results of one batch, one element per event: accepted u8, lines u64 (bit i is line i), flags u32."""
+    """Results of one batch, one element per event: accepted u8, lines u64 (bit i is line i), flags u32.
+
+    counts: what was found in each event, u32, by the names of the engine's collections.
+    """
 
     @property
     def accepted(self) -> NDArray[np.uint8]: ...
@@ -18,6 +21,8 @@ class Output(Protocol):
     def lines(self) -> NDArray[np.uint64]: ...
     @property
     def flags(self) -> NDArray[np.uint32]: ...
+    @property
+    def counts(self) -> Mapping[str, NDArray[np.uint32]]: ...
 
 
 class StageTimings(Protocol):
@@ -46,10 +51,13 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Makes workspaces; knows the lines and the trigger configuration key (TCK)."""
+    """Makes workspaces; knows the lines, the collections whose objects are counted, and the trigger configuration
+    key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
+    @property
+    def collections(self) -> tuple[str, ...]: ...
     @property
     def tck(self) -> int: ...
     def create_workspace(self) -> Workspace: ...

@@ -153,15 +153,17 @@ class PipelineSection(_Section):
 
 
 class GeometrySection(_Section):
-    """Detector description."""
+    """Description of the detector."""
 
     directory: Path | None = None
-    """Directory with the LHCb geometry files (velo_geometry.bin, beamline.bin); default: built in."""
+    """Directory with the geometry files of the chain; default: the description that is built into it."""
 
 
 class TriggerSection(_Section):
     """What is computed and selected."""
 
+    chain: str = Field(default="lhcb", min_length=1)
+    """Which of the installed chains runs (entry points of the group `hltnode.chains`)."""
     file: Path | None = None
     """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
 

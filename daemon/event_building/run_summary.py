@@ -50,6 +50,7 @@ class RunSummary:
             "acknowledged": {"meps": counters.meps_acknowledged},
             "events": {"processed": counters.events_processed, "accepted": counters.events_accepted},
             "lines": dict(zip(counters.lines, counters.line_accepts, strict=True)),
+            "objects": dict(counters.objects),
             "missing_by_source": {str(s): of_source.missing for s, of_source in counters.sources.items()},
         }
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.readout import AUTO, Readout
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.raw_data.mep import Mep, iter_meps
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, VeloBanks, encode_mfp, mfps_of_events, with_event_id
+from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp, with_event_id
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, readout_source_id, source_id
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 
 # The particles of a simulated event fill one bank of 64 KiB and seldom a second one; the sources have to be announced
 # before all events are known.
@@ -44,7 +45,7 @@ class Inventory:
 
     versions: dict[int, int]
     run: int
-    velo_banks: VeloBanks
+    encoding: str
     events_per_mep: int
 
 
@@ -95,8 +96,10 @@ class MepStream:
         return complete
 
 
-def meps_of_files(paths: Sequence[Path], *, events_per_mep: int, repeat: int, run: int | None = None) -> MepStream:
-    """The MEPs of MDF, Run-3 MEP or 2019 MEP files. Run-3 MEPs keep their packing and their VELO encoding.
+def meps_of_files(
+    paths: Sequence[Path], readout: Readout, *, events_per_mep: int, repeat: int, run: int | None = None
+) -> MepStream:
+    """The MEPs of MDF, Run-3 MEP or 2019 MEP files. Run-3 MEPs keep their packing and their encoding.
 
     The files are read once to learn their sources. Raises FeedError, EventFileError for a file that cannot be read, is
     damaged, or differs in kind from the others.
@@ -106,54 +109,61 @@ def meps_of_files(paths: Sequence[Path], *, events_per_mep: int, repeat: int, ru
         return MepStream(lambda: _mfps_of_mep_files(paths), _inventory_of_meps(paths, run), repeat=repeat)
     if are_meps != {False}:
         raise FeedError("files of Run-3 MEPs and other files cannot be mixed: " + ", ".join(map(str, paths)))
-    inventory = take_inventory(read_all_events(paths), events_per_mep, run)
-    return _stream(lambda: read_all_events(paths), inventory, repeat)
+    inventory = take_inventory(read_all_events(paths), readout, events_per_mep, run)
+    return _stream(lambda: read_all_events(paths), readout, inventory, repeat)
 
 
 def meps_of_simulation(
-    make_events: Callable[[], Iterator[list[RawBank]]], *, events_per_mep: int, repeat: int, run: int | None = None
+    make_events: Callable[[], Iterator[list[RawBank]]],
+    readout: Readout,
+    *,
+    events_per_mep: int,
+    repeat: int,
+    run: int | None = None,
 ) -> MepStream:
     """The MEPs of events that are made on the spot; `make_events` starts one pass over them.
 
     The first MEP tells the sources; truth banks may grow in number later and are announced in advance.
     """
-    inventory = take_inventory(islice(make_events(), events_per_mep), events_per_mep, run)
+    inventory = take_inventory(islice(make_events(), events_per_mep), readout, events_per_mep, run)
     first_truth = source_id(SubDetector.TDET, 0)
     if first_truth in inventory.versions:
         for number in range(1, _TRUTH_BANKS):
             inventory.versions.setdefault(first_truth + number, inventory.versions[first_truth])
-    return _stream(make_events, inventory, repeat)
+    return _stream(make_events, readout, inventory, repeat)
 
 
-def _stream(events: Callable[[], Iterator[list[RawBank]]], inventory: Inventory, repeat: int) -> MepStream:
+def _stream(
+    events: Callable[[], Iterator[list[RawBank]]], readout: Readout, inventory: Inventory, repeat: int
+) -> MepStream:
     def read() -> Iterator[dict[int, bytes]]:
         remaining = events()
         while chunk := list(islice(remaining, inventory.events_per_mep)):
-            yield mfps_of_events(chunk, 0, inventory.velo_banks)
+            yield readout.mfps_of_events(chunk, 0, inventory.encoding)
 
     return MepStream(read, inventory, repeat=repeat)
 
 
-def take_inventory(events: Iterable[list[RawBank]], events_per_mep: int, run: int | None) -> Inventory:
+def take_inventory(
+    events: Iterable[list[RawBank]], readout: Readout, events_per_mep: int, run: int | None
+) -> Inventory:
     """Sources and bank versions of some events. Raises FeedError if there are none."""
     versions: dict[tuple[int, int], int] = {}
     for banks in events:
         for bank in banks:
-            source = readout_source_id(bank)
+            source = readout.source_of(bank)
             if source is not None:
                 versions[source, bank.type] = bank.version
             if run is None and bank.type == BankType.ODIN:
                 run = decode_odin(bank).run
     if not versions:
         raise FeedError("the input holds no event with banks of the readout")
-    types = {bank_type for _, bank_type in versions}
     # One encoding for the whole input: a source must not change its banks between MEPs.
-    velo_banks: VeloBanks = "retina" if BankType.VP_RETINA_CLUSTER in types else "superpixel"
-    unwanted = BankType.VP if velo_banks == "retina" else BankType.VP_RETINA_CLUSTER
+    encoding = readout.encoding_of({bank_type for _, bank_type in versions})
     return Inventory(
-        versions={source: version for (source, kind), version in versions.items() if kind != unwanted},
+        versions={source: version for (source, kind), version in versions.items() if readout.reads(kind, encoding)},
         run=run or 0,
-        velo_banks=velo_banks,
+        encoding=encoding,
         events_per_mep=events_per_mep,
     )
 
@@ -170,7 +180,7 @@ def _inventory_of_meps(paths: Sequence[Path], run: int | None) -> Inventory:
                     run = _run_of(mfp)
     if not versions:
         raise FeedError("the input holds no MEP")
-    return Inventory(versions=versions, run=run or 0, velo_banks="auto", events_per_mep=most_events)
+    return Inventory(versions=versions, run=run or 0, encoding=AUTO, events_per_mep=most_events)
 
 
 def _run_of(odin: Mfp) -> int | None:

@@ -8,7 +8,7 @@ Every label value that is known beforehand has its entry from the start, so that
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -166,6 +166,8 @@ class Counters:
     events_accepted: int = 0
     events_flagged: dict[EventFlag, int] = field(default_factory=lambda: dict.fromkeys(EventFlag, 0))
     line_accepts: list[int] = field(default_factory=list)
+    objects: dict[str, int] = field(default_factory=dict)
+    """Objects found in events, by collection; the collections are declared by the chain, see `set_collections`."""
 
     # Outputs
     outputs: dict[OutputName, OutputCounters] = field(
@@ -192,6 +194,15 @@ class Counters:
         """Name the selection lines; bit i of an event's line word is the i-th name."""
         self.lines = tuple(names)
         self.line_accepts = [0] * len(self.lines)
+
+    def set_collections(self, names: Iterable[str]) -> None:
+        """Name the collections whose objects are counted."""
+        self.objects = dict.fromkeys(names, 0)
+
+    def count_objects(self, objects: Mapping[str, int]) -> None:
+        """Count what was found in the events of a batch, by collection."""
+        for name, n in objects.items():
+            self.objects[name] += n
 
     def count_batch(self, accepted: NDArray[np.uint8], lines: NDArray[np.uint64], flags: NDArray[np.uint32]) -> None:
         """Count the decisions of a batch: `accepted` u8[n], `lines` u64[n] (one bit per line), `flags` u32[n]."""

@@ -168,6 +168,8 @@ class NodeCollector(Collector):
         yield _counters(
             "line_accepts", "Events that the line accepted.", "line", zip(c.lines, c.line_accepts, strict=True)
         )
+        objects = tuple(c.objects.items())
+        yield _counters("objects", "Objects found in events, by collection of the chain.", "collection", objects)
 
     def _outputs(self) -> Iterator[Metric]:
         decisions = self._counters.decisions

@@ -60,6 +60,7 @@ class Delivery:
         computed, results, counters = written.computed, written.results, self._counters
         await self._outputs.publish(written)
         counters.count_batch(results.accepted, results.lines, results.flags)
+        counters.count_objects(results.objects)
         if computed.timings is not None:
             counters.stages[Stage.H2D].observe(computed.timings.h2d)
             counters.stages[Stage.KERNELS].observe(computed.timings.kernels)

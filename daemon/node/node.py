@@ -89,6 +89,7 @@ class Node:
         self.counters = Counters()
         self.counters.operation.last_reload_s = time.time()
         self.counters.set_lines(engine.lines)
+        self.counters.set_collections(engine.collections)
         self.session = secrets.token_hex(8)
         self._config_file = config_file
         self._engine = engine

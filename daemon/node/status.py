@@ -54,6 +54,7 @@ class NodeStatus:
                 "processed": counters.events_processed,
                 "accepted": counters.events_accepted,
                 "accepted_by_line": dict(zip(counters.lines, counters.line_accepts, strict=True)),
+                "objects": dict(counters.objects),
             },
             "accounting": accounting(counters, builder),
         }

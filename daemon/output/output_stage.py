@@ -6,8 +6,8 @@ A disk that refuses holds the batch, hence its slot, hence the credits: the feed
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -51,6 +51,8 @@ class Results:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint64]
     flags: NDArray[np.uint32]
+    objects: Mapping[str, int] = field(default_factory=dict)
+    """What was found in all events together, by collection; empty without results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,8 @@ class OutputStage:
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
             output = self._workspaces[computed.batch.slot].output
-            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy())
+            objects = {name: int(counts.sum(dtype=np.uint64)) for name, counts in output.counts.items()}
+            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy(), objects)
         # Without results every event is kept, so that none is lost to a broken back end.
         n = computed.batch.n_events
         flags = np.concatenate(

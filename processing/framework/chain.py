@@ -9,6 +9,7 @@ from hltnode.processing.framework.codegen import ROOTS, generated_headers
 from hltnode.processing.framework.collections import PROCESSING, U32, Column, DeclarationError, Role, SharedTypes, View
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.readout import Readout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,8 @@ class Chain:
     accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
     reconstructs only.
     counts: what is found in an event, name -> u32 per event; their sums go to log and metrics.
+    readout: how raw banks become the MFPs that the sequence reads.
+    subdetectors: those whose banks it decodes (top five bits of a source id); the others need not go to the device.
     kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
     types: records, enumerations and sizes that the kernels share with Python.
 
@@ -28,6 +31,8 @@ class Chain:
     sequence: AlgorithmSequence
     kernels: KernelSources
     source: Path
+    readout: Readout
+    subdetectors: frozenset[int]
     accepted: Column | None = None
     lines: Column | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)

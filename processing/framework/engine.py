@@ -68,6 +68,8 @@ class Engine:
         self.limits = limits
         self.lines = tuple(line_names)
         """Names of the selection lines; line i is bit i of BatchOutput.lines."""
+        self.collections = tuple(chain.counts)
+        """Names of the collections whose objects BatchOutput.counts counts."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for column in chain.sequence.columns:

@@ -4,7 +4,7 @@ from enum import IntFlag
 
 
 class EventFlag(IntFlag):
-    """Bits of the per-event flag word; the same values stand in kernels/batch/batch.cuh."""
+    """Bits of the per-event flag word, in both languages and on the wire."""
 
     BANK_ERROR = 1
     """A bank could not be decoded."""
@@ -13,6 +13,7 @@ class EventFlag(IntFlag):
     INCOMPLETE = 4
     """The fragment of at least one readout source was missing."""
     ODIN_ERROR = 8
-    """No ODIN bank, or one that could not be decoded."""
+    """No ODIN bank, or one that could not be decoded. ODIN is no detector: it is the bank of the event's own numbers,
+    one of the containers that every chain and the outputs share (protocol.raw_data.odin)."""
     BACKEND_ERROR = 16
     """The back end failed on the batch of this event; the event carries no decision of a line."""

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MFP_ALIGNMENT, MepInBatch
+from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.protocol.raw_data.mfp import VeloBanks, mfps_of_events
+from hltnode.processing.framework.readout import AUTO
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, readout_source_id, subdetector_of
-
-READ_SUBDETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
-"""What the sequence decodes; the banks of other detectors need not go to the device."""
+from hltnode.protocol.raw_data.source_id import subdetector_of
 
 WORKSPACES = 3
 """One fills, one computes, one is read out."""
@@ -47,11 +45,14 @@ class CompletedBatch:
 
 
 def encode_mep(
-    events: Sequence[Sequence[RawBank]], first_event_id: int = 0, velo_banks: VeloBanks = "auto"
+    chain: Chain, events: Sequence[Sequence[RawBank]], first_event_id: int = 0, encoding: str = AUTO
 ) -> EncodedMep:
-    """Write the banks of some events as the MFPs of one MEP. Raises MfpError where they do not fit together."""
-    read = [[bank for bank in banks if _is_read(bank)] for banks in events]
-    mfps = mfps_of_events(read, first_event_id, velo_banks)
+    """Write the banks that a chain reads of some events as the MFPs of one MEP.
+
+    Raises MfpError where they do not fit together.
+    """
+    read = [[bank for bank in banks if _is_read(chain, bank)] for banks in events]
+    mfps = chain.readout.mfps_of_events(read, first_event_id, encoding)
     pieces: list[bytes] = []
     fragments: list[tuple[int, int, int]] = []
     offset = 0
@@ -63,13 +64,13 @@ def encode_mep(
     return EncodedMep(events, np.frombuffer(b"".join(pieces), dtype=np.uint8), tuple(fragments))
 
 
-def _is_read(bank: RawBank) -> bool:
-    source = readout_source_id(bank)
-    return source is not None and subdetector_of(source) in READ_SUBDETECTORS
+def _is_read(chain: Chain, bank: RawBank) -> bool:
+    source = chain.readout.source_of(bank)
+    return source is not None and subdetector_of(source) in chain.subdetectors
 
 
 def encode_meps(
-    events: Iterable[Sequence[RawBank]], events_per_mep: int, velo_banks: VeloBanks = "auto"
+    chain: Chain, events: Iterable[Sequence[RawBank]], events_per_mep: int, encoding: str = AUTO
 ) -> Iterator[EncodedMep]:
     """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer."""
     waiting: list[Sequence[RawBank]] = []
@@ -77,11 +78,11 @@ def encode_meps(
     for banks in events:
         waiting.append(banks)
         if len(waiting) == events_per_mep:
-            yield encode_mep(waiting, first, velo_banks)
+            yield encode_mep(chain, waiting, first, encoding)
             first += len(waiting)
             waiting = []
     if waiting:
-        yield encode_mep(waiting, first, velo_banks)
+        yield encode_mep(chain, waiting, first, encoding)
 
 
 def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:

@@ -1,41 +1,39 @@
-"""The HLT1 sequence: the algorithms in the order in which they run, and the engine that runs them."""
+"""HLT1, the chain of LHCb: its algorithms in the order in which they run, and what it reads and delivers."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
-from hltnode.processing.framework.backends.interface import Backend
-from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.kernel_sources import KernelSources
-from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.event_lines import accepted, event_lines, line_table, lines
 from hltnode.processing.lhcb.lines.kinds import line_types
+from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pv_types
 from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
+from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
 from hltnode.processing.lhcb.raw_data.odin_decode import odin_decode, raw_data_types
+from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.velo.cluster_offsets import cluster_offsets
 from hltnode.processing.lhcb.velo.collections import cluster_count, track_count, velo_geometry, velo_types
 from hltnode.processing.lhcb.velo.consolidate_tracks import consolidate_tracks
 from hltnode.processing.lhcb.velo.decode_retina_clusters import decode_retina_clusters
 from hltnode.processing.lhcb.velo.estimate_input_size import estimate_input_size
 from hltnode.processing.lhcb.velo.filter_three_hit_tracks import filter_three_hit_tracks
-from hltnode.processing.lhcb.velo.impact_parameter import impact_parameter
 from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.masked_clustering import masked_clustering
 from hltnode.processing.lhcb.velo.search_by_triplet import search_by_triplet
 from hltnode.processing.lhcb.velo.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.line import selection_types
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.protocol.raw_data.source_id import SubDetector
 
 HLT1_SEQUENCE = AlgorithmSequence(
     (
@@ -61,31 +59,29 @@ HLT1_SEQUENCE = AlgorithmSequence(
 )
 """The VELO chain of HLT1 with its default constants."""
 
-HLT1 = Chain(
+
+def geometry_constants(velo: VeloGeometry) -> Constants:
+    """The constants of the sequence that come from the geometry."""
+    return {velo_geometry.name: np.frombuffer(velo.to_bytes(), dtype=np.uint8)}
+
+
+def load_geometry(directory: Path | None) -> Constants:
+    """The constants from the geometry files of a folder, or of the built-in detector. Raises GeometryError."""
+    return geometry_constants(VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory))
+
+
+HLT1 = TriggerChain(
     name="hlt1",
     sequence=HLT1_SEQUENCE,
     kernels=KernelSources("lhcb/generated/hlt1_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._hlt1_kernels"),
     source=Path(__file__),
+    readout=LHCB_READOUT,
+    subdetectors=frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C}),
     accepted=accepted,
     lines=lines,
     counts={"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count},
     types=(raw_data_types, velo_types, pv_types, selection_types, line_types),
+    menu=HLT1_MENU,
+    line_table=line_table,
+    load_geometry=load_geometry,
 )
-
-
-def create_engine(backend: Backend, geometry: VeloGeometry, trigger: TriggerConfig, limits: BatchLimits) -> Engine:
-    """The engine of a node: HLT1 with the constants and lines of a trigger configuration.
-
-    Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
-    """
-    return Engine(
-        backend,
-        replace(HLT1, sequence=trigger.configure(HLT1_SEQUENCE)),
-        {
-            velo_geometry.name: np.frombuffer(geometry.to_bytes(), dtype=np.uint8),
-            line_table.name: trigger.line_table().view(np.uint8),
-        },
-        limits,
-        line_names=trigger.line_names,
-        tck=trigger.tck(HLT1_SEQUENCE),
-    )

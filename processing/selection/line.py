@@ -53,10 +53,6 @@ Scale = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=120)]
 
 
-LINE_TYPES: dict[str, type["Line"]] = {}
-"""All line types by class name, which is the `type` of a line in a trigger configuration."""
-
-
 @dataclass(frozen=True, config=VALIDATED)
 class Line(ABC):
     """A selection line: `name` unique in the configuration; the scales are the fractions of events that pass.
@@ -70,10 +66,6 @@ class Line(ABC):
     name: Name
     prescale: Scale = 1.0
     postscale: Scale = 1.0
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        LINE_TYPES[cls.__name__] = cls
 
     @abstractmethod
     def parameters(self) -> tuple[np.uint32 | np.float32, ...]:

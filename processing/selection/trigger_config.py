@@ -3,14 +3,16 @@
 It is immutable. Its content, together with the constants of the sequence that it configures, is hashed to the TCK that
 stands in every decision and report. As a file it is TOML:
 
-    [sequence.pv_beamline_multi_fit]
+    [sequence.fit_vertices]
     max_chi2 = 9.0
 
     [[lines]]
-    type = "VeloMicroBias"
-    name = "Hlt1VeloMicroBias"
+    type = "MinimumTracks"
+    name = "Hlt1TwoTracks"
     min_tracks = 2
     postscale = 0.001
+
+Which types of lines and which constants there are is up to the chain that the configuration is for.
 """
 
 import hashlib
@@ -26,27 +28,21 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
-from hltnode.processing.lhcb.lines import (
-    LINE_TYPES,
-    MAX_LINES,
-    Line,
-    NDisplacedVeloTracks,
-    OdinEventType,
-    Passthrough,
-    VeloMicroBias,
-)
-from hltnode.processing.selection.line import LINE_RECORD
-
-ODIN_NO_BIAS = 0x0004
-ODIN_LUMI = 0x0008
-"""Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
-
+from hltnode.processing.selection.line import LINE_RECORD, MAX_LINES, Line
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class TriggerConfigError(ValueError):
     """A trigger configuration that cannot be used; the message names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """The line types that configurations of a chain may name, by class name, and the lines of one that names none."""
+
+    types: tuple[type[Line], ...]
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +73,23 @@ class TriggerConfig:
                 raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{names.index(name)}] too")
 
     @classmethod
-    def default(cls) -> Self:
-        """The event-level lines that need ODIN and the VELO alone; scales of formats.md C3 where it has them."""
-        return cls(
-            lines=(
-                Passthrough("Hlt1Passthrough", prescale=0.01),
-                VeloMicroBias("Hlt1VeloMicroBias", postscale=0.001),
-                NDisplacedVeloTracks("Hlt1NDisplacedVelo"),
-                OdinEventType("Hlt1ODINLumi", mask=ODIN_LUMI),
-                OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
-            )
-        )
+    def default(cls, menu: Menu) -> Self:
+        """The lines of a menu, and the declared constants."""
+        return cls(lines=menu.lines)
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, menu: Menu) -> Self:
         """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
         try:
-            return cls.from_toml(path.read_text(encoding="utf-8"))
+            return cls.from_toml(path.read_text(encoding="utf-8"), menu)
         except (OSError, UnicodeDecodeError) as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
             raise TriggerConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def from_toml(cls, text: str) -> Self:
-        """Parse the text of a TOML file. A file without lines keeps the default ones. Raises TriggerConfigError."""
+    def from_toml(cls, text: str, menu: Menu) -> Self:
+        """Parse the text of a TOML file. A file without lines keeps those of the menu. Raises TriggerConfigError."""
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -111,11 +99,12 @@ class TriggerConfig:
                 raise TriggerConfigError(f"{key}: unknown key; there are lines and sequence")
         overrides = _parse_overrides(content.get("sequence", {}))
         if "lines" not in content:
-            return cls(lines=cls.default().lines, overrides=overrides)
+            return cls(lines=menu.lines, overrides=overrides)
         entries = content["lines"]
         if not isinstance(entries, list):
             raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
-        return cls(lines=tuple(_parse_line(i, entry) for i, entry in enumerate(entries)), overrides=overrides)
+        types = {line_type.__name__: line_type for line_type in menu.types}
+        return cls(lines=tuple(_parse_line(i, entry, types) for i, entry in enumerate(entries)), overrides=overrides)
 
     @property
     def line_names(self) -> tuple[str, ...]:
@@ -175,16 +164,16 @@ def _parse_overrides(tables: object) -> tuple[Override, ...]:
     return tuple(overrides)
 
 
-def _parse_line(index: int, entry: object) -> Line:
+def _parse_line(index: int, entry: object, types: Mapping[str, type[Line]]) -> Line:
     where = f"lines[{index}]"
     if not isinstance(entry, Mapping):
         raise TriggerConfigError(f"{where}: a table is expected")
     fields: dict[str, Any] = dict(entry)
     type_name = fields.pop("type", None)
-    if not isinstance(type_name, str) or type_name not in LINE_TYPES:
-        raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(LINE_TYPES))}")
+    if not isinstance(type_name, str) or type_name not in types:
+        raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(types))}")
     try:
-        return LINE_TYPES[type_name](**fields)
+        return types[type_name](**fields)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])

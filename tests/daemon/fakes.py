@@ -26,6 +26,7 @@ from hltnode.protocol.raw_data.raw_bank import BankType
 
 RUN = 42
 TCK = 0xC0FFEE
+TRACKS_PER_EVENT = 3
 ODIN_SOURCE = 0
 SOURCES = (ODIN_SOURCE, 4096, 4097, 6144)
 
@@ -35,6 +36,7 @@ class FakeOutput:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint64]
     flags: NDArray[np.uint32]
+    counts: dict[str, NDArray[np.uint32]]
 
 
 @dataclass
@@ -91,13 +93,16 @@ class FakeWorkspace:
         lines = np.concatenate([np.arange(mep.n_events, dtype=np.uint64) % 2 for mep in self._meps])
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
-        return FakeOutput((lines != 0).astype(np.uint8), lines, flags)
+        return FakeOutput(
+            (lines != 0).astype(np.uint8), lines, flags, {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
+        )
 
 
 class FakeEngine:
     """What the daemon needs of an engine."""
 
     lines = ("every_second",)
+    collections = ("tracks",)
     tck = TCK
 
     def __init__(self, limits: BatchLimits) -> None:

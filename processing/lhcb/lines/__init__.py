@@ -1,15 +1,7 @@
-"""Selection lines, written in Python. Importing this package registers all line types."""
+"""Selection lines of LHCb: their types, their kernel, and the menu."""
 
 from hltnode.processing.lhcb.lines.event import OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
-from hltnode.processing.selection.line import LINE_TYPES, MAX_LINES, Line
+from hltnode.processing.selection.line import Line
 
-__all__ = [
-    "LINE_TYPES",
-    "MAX_LINES",
-    "Line",
-    "NDisplacedVeloTracks",
-    "OdinEventType",
-    "Passthrough",
-    "VeloMicroBias",
-]
+__all__ = ["Line", "NDisplacedVeloTracks", "OdinEventType", "Passthrough", "VeloMicroBias"]

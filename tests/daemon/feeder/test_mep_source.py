@@ -6,6 +6,7 @@ import pytest
 
 from hltnode.daemon.feeder.mep_source import FeedError, meps_of_files, meps_of_simulation
 from hltnode.processing.framework.event_files import EventFileError
+from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, events_of_mfps
@@ -39,7 +40,7 @@ def payloads(mfps: dict[int, bytes]) -> list[list[bytes]]:
 def test_events_of_mdf_files_are_packed_and_numbered_on(tmp_path: Path) -> None:
     one = write_mdf(tmp_path / "one.mdf", [event(i) for i in range(3)])
     two = write_mdf(tmp_path / "two.mdf", [event(i) for i in range(3, 5)])
-    stream = meps_of_files([one, two], events_per_mep=2, repeat=2)
+    stream = meps_of_files([one, two], LHCB_READOUT, events_per_mep=2, repeat=2)
     assert stream.run == RUN
     meps = list(stream)
     assert [(m.mep, m.first_event, m.n_events) for m in meps] == [
@@ -52,7 +53,7 @@ def test_events_of_mdf_files_are_packed_and_numbered_on(tmp_path: Path) -> None:
 
 def test_a_source_without_a_bank_in_a_mep_still_delivers(tmp_path: Path) -> None:
     path = write_mdf(tmp_path / "x.mdf", [event(0), event(1, with_ut=False)])
-    stream = meps_of_files([path], events_per_mep=1, repeat=1)
+    stream = meps_of_files([path], LHCB_READOUT, events_per_mep=1, repeat=1)
     first, second = list(stream)
     assert tuple(first.mfps) == tuple(second.mfps) == stream.sources
     empty = [m for m in (Mfp.parse(mfp) for mfp in second.mfps.values()) if m.types[0] == NO_BANK]
@@ -62,7 +63,7 @@ def test_a_source_without_a_bank_in_a_mep_still_delivers(tmp_path: Path) -> None
 def test_run3_meps_keep_their_packing_and_are_renumbered(tmp_path: Path) -> None:
     path = tmp_path / "x.mep"
     path.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(3, first=5)))
-    stream = meps_of_files([path], events_per_mep=1000, repeat=1, run=4)
+    stream = meps_of_files([path], LHCB_READOUT, events_per_mep=1000, repeat=1, run=4)
     assert (stream.run, stream.sources, stream.events_per_mep) == (4, SOURCES, 8)
     original = list(synthetic_meps(3, first=5))
     for index, mep in enumerate(stream):
@@ -75,7 +76,7 @@ def test_files_of_different_kinds_are_refused(tmp_path: Path) -> None:
     mep = tmp_path / "x.mep"
     mep.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(1)))
     with pytest.raises(FeedError, match="cannot be mixed"):
-        meps_of_files([mdf, mep], events_per_mep=1, repeat=1)
+        meps_of_files([mdf, mep], LHCB_READOUT, events_per_mep=1, repeat=1)
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage that is no event file at all, in no known format"])
@@ -83,12 +84,12 @@ def test_a_file_that_is_no_event_file_is_named(tmp_path: Path, content: bytes) -
     path = tmp_path / "bad.mdf"
     path.write_bytes(content)
     with pytest.raises((FeedError, EventFileError), match=r"bad\.mdf"):
-        meps_of_files([path], events_per_mep=1, repeat=1)
+        meps_of_files([path], LHCB_READOUT, events_per_mep=1, repeat=1)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FeedError, match=r"nowhere\.mdf"):
-        meps_of_files([tmp_path / "nowhere.mdf"], events_per_mep=1, repeat=1)
+        meps_of_files([tmp_path / "nowhere.mdf"], LHCB_READOUT, events_per_mep=1, repeat=1)
 
 
 def test_truth_banks_that_come_later_are_announced(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_truth_banks_that_come_later_are_announced(tmp_path: Path) -> None:
         return RawBank(BankType.MC_TRACKS, 1, number, memoryview(b"abcd"))
 
     events = [[*event(0), truth(0)], [*event(1), truth(0), truth(1)]]
-    stream = meps_of_simulation(lambda: iter(events), events_per_mep=1, repeat=1)
+    stream = meps_of_simulation(lambda: iter(events), LHCB_READOUT, events_per_mep=1, repeat=1)
     assert source_id(SubDetector.TDET, 1) in stream.sources
     _, second = list(stream)
     assert Mfp.parse(second.mfps[source_id(SubDetector.TDET, 1)]).types[0] == BankType.MC_TRACKS
@@ -105,7 +106,7 @@ def test_truth_banks_that_come_later_are_announced(tmp_path: Path) -> None:
 @pytest.mark.physics
 def test_real_events_can_be_fed(shared: Path) -> None:
     paths = sorted((shared / "data/lhcb-minbias-mdf").glob("*retina3*.mdf"))
-    stream = meps_of_files(paths, events_per_mep=3, repeat=1)
+    stream = meps_of_files(paths, LHCB_READOUT, events_per_mep=3, repeat=1)
     meps = list(stream)
     assert sum(m.n_events for m in meps) == 7
     assert len(stream.sources) > 100

@@ -21,7 +21,15 @@ from hltnode.daemon.node.node import Node
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
-from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+from tests.daemon.fakes import (
+    SOURCES,
+    TRACKS_PER_EVENT,
+    eventually,
+    make_config,
+    make_feeder,
+    running_node,
+    synthetic_meps,
+)
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -61,6 +69,7 @@ async def test_every_mep_is_built_decided_and_acknowledged(tmp_path: Path, conte
     assert node.counters.meps_acknowledged == 50
     assert node.counters.events_accepted == 200
     assert node.counters.line_accepts == [200]
+    assert node.counters.objects == {"tracks": 400 * TRACKS_PER_EVENT}
     check_accounts(node)
 
 
@@ -81,6 +90,7 @@ async def test_accepted_events_are_in_the_files_bank_for_bank(tmp_path: Path, co
     assert (summary["fragments"]["built"], summary["meps"]["complete"]) == (80, 20)
     assert summary["events"] == {"processed": 160, "accepted": 80}
     assert summary["lines"] == {"every_second": 80}
+    assert summary["objects"] == {"tracks": 160 * TRACKS_PER_EVENT}
     assert summary["identities"] == {"fragments": True, "meps": True}
     assert summary["accounting_closes"]
 

@@ -13,7 +13,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -39,12 +39,12 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return create_engine(backend, GEOMETRY, TriggerConfig.default(), LIMITS)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig.default(HLT1.menu), LIMITS)
 
 
 @pytest.fixture(scope="module")
 def meps() -> list[EncodedMep]:
-    return list(encode_meps(simulate_events(32, 5, geometry=GEOMETRY), 8))
+    return list(encode_meps(HLT1, simulate_events(32, 5, geometry=GEOMETRY), 8))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
 
     def results(packing: int) -> list[tuple[int, ...]]:
         rows: list[tuple[int, ...]] = []
-        for batch in runner.run(encode_meps(events, packing)):
+        for batch in runner.run(encode_meps(HLT1, events, packing)):
             output = batch.workspace.output
             columns = (output.lines, output.accepted, output.flags, *output.counts.values())
             rows += zip(*(column.tolist() for column in columns), strict=True)
@@ -87,7 +87,7 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
 def test_an_event_without_odin_is_flagged_and_the_others_are_not(backend: CountingBackend) -> None:
     events = list(simulate_events(3, 5, geometry=GEOMETRY))
     events[1] = [bank for bank in events[1] if bank.type != BankType.ODIN]
-    (batch,) = OfflineRunner(an_engine(backend)).run([encode_mep(events)])
+    (batch,) = OfflineRunner(an_engine(backend)).run([encode_mep(HLT1, events)])
     assert batch.workspace.output.flags.tolist() == [0, int(EventFlag.ODIN_ERROR), 0]
 
 

@@ -14,7 +14,7 @@ from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mfp import VeloBanks
@@ -30,10 +30,12 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     geometry = VeloGeometry.builtin()
     encoding = "retina" if velo_banks == "retina" else "superpixel"
     events = list(simulate_events(N_EVENTS, seed=4, geometry=geometry, velo_banks=encoding))
-    mep = encode_mep(events, velo_banks=velo_banks)
+    mep = encode_mep(HLT1, events, encoding=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
-    trigger = TriggerConfig.default()
-    workspace = create_engine(create_backend("cpu", HLT1.kernels), geometry, trigger, limits).create_workspace()
+    trigger = TriggerConfig.default(HLT1.menu)
+    workspace = HLT1.create_engine(
+        create_backend("cpu", HLT1.kernels), geometry_constants(geometry), trigger, limits
+    ).create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(N_EVENTS, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}

@@ -12,7 +12,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
@@ -37,9 +37,11 @@ HIT_EFFICIENCY = {"minbias": 96.2, "bsphiphi": 96.3}
 def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict[str, Any]:
     """The result of hltnode validate on some events."""
     limits = BatchLimits(events=32, input_bytes=4 << 20)
-    engine = create_engine(create_backend("cpu", HLT1.kernels), geometry, TriggerConfig.default(), limits)
+    engine = HLT1.create_engine(
+        create_backend("cpu", HLT1.kernels), geometry_constants(geometry), TriggerConfig.default(HLT1.menu), limits
+    )
     checker = Checker()
-    for batch in OfflineRunner(engine).run(encode_meps(events, 16)):
+    for batch in OfflineRunner(engine).run(encode_meps(HLT1, events, 16)):
         assert not batch.workspace.output.flags.any()
         check_batch(checker, batch)
     engine.close()

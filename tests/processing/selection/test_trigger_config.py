@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE
-from hltnode.processing.lhcb.lines import MAX_LINES, Passthrough, VeloMicroBias
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.lines import Passthrough, VeloMicroBias
+from hltnode.processing.selection.line import MAX_LINES
 from hltnode.processing.selection.trigger_config import Override, TriggerConfig, TriggerConfigError
 
 EXAMPLE = """
@@ -29,7 +30,7 @@ name = "Hlt1Passthrough"
 
 
 def test_a_file_gives_lines_and_constants() -> None:
-    trigger = TriggerConfig.from_toml(EXAMPLE)
+    trigger = TriggerConfig.from_toml(EXAMPLE, HLT1.menu)
     assert trigger.lines == (
         VeloMicroBias("Hlt1VeloMicroBias", min_tracks=2, postscale=0.001),
         Passthrough("Hlt1Passthrough"),
@@ -42,7 +43,7 @@ def test_a_file_gives_lines_and_constants() -> None:
 
 
 def test_overridden_constants_reach_the_sequence_with_their_type() -> None:
-    configured = TriggerConfig.from_toml(EXAMPLE).configure(HLT1_SEQUENCE)
+    configured = TriggerConfig.from_toml(EXAMPLE, HLT1.menu).configure(HLT1_SEQUENCE)
     before = {algorithm.name: algorithm for algorithm in HLT1_SEQUENCE}
     for algorithm in configured:
         constants = {constant.name: constant.value for constant in algorithm.constants}
@@ -58,7 +59,7 @@ def test_overridden_constants_reach_the_sequence_with_their_type() -> None:
 
 
 def test_a_file_without_lines_keeps_the_default_lines() -> None:
-    assert TriggerConfig.from_toml("").lines == TriggerConfig.default().lines
+    assert TriggerConfig.from_toml("", HLT1.menu).lines == TriggerConfig.default(HLT1.menu).lines
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_file_without_lines_keeps_the_default_lines() -> None:
 )
 def test_errors_name_the_key(text: str, message: str) -> None:
     with pytest.raises(TriggerConfigError, match=message):
-        TriggerConfig.from_toml(text)
+        TriggerConfig.from_toml(text, HLT1.menu)
 
 
 @pytest.mark.parametrize(
@@ -101,19 +102,19 @@ def test_errors_name_the_key(text: str, message: str) -> None:
 )
 def test_constants_that_do_not_fit_the_sequence_are_refused(text: str, message: str) -> None:
     with pytest.raises(TriggerConfigError, match=message):
-        TriggerConfig.from_toml(text).configure(HLT1_SEQUENCE)
+        TriggerConfig.from_toml(text, HLT1.menu).configure(HLT1_SEQUENCE)
 
 
 def test_errors_of_a_file_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trigger.toml"
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: cannot be read"):
-        TriggerConfig.load(path)
+        TriggerConfig.load(path, HLT1.menu)
     path.write_text("linez = 3")
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: linez: unknown key"):
-        TriggerConfig.load(path)
+        TriggerConfig.load(path, HLT1.menu)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: cannot be read"):
-        TriggerConfig.load(path)
+        TriggerConfig.load(path, HLT1.menu)
 
 
 def test_there_is_room_for_64_lines() -> None:
@@ -124,7 +125,7 @@ def test_there_is_room_for_64_lines() -> None:
 
 
 def test_a_configuration_cannot_be_changed() -> None:
-    trigger = TriggerConfig.default()
+    trigger = TriggerConfig.default(HLT1.menu)
     with pytest.raises(FrozenInstanceError):
         trigger.lines = ()  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
@@ -133,8 +134,8 @@ def test_a_configuration_cannot_be_changed() -> None:
 
 def test_the_key_is_that_of_the_content() -> None:
     reordered = EXAMPLE.replace("max_chi2 = 9\nmin_tracks = 5", "min_tracks = 5\nmax_chi2 = 9.0")
-    key = TriggerConfig.from_toml(EXAMPLE).tck(HLT1_SEQUENCE)
-    assert TriggerConfig.from_toml(reordered).tck(HLT1_SEQUENCE) == key
+    key = TriggerConfig.from_toml(EXAMPLE, HLT1.menu).tck(HLT1_SEQUENCE)
+    assert TriggerConfig.from_toml(reordered, HLT1.menu).tck(HLT1_SEQUENCE) == key
     assert 0 <= key < 2**32
 
 
@@ -150,10 +151,10 @@ def test_the_key_is_that_of_the_content() -> None:
 )
 def test_every_change_changes_the_key(old: str, new: str) -> None:
     assert old in EXAMPLE
-    changed = TriggerConfig.from_toml(EXAMPLE.replace(old, new))
-    assert changed.tck(HLT1_SEQUENCE) != TriggerConfig.from_toml(EXAMPLE).tck(HLT1_SEQUENCE)
+    changed = TriggerConfig.from_toml(EXAMPLE.replace(old, new), HLT1.menu)
+    assert changed.tck(HLT1_SEQUENCE) != TriggerConfig.from_toml(EXAMPLE, HLT1.menu).tck(HLT1_SEQUENCE)
 
 
 def test_the_order_of_lines_changes_the_key_because_it_changes_the_bits() -> None:
-    lines = TriggerConfig.default().lines
+    lines = TriggerConfig.default(HLT1.menu).lines
     assert TriggerConfig(lines).tck(HLT1_SEQUENCE) != TriggerConfig(lines[::-1]).tck(HLT1_SEQUENCE)

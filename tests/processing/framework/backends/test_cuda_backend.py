@@ -10,7 +10,7 @@ from hltnode.processing.framework.backends.interface import Backend, BackendErro
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch
@@ -22,7 +22,9 @@ LIMITS = BatchLimits(events=32, meps=8, input_bytes=4 << 20, rows=4096)
 def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[bytes]], list[bytes]]:
     """Decisions, flags, counts and tracks of each batch, vertices of each event, bit by bit."""
     geometry = VeloGeometry.builtin()
-    runner = OfflineRunner(create_engine(backend, geometry, TriggerConfig.default(), LIMITS))
+    runner = OfflineRunner(
+        HLT1.create_engine(backend, geometry_constants(geometry), TriggerConfig.default(HLT1.menu), LIMITS)
+    )
     events = [
         *simulate_events(24, 1, geometry=geometry),
         *simulate_events(24, 1, geometry=geometry, velo_banks="superpixel", first_event=24),
@@ -31,7 +33,7 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
     tracks: list[list[bytes]] = []
     vertices: list[bytes] = []
     for velo_events in (events[:24], events[24:]):
-        for batch in runner.run(encode_meps(velo_events, 8)):
+        for batch in runner.run(encode_meps(HLT1, velo_events, 8)):
             output = batch.workspace.output
             outputs += [
                 output.accepted.copy(),

@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from hltnode.processing.lhcb.lines import (
-    LINE_TYPES,
     Line,
     NDisplacedVeloTracks,
     OdinEventType,
@@ -17,6 +16,7 @@ from hltnode.processing.lhcb.lines import (
     VeloMicroBias,
 )
 from hltnode.processing.lhcb.lines.kinds import LineKind
+from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_line_stands_in_the_table_with_its_cuts() -> None:
 
 
 def test_every_line_type_has_a_number_of_its_own() -> None:
-    assert sorted(line_type.kind for line_type in LINE_TYPES.values()) == sorted(set(LineKind) - {LineKind.NONE})
+    assert sorted(line_type.kind for line_type in HLT1_MENU.types) == sorted(set(LineKind) - {LineKind.NONE})

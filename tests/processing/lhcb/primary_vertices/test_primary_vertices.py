@@ -14,12 +14,13 @@ from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, MAX_SEEDS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
+from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter as velo_impact_parameter
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
 from hltnode.processing.lhcb.velo.collections import NO_PV
-from hltnode.processing.lhcb.velo.impact_parameter import impact_parameter as velo_impact_parameter
 from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
+from tests.processing.lhcb.primary_vertices.impact_parameter_oracle import impact_parameter
 from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
     Tracks,
     Vertex,
@@ -28,7 +29,6 @@ from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
     find_vertices,
     histogram,
 )
-from tests.processing.lhcb.velo.impact_parameter_oracle import impact_parameter
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
 
 FINDER = [extrapolate, peaks, multi_fit, cleanup]

@@ -31,12 +31,12 @@ def oracle_tracks(event: VeloEvent, geometry: VeloGeometry) -> list[list[int]]:
 @pytest.mark.timeout(120)
 def test_tracks_of_real_events_are_those_of_the_oracle(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    for event in run_velo(encode_mep(real_events(shared, "retina")[1:]), geometry):
+    for event in run_velo(encode_mep(HLT1, real_events(shared, "retina")[1:]), geometry):
         assert [track.tolist() for track in event.tracks] == oracle_tracks(event, geometry)
 
 
 def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
-    for event in run_velo(encode_mep(list(simulate_events(2, seed=3, geometry=GEOMETRY))), GEOMETRY):
+    for event in run_velo(encode_mep(HLT1, list(simulate_events(2, seed=3, geometry=GEOMETRY))), GEOMETRY):
         assert len(event.tracks) > 20
         assert [track.tolist() for track in event.tracks] == oracle_tracks(event, GEOMETRY)
 
@@ -54,7 +54,7 @@ def random_clusters(n: int, seed: int, *, modules: tuple[int, int] = (0, 52)) ->
 @pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
 def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple[int, int]) -> None:
     banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(3)]
-    for event in run_velo(encode_mep(banks), GEOMETRY):
+    for event in run_velo(encode_mep(HLT1, banks), GEOMETRY):
         assert [track.tolist() for track in event.tracks] == oracle_tracks(event, GEOMETRY)
 
 
@@ -70,7 +70,7 @@ def assert_tracks_are_sound(event: VeloEvent) -> None:
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 5000, 40000])
 def test_tracks_are_sound_for_any_number_of_hits(n: int) -> None:
     banks = encode_retina_clusters(random_clusters(n, seed=n), 3)
-    (event,) = run_velo(encode_mep([banks]), GEOMETRY)
+    (event,) = run_velo(encode_mep(HLT1, [banks]), GEOMETRY)
     assert event.flags in (0, EventFlag.OVERFLOW)
     assert len(event.ids) == len(np.unique(event.ids))
     assert_tracks_are_sound(event)
@@ -88,7 +88,7 @@ def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
             hits.append((sensor, int(column), int(row), int(4 * fx), int(4 * fy)))
     columns = np.array(hits, dtype=np.uint32).T
     clusters = RetinaClusters(*columns, np.zeros(len(hits), np.uint32), 2)
-    (event,) = run_velo(encode_mep([encode_retina_clusters(clusters, 3)]), GEOMETRY)
+    (event,) = run_velo(encode_mep(HLT1, [encode_retina_clusters(clusters, 3)]), GEOMETRY)
     assert [len(track) for track in event.tracks] == [len(hits)]
     assert len(hits) > 5
 
@@ -99,7 +99,7 @@ def test_every_instruction_set_finds_the_same(target: str) -> None:
 
     if target not in KernelLibrary(HLT1.kernels).targets:
         pytest.skip(f"this CPU has no {target}")
-    mep = encode_mep(list(simulate_events(3, seed=8, geometry=GEOMETRY)))
+    mep = encode_mep(HLT1, list(simulate_events(3, seed=8, geometry=GEOMETRY)))
     expected = run_velo(mep, GEOMETRY)
     assert all(a.same_as(b) for a, b in zip(expected, run_velo(mep, GEOMETRY, target), strict=True))
 
@@ -108,7 +108,7 @@ def test_every_instruction_set_finds_the_same(target: str) -> None:
 def test_dense_events_run_through_unharmed(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
-    mep = encode_mep([encode_velopix(event, geometry) for event, _ in zip(events, range(6), strict=False)])
+    mep = encode_mep(HLT1, [encode_velopix(event, geometry) for event, _ in zip(events, range(6), strict=False)])
     for event in VeloChain(geometry, limits_of(mep)).run(mep):
         assert event.flags == 0
         assert len(event.ids) > 6000

@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from lhcb/velo/impact_parameter.py. Do not edit.
+// Written by tools/generate_device_headers.py from lhcb/primary_vertices/impact_parameter.py. Do not edit.
 // clang-format off
 #pragma once
 

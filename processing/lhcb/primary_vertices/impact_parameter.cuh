@@ -9,7 +9,7 @@
 #pragma once
 
 #include "lhcb/primary_vertices/tracks.cuh"
-#include "lhcb/velo/generated/velo_impact_parameter.h"
+#include "lhcb/primary_vertices/generated/velo_impact_parameter.h"
 
 HLT_KERNEL(velo_impact_parameter)
 {

@@ -6,6 +6,7 @@ from hltnode.processing.lhcb.velo.collections import beamline_state, track_count
 
 impact_parameter = Algorithm.beside(
     __file__,
+    prefix="velo",
     grid=Grid.EVENTS,
     block_size=128,
     reads=(track_count, *beamline_state.values(), vertices, pv_count),

@@ -1,0 +1,68 @@
+"""A chain that a node can run: it decides, with lines and constants that a trigger configuration may change."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends.interface import Backend
+from hltnode.processing.framework.chain import Chain
+from hltnode.processing.framework.collections import Column
+from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
+
+ENTRY_POINTS = "hltnode.chains"
+"""The group of entry points under which installed packages offer chains."""
+
+Constants = Mapping[str, NDArray[np.uint8]]
+"""The content of constant columns by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerChain(Chain):
+    """A chain with selection lines.
+
+    menu: its line types, and the lines that run by default.
+    line_table: the constant column that its line kernel reads the lines from.
+    load_geometry: the constants of the detector, from a folder of files or as built in (None). Raises ValueError,
+    which names the file.
+    """
+
+    menu: Menu
+    line_table: Column
+    load_geometry: Callable[[Path | None], Constants]
+
+    def load_trigger(self, path: Path | None) -> TriggerConfig:
+        """The trigger configuration of a file, or the built-in one. Raises TriggerConfigError."""
+        return TriggerConfig.default(self.menu) if path is None else TriggerConfig.load(path, self.menu)
+
+    def create_engine(
+        self, backend: Backend, geometry: Constants, trigger: TriggerConfig, limits: BatchLimits
+    ) -> Engine:
+        """The engine that runs this chain with a geometry and a trigger configuration.
+
+        Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
+        """
+        return Engine(
+            backend,
+            replace(self, sequence=trigger.configure(self.sequence)),
+            {**geometry, self.line_table.name: trigger.line_table().view(np.uint8)},
+            limits,
+            line_names=trigger.line_names,
+            tck=trigger.tck(self.sequence),
+        )
+
+
+def installed_chain(name: str) -> TriggerChain:
+    """The chain that an installed package offers under a name. Raises ValueError, which names those that there are."""
+    offered = entry_points(group=ENTRY_POINTS)
+    if name not in offered.names:
+        raise ValueError(f"no chain named {name!r}: installed are {', '.join(sorted(offered.names)) or 'none'}")
+    chain = offered[name].load()
+    if not isinstance(chain, TriggerChain):
+        raise ValueError(f"chain {name!r}: {offered[name].value} is no TriggerChain")
+    return chain
