@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.processing.framework.chain_builder import build_chain, copy_package
+
+TINY_CHAIN = Path(__file__).parent / "processing" / "framework" / "tiny_chain"
 
 settings.register_profile(
     "hltnode", max_examples=50, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -34,3 +42,24 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"shared data folder is missing: {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The module of the tiny chain, built and installed outside the tree as a package of another experiment would be.
+
+    Its root, two folders above the module, is an importable folder with the entry point of the chain.
+    """
+    root = tmp_path_factory.mktemp("tiny")
+    copy_package(TINY_CHAIN, root, "tiny")
+    metadata = root / "tiny-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[hltnode.chains]\ntiny = tiny.chain:TINY\n")
+    sys.path.insert(0, str(root))
+    try:
+        module = importlib.import_module("tiny.chain")
+        build_chain(module.TINY)
+        yield module
+    finally:
+        sys.path.remove(str(root))

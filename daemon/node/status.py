@@ -54,8 +54,8 @@ class NodeStatus:
                 "processed": counters.events_processed,
                 "accepted": counters.events_accepted,
                 "accepted_by_line": dict(zip(counters.lines, counters.line_accepts, strict=True)),
-                "objects": dict(counters.objects),
             },
+            "objects": dict(counters.objects),
             "accounting": accounting(counters, builder),
         }
 

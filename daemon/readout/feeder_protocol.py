@@ -327,7 +327,7 @@ class RunCoordinator:
         """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
         accounts = accounting(self._counters, self.builder)
         if closes(accounts):
-            log.info("run_summary", run=self.builder.run, **accounts)
+            log.info("run_summary", run=self.builder.run, objects=dict(self._counters.objects), **accounts)
             return True
         self._counters.accounting_broken += 1
         log.critical("accounting_broken", run=self.builder.run, **accounts)

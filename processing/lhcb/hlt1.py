@@ -9,7 +9,7 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.lines.event_lines import accepted, event_lines, line_table, lines
+from hltnode.processing.lhcb.lines.event_lines import event_lines
 from hltnode.processing.lhcb.lines.kinds import line_types
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
@@ -77,11 +77,8 @@ HLT1 = TriggerChain(
     source=Path(__file__),
     readout=LHCB_READOUT,
     subdetectors=frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C}),
-    accepted=accepted,
-    lines=lines,
     counts={"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count},
     types=(raw_data_types, velo_types, pv_types, selection_types, line_types),
     menu=HLT1_MENU,
-    line_table=line_table,
     load_geometry=load_geometry,
 )

@@ -13,6 +13,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.decisions import accepted, line_table, lines
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
 ENTRY_POINTS = "hltnode.chains"
@@ -24,16 +25,16 @@ Constants = Mapping[str, NDArray[np.uint8]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
-    """A chain with selection lines.
+    """A chain with selection lines, whose kernel reads decisions.line_table and writes decisions.lines and accepted.
 
     menu: its line types, and the lines that run by default.
-    line_table: the constant column that its line kernel reads the lines from.
     load_geometry: the constants of the detector, from a folder of files or as built in (None). Raises ValueError,
     which names the file.
     """
 
+    accepted: Column | None = accepted
+    lines: Column | None = lines
     menu: Menu
-    line_table: Column
     load_geometry: Callable[[Path | None], Constants]
 
     def load_trigger(self, path: Path | None) -> TriggerConfig:
@@ -50,7 +51,7 @@ class TriggerChain(Chain):
         return Engine(
             backend,
             replace(self, sequence=trigger.configure(self.sequence)),
-            {**geometry, self.line_table.name: trigger.line_table().view(np.uint8)},
+            {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             limits,
             line_names=trigger.line_names,
             tck=trigger.tck(self.sequence),

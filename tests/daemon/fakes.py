@@ -13,6 +13,7 @@ import numpy as np
 import zmq.asyncio
 from numpy.typing import NDArray
 
+from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.mep_source import FeedMep
@@ -143,11 +144,18 @@ def make_config(directory: Path, **sections: dict[str, Any]) -> NodeConfig:
 async def running_node(config: NodeConfig) -> AsyncIterator[tuple[Node, FakeEngine]]:
     """A node that is ready; stopped and drained afterwards."""
     engine = FakeEngine(batch_limits(config))
-    node = Node(config, engine, backend="fake", version="0")
+    async with node_of_engine(config, engine, "fake") as node:
+        yield node, engine
+
+
+@asynccontextmanager
+async def node_of_engine(config: NodeConfig, engine: Engine, backend: str) -> AsyncIterator[Node]:
+    """The same with an engine that the test has made."""
+    node = Node(config, engine, backend=backend, version="0")
     await node.start()
     task = asyncio.create_task(node.run())
     try:
-        yield node, engine
+        yield node
     finally:
         if not node._stop.is_set():
             node.request_stop()

@@ -1,30 +1,30 @@
 """Runs declared algorithms with given buffers: tests of one kernel need no events and no engine.
 
-Two ways: as the CPU back end does, and with blocks of many threads on the CPU (kernels/block_emulator.cpp).
+Two ways: as the CPU back end does, and with blocks of many threads on the CPU (block_emulator.cpp). Both take
+the kernels of any chain.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends import _executor
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.batch import BATCH_HEADER, batch_header
 from hltnode.processing.framework.codegen import parameter_columns
-from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.hlt1 import HLT1
+from tests.processing.framework.chain_builder import compiler
 
 EMULATOR = Path(__file__).parent / "block_emulator.cpp"
 
@@ -73,11 +73,11 @@ def _as_dtype(values: NDArray, dtype: np.dtype) -> NDArray:
     return np.ascontiguousarray(values, dtype=dtype).ravel()
 
 
-def on_cpu(target: str | None = None) -> Launch:
+def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels) -> Launch:
     """One thread, compiled for `target` or for the best instruction set of this machine."""
 
     def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
-        library = KernelLibrary(HLT1.kernels)
+        library = KernelLibrary(kernels)
         address = library.address(target or library.targets[0], algorithm.name)
         program = _executor.Program([(address, parameters.ctypes.data, int(algorithm.grid))], header.ctypes.data)
         _executor.Executor(1).run(program)
@@ -85,12 +85,12 @@ def on_cpu(target: str | None = None) -> Launch:
     return launch
 
 
-def with_block_size(block_size: int, *, backward: bool = False) -> Launch:
+def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelSources = HLT1.kernels) -> Launch:
     """Blocks of `block_size` emulated threads, which take their turns in forward or backward order.
 
     Skips the test where there is no C++ compiler.
     """
-    emulator = _emulator()
+    emulator = _emulator(kernels)
 
     def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
         blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
@@ -108,12 +108,9 @@ def with_block_size(block_size: int, *, backward: bool = False) -> Launch:
 
 
 @functools.cache
-def _emulator() -> ctypes.CDLL:
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no C++ compiler: blocks of many threads cannot be emulated")
+def _emulator(kernels: KernelSources) -> ctypes.CDLL:
     library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"
     options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
-    options += [f'-DHLT_KERNEL_LIST="{HLT1.kernels.header}"', f"-I{PROCESSING}"]
-    subprocess.run([compiler, *options, str(EMULATOR), "-o", str(library)], check=True)
+    options += [f'-DHLT_KERNEL_LIST="{kernels.header}"', *(f"-I{folder}" for folder in kernels.folders)]
+    subprocess.run([compiler(), *options, str(EMULATOR), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))

@@ -1,0 +1,52 @@
+"""Builds the kernels of a chain with the compiler of this machine: chains of tests are not part of the package."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hltnode.processing.framework.chain import Chain
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.kernel_sources import KernelSources
+
+BACKENDS = PROCESSING / "framework" / "backends"
+
+
+def compiler() -> str:
+    """The C++ compiler; skips the test where there is none."""
+    found = shutil.which("c++") or shutil.which("g++")
+    if found is None:
+        pytest.skip("no C++ compiler: the kernels of this test cannot be built")
+    return found
+
+
+def write_headers(chain: Chain) -> None:
+    """Write the headers of a chain that are not there or out of date."""
+    for path, text in chain.headers.items():
+        if not path.is_file() or path.read_text() != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+
+
+def build_kernels(kernels: KernelSources) -> None:
+    """Compile kernels for the plainest instruction set into the shared library that they name."""
+    command = [compiler(), "-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
+    command += ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-DHLT_TARGET=baseline"]
+    command += [f'-DHLT_KERNEL_LIST="{kernels.header}"', f'-DHLT_KERNEL_DIGEST="{kernels.digest()}"']
+    command += [f"-I{folder}" for folder in kernels.folders]
+    command += [str(BACKENDS / "cpu_library.cpp"), str(BACKENDS / "cpu_kernels.cpp"), "-o", kernels.library]
+    subprocess.run(command, check=True)
+
+
+def build_chain(chain: Chain) -> None:
+    """Headers, then kernels."""
+    write_headers(chain)
+    build_kernels(chain.kernels)
+
+
+def copy_package(source: Path, root: Path, name: str) -> Path:
+    """Copy a package of declarations and kernels to be imported as `name` from the folder `root`."""
+    return Path(shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__", "generated")))

@@ -1,0 +1,170 @@
+"""A second chain, of two sources, runs on the same framework: headers, kernels, engine, block emulator, commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep, encode_meps
+from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.processing.selection.trigger_config import TriggerConfig, TriggerConfigError
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.source_id import source_id
+from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
+
+LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
+THRESHOLD, MIN_HITS = 100, 10
+FOREIGN_SOURCE = source_id(22, 0)
+
+Payloads = list[list[bytes]]
+
+
+def some_payloads(n_events: int, seed: int = 1) -> Payloads:
+    """The bytes of both sides in each event, some of them empty."""
+    rng = np.random.default_rng(seed)
+    return [[rng.bytes(int(rng.integers(0, 16))) for _ in range(2)] for _ in range(n_events)]
+
+
+def events_of(tiny: ModuleType, payloads: Payloads) -> list[list[RawBank]]:
+    """Raw banks, and one of a source that the chain does not read."""
+    return [
+        [
+            *(
+                RawBank(BankType.TEST_DET, 1, source, memoryview(payload))
+                for source, payload in zip(tiny.SOURCES, event, strict=True)
+            ),
+            RawBank(BankType.TEST_DET, 1, FOREIGN_SOURCE, memoryview(b"\xff" * 40)),
+        ]
+        for event in payloads
+    ]
+
+
+def expected_hits(payloads: Payloads, threshold: int = THRESHOLD) -> list[int]:
+    """What the kernel must count."""
+    return [sum(byte >= threshold for byte in b"".join(event)) for event in payloads]
+
+
+def test_the_engine_counts_hits_and_decides(tiny: ModuleType) -> None:
+    payloads = some_payloads(150)
+    backend = create_backend("cpu", tiny.TINY.kernels, threads=2)
+    engine = tiny.TINY.create_engine(backend, tiny.TINY.load_geometry(None), tiny.TINY.load_trigger(None), LIMITS)
+    found: list[int] = []
+    accepted: list[int] = []
+    for batch in OfflineRunner(engine).run(encode_meps(tiny.TINY, events_of(tiny, payloads), 16)):
+        output = batch.workspace.output
+        found += output.counts["hits"].tolist()
+        accepted += output.accepted.tolist()
+        assert output.flags.tolist() == [0] * len(output.flags)
+    engine.close()
+    hits = expected_hits(payloads)
+    assert found == hits
+    assert accepted == [int(n >= MIN_HITS) for n in hits]
+    assert 0 < sum(accepted) < len(accepted)
+    assert engine.lines == ("TinyManyHits",)
+    assert engine.collections == ("hits",)
+
+
+def test_a_broken_bank_flags_its_event_alone(tiny: ModuleType) -> None:
+    mep = encode_mep(tiny.TINY, events_of(tiny, some_payloads(3)))
+    data = mep.data.copy()
+    _, offset, _ = mep.fragments[0]
+    data[offset + 20 + 4 + 2 : offset + 20 + 4 + 4] = 0xFF  # the size of fragment 1
+    backend = create_backend("cpu", tiny.TINY.kernels)
+    workspace = tiny.TINY.create_engine(backend, {}, tiny.TINY.load_trigger(None), LIMITS).create_workspace()
+    workspace.input_data[: data.nbytes] = data
+    workspace.seal([MepInBatch(3, mep.fragments)])
+    workspace.submit()
+    workspace.wait()
+    flags = workspace.output.flags.tolist()
+    backend.close()
+    assert flags[:2] == [0, EventFlag.BANK_ERROR]
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("block_size", [1, 32, 100])
+def test_results_do_not_depend_on_the_threads(tiny: ModuleType, block_size: int, backward: bool) -> None:
+    payloads = [[event[0] * 20, event[1] * 7] for event in some_payloads(8)]
+    mep = encode_mep(tiny.TINY, events_of(tiny, payloads))
+    limits = BatchLimits(events=8, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=2)
+    backend = create_backend("cpu", tiny.TINY.kernels)
+    trigger = tiny.TINY.load_trigger(None)
+    workspace = tiny.TINY.create_engine(backend, {}, trigger, limits).create_workspace()
+    workspace.input_data[: mep.data.nbytes] = mep.data
+    workspace.seal([MepInBatch(8, mep.fragments)])
+    names = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
+    given: dict[str, NDArray] = {name: workspace.host_array(name).copy() for name in names}
+    given["line_table"] = trigger.line_table()
+    backend.close()
+    launch = with_block_size(block_size, backward=backward, kernels=tiny.TINY.kernels)
+    result = run_algorithms(tuple(tiny.TINY.sequence), given, 8, limits, launch)
+    assert result["hits.count"].tolist() == expected_hits(payloads)
+    assert result["events.accepted"].tolist() == [int(n >= MIN_HITS) for n in expected_hits(payloads)]
+
+
+def test_a_trigger_configuration_sets_its_constants_and_lines(tiny: ModuleType) -> None:
+    text = '[sequence.tiny_count_hits]\nthreshold = 200\n[[lines]]\ntype = "ManyHits"\nname = "One"\nmin_hits = 1'
+    trigger = TriggerConfig.from_toml(text, tiny.TINY.menu)
+    payloads = some_payloads(40)
+    backend = create_backend("cpu", tiny.TINY.kernels)
+    engine = tiny.TINY.create_engine(backend, {}, trigger, LIMITS)
+    (batch,) = OfflineRunner(engine).run([encode_mep(tiny.TINY, events_of(tiny, payloads))])
+    output = batch.workspace.output
+    hits = expected_hits(payloads, threshold=200)
+    assert output.counts["hits"].tolist() == hits
+    assert output.accepted.tolist() == [int(n > 0) for n in hits]
+    assert engine.tck != tiny.TINY.load_trigger(None).tck(tiny.TINY.sequence)
+    engine.close()
+
+
+def test_lines_of_another_chain_are_unknown(tiny: ModuleType) -> None:
+    lhcb = installed_chain("lhcb")
+    text = '[[lines]]\ntype = "ManyHits"\nname = "A"'
+    with pytest.raises(TriggerConfigError, match="'ManyHits' is none of NDisplacedVeloTracks, OdinEventType"):
+        TriggerConfig.from_toml(text, lhcb.menu)
+    with pytest.raises(TriggerConfigError, match="'Passthrough' is none of ManyHits"):
+        TriggerConfig.from_toml(text.replace("ManyHits", "Passthrough"), tiny.TINY.menu)
+
+
+def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tmp_path: Path) -> None:
+    payloads = some_payloads(30)
+    file, result_file = tmp_path / "events.mdf", tmp_path / "out.json"
+    records = (encode_record(encode_banks(banks), run=5, checksum=False) for banks in events_of(tiny, payloads))
+    file.write_bytes(b"".join(records))
+    arguments = ["process", str(file), "--chain", "tiny", "--backend", "cpu", "--threads", "1"]
+    result = CliRunner().invoke(app, [*arguments, "--json", str(result_file)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result_file.read_text())
+    hits = expected_hits(payloads)
+    assert [event["hits"] for event in found["per_event"]] == hits
+    assert found["objects"] == {"hits": sum(hits)}
+    assert f"found in them: {sum(hits)} hits" in result.output
+    assert {line for event in found["per_event"] for line in event["lines"]} == {"TinyManyHits"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--chain", "nowhere"], "no chain named 'nowhere': installed are lhcb, tiny"),
+        (["--chain", "tiny", "--encoding", "morse"], "no encoding named 'morse': expected auto"),
+        (["--chain", "tiny", "--geometry", "/somewhere"], "/somewhere: this chain has no geometry"),
+    ],
+)
+@pytest.mark.usefixtures("tiny")
+def test_what_a_chain_does_not_have_is_named(options: list[str], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "events.mdf"
+    file.touch()
+    result = CliRunner().invoke(app, ["process", str(file), *options])
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())

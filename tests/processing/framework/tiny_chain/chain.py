@@ -1,0 +1,89 @@
+"""The chain: what it reads, computes and delivers. TINY is what the package offers as an entry point."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from tiny.count_hits import Side, count_hits, hit_count, tiny_types
+
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.selection.line import VALIDATED, Line, selection_types
+from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.processing.selection.trigger_config import Menu
+from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import source_id, subdetector_of
+
+HERE = Path(__file__).parent
+SOURCES = tuple(source_id(side, 0) for side in Side)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class ManyHits(Line):
+    """Events with at least `min_hits` hits."""
+
+    kind: ClassVar[int] = 1
+
+    min_hits: Annotated[int, Field(ge=1)] = 10
+
+    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
+        return (np.uint32(self.min_hits),)
+
+
+class TinyReadout:
+    """One board for each side, one encoding."""
+
+    encodings = (AUTO,)
+
+    def encoding_of(self, bank_types: Collection[int]) -> str:
+        return AUTO
+
+    def reads(self, bank_type: int, encoding: str) -> bool:
+        return True
+
+    def source_of(self, bank: RawBank) -> int | None:
+        return bank.source_id if subdetector_of(bank.source_id) in set(Side) else None
+
+    def mfps_of_events(
+        self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
+    ) -> dict[int, bytes]:
+        mfps = {}
+        for source in SOURCES:
+            banks = [next((bank for bank in event if bank.source_id == source), None) for event in events]
+            mfps[source] = encode_mfp(
+                source_id=source,
+                event_id=first_event_id,
+                version=1,
+                types=[NO_BANK if bank is None else bank.type for bank in banks],
+                fragments=[b"" if bank is None else bank.payload for bank in banks],
+            )
+        return mfps
+
+
+def load_geometry(directory: Path | None) -> Constants:
+    """There is none to load."""
+    if directory is not None:
+        raise ValueError(f"{directory}: this chain has no geometry")
+    return {}
+
+
+TINY = TriggerChain(
+    name="tiny",
+    sequence=AlgorithmSequence((fragment_offsets, count_hits)),
+    kernels=KernelSources("tiny/generated/chain_kernels.h", (PROCESSING, HERE.parent), str(HERE / "kernels.so")),
+    source=Path(__file__),
+    readout=TinyReadout(),
+    subdetectors=frozenset(Side),
+    counts={"hits": hit_count},
+    types=(selection_types, tiny_types),
+    roots=(PROCESSING, HERE.parent),
+    menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
+    load_geometry=load_geometry,
+)

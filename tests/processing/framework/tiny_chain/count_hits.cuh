@@ -1,0 +1,54 @@
+// Counts the hits of an event: bytes of its banks that are not below a threshold. Then each line asks for its number.
+//
+// One block per event; threads stride over the bytes of a bank, then over the lines. A bank that reaches beyond its MFP
+// flags the event. Bounds: sizes of fragments, max_lines lines.
+#pragma once
+
+#include "framework/device/raw_banks.cuh"
+#include "selection/scalers.cuh"
+#include "tiny/generated/tiny_count_hits.h"
+#include "tiny/generated/tiny_types.h"
+
+HLT_KERNEL(tiny_count_hits)
+{
+    const tiny_count_hits_parameters p = *parameters;
+    if (blockIdx.x >= p.batch->n_events) return;
+    __shared__ uint32_t n_hits;
+    __shared__ uint32_t decisions[hlt::max_lines / 32];
+    if (threadIdx.x == 0) n_hits = 0;
+    for (uint32_t i = threadIdx.x; i < hlt::max_lines / 32; i += blockDim.x) decisions[i] = 0;
+    __syncthreads();
+
+    const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];
+    uint32_t number = 0;
+    bool broken = false;
+    for (uint32_t side = hlt::left; side <= hlt::right; ++side) {
+        const hlt::row_range rows = hlt::rows_of(p.raw_banks, event.mep, side);
+        for (uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[i];
+            const hlt::fragment_view bank = hlt::fragment_of(p.raw_banks, row, event.index);
+            broken = broken || bank.type == hlt::broken_bank;
+            number = hlt::load_u32(p.raw_banks.bytes + row.data_offset + 8) + event.index;
+            uint32_t mine = 0;
+            for (uint32_t byte = threadIdx.x; byte < bank.size; byte += blockDim.x)
+                mine += bank.data[byte] >= p.threshold ? 1u : 0u;
+            if (mine != 0) atomicAdd(&n_hits, mine);
+        }
+    }
+    __syncthreads();
+
+    const uint32_t words[1] = {number};
+    for (uint32_t i = threadIdx.x; i < hlt::max_lines; i += blockDim.x) {
+        const hlt::line_record line = p.line_table[i];
+        if (line.kind == 0 || n_hits < line.parameters[0]) continue;
+        if (hlt::scaler_passes(line.prescale, words) && hlt::scaler_passes(line.postscale, words))
+            atomicOr(&decisions[i / 32], 1u << (i % 32));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        p.hits.count[blockIdx.x] = n_hits;
+        if (broken) p.events.flags[blockIdx.x] |= hlt::bank_error;
+        p.events.lines[blockIdx.x] = static_cast<uint64_t>(decisions[1]) << 32 | decisions[0];
+        p.events.accepted[blockIdx.x] = (decisions[0] | decisions[1]) != 0 ? 1 : 0;
+    }
+}
