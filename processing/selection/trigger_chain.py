@@ -59,11 +59,17 @@ class TriggerChain(Chain):
 
 
 def installed_chain(name: str) -> TriggerChain:
-    """The chain that an installed package offers under a name. Raises ValueError, which names those that there are."""
+    """The chain that an installed package offers under a name.
+
+    Raises ValueError, which names those that there are, or what is wrong with this one.
+    """
     offered = entry_points(group=ENTRY_POINTS)
     if name not in offered.names:
         raise ValueError(f"no chain named {name!r}: installed are {', '.join(sorted(offered.names)) or 'none'}")
-    chain = offered[name].load()
+    try:
+        chain = offered[name].load()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"chain {name!r}: {offered[name].value} cannot be loaded: {error}") from error
     if not isinstance(chain, TriggerChain):
         raise ValueError(f"chain {name!r}: {offered[name].value} is no TriggerChain")
     return chain

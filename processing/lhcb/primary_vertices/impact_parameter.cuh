@@ -8,8 +8,8 @@
 // Bounds: tracks of an event as velo_track_count, vertices as pv_count.
 #pragma once
 
-#include "lhcb/primary_vertices/tracks.cuh"
 #include "lhcb/primary_vertices/generated/velo_impact_parameter.h"
+#include "lhcb/primary_vertices/tracks.cuh"
 
 HLT_KERNEL(velo_impact_parameter)
 {

@@ -67,6 +67,16 @@ def test_a_batch_is_counted_by_event_line_and_flag() -> None:
     assert counters.events_flagged[EventFlag.OVERFLOW] == 0
 
 
+def test_objects_are_summed_by_collection() -> None:
+    counters = Counters()
+    counters.set_collections(["hits", "tracks"])
+    assert counters.objects == {"hits": 0, "tracks": 0}
+    counters.count_objects({"hits": 40, "tracks": 3})
+    counters.count_objects({})
+    counters.count_objects({"hits": 2, "tracks": 0})
+    assert counters.objects == {"hits": 42, "tracks": 3}
+
+
 def test_the_64th_line_is_counted() -> None:
     counters = Counters()
     counters.set_lines([f"line_{i}" for i in range(64)])

@@ -87,6 +87,13 @@ def test_a_line_is_exported_by_its_name() -> None:
     assert samples[key("hlt1_events_processed_total")] == 2
 
 
+def test_a_collection_of_the_chain_is_exported_by_its_name() -> None:
+    counters = Counters()
+    counters.set_collections(["hits"])
+    counters.count_objects({"hits": 42})
+    assert scrape(counters)[key("hlt1_objects_total", collection="hits")] == 42
+
+
 def test_a_source_is_exported_with_the_unix_time_of_its_last_fragment() -> None:
     counters = Counters()
     counters.expect_sources([2048, 4096])

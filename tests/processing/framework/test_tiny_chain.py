@@ -168,3 +168,23 @@ def test_what_a_chain_does_not_have_is_named(options: list[str], message: str, t
     result = CliRunner().invoke(app, ["process", str(file), *options])
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("json:dumps", "chain 'broken': json:dumps is no TriggerChain"),
+        ("json:magic", "chain 'broken': json:magic cannot be loaded"),
+        ("no_such_package:CHAIN", "chain 'broken': no_such_package:CHAIN cannot be loaded"),
+    ],
+)
+def test_an_entry_point_that_offers_no_chain_is_named(
+    value: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "broken-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[hltnode.chains]\nbroken = {value}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        installed_chain("broken")

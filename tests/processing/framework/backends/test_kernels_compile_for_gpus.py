@@ -3,10 +3,12 @@
 import ctypes
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from hltnode.processing.framework.backends.cuda import compile_options
+from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.hlt1 import HLT1
 
 ARCHITECTURES = {13: ("75", "80", "86", "89", "90", "100", "120"), 12: ("70", "75", "90")}
@@ -23,13 +25,13 @@ def nvrtc_library(cuda_version: int) -> Path:
     pytest.skip(f"NVRTC of CUDA {cuda_version} is not installed (make test installs it)")
 
 
-def compile_kernels(library: Path, architecture: str) -> bytes:
+def compile_kernels(library: Path, architecture: str, kernels: KernelSources) -> bytes:
     """Compile the kernels for sm_<architecture> and return the cubin. Raises RuntimeError with the log."""
     nvrtc = ctypes.CDLL(str(library))
     program = ctypes.c_void_p()
-    source = f'#include "{HLT1.kernels.header}"\n'.encode()
-    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"hlt1.cu", 0, None, None) == 0
-    options = [*compile_options(HLT1.kernels), f"--gpu-architecture=sm_{architecture}"]
+    source = f'#include "{kernels.header}"\n'.encode()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"chain.cu", 0, None, None) == 0
+    options = [*compile_options(kernels), f"--gpu-architecture=sm_{architecture}"]
     encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     result = nvrtc.nvrtcCompileProgram(program, len(options), encoded)
     size = ctypes.c_size_t()
@@ -52,6 +54,11 @@ def compile_kernels(library: Path, architecture: str) -> bytes:
 )
 def test_every_kernel_compiles(cuda_version: int, architecture: str) -> None:
     library = nvrtc_library(cuda_version)
-    cubin = compile_kernels(library, architecture)
+    cubin = compile_kernels(library, architecture, HLT1.kernels)
     for algorithm in HLT1.sequence:
         assert algorithm.name.encode() in cubin
+
+
+def test_the_kernel_of_a_second_chain_compiles(tiny: ModuleType) -> None:
+    cubin = compile_kernels(nvrtc_library(13), "90", tiny.TINY.kernels)
+    assert b"tiny_count_hits" in cubin

@@ -1,0 +1,167 @@
+"""docs/how-to/write-an-algorithm.md, followed literally in a copy of the sources."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "how-to" / "write-an-algorithm.md").read_text(encoding="utf-8")
+
+FILES = {
+    path: text for path, _, text in re.findall(r"^`([^`\n]+)`:\n\n```(python|cpp)\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+}
+"""What the page shows of files, by path."""
+DECLARATION, KERNEL, HEADER, TEST = FILES
+DIFFS = re.findall(r"^```diff\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+(REFUSAL,) = re.findall(r"^```text\n(.*?)\n```$", PAGE, re.DOTALL | re.M)
+
+EXTENSIONS = {
+    "protocol": "hltnode.protocol._native",
+    "processing/framework/backends": "hltnode.processing.framework.backends._executor",
+}
+"""Extension modules that the page does not build again, by their folders."""
+
+# An editable install finds modules of the package through a hook of its own, before it looks at PYTHONPATH.
+WITHOUT_HOOK = """
+import runpy, sys
+sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
+sys.argv[:] = sys.argv[1:]
+"""
+RUN_FILE = WITHOUT_HOOK + "runpy.run_path(sys.argv[0], run_name='__main__')"
+RUN_MODULE = WITHOUT_HOOK + "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+BUILD = """
+import sys; sys.path.insert(0, ".")
+from dataclasses import replace
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.lhcb.hlt1 import HLT1
+from tests.processing.framework.chain_builder import build_kernels
+build_kernels(replace(HLT1.kernels, library=str(PROCESSING / "lhcb" / "_hlt1_kernels.so")), optimize="-O1")
+"""
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("c++") is None and shutil.which("g++") is None, reason="no C++ compiler: nothing can be built"
+)
+
+
+class Copy:
+    """A tree in which the package is imported from a copy of its sources."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.package = root / "hltnode"
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in ("processing", "protocol"):
+            shutil.copytree(ROOT / name, self.package / name, ignore=ignored)
+        shutil.copytree(ROOT / "tests" / "processing" / "framework", root / "tests" / "processing" / "framework")
+        shutil.copytree(ROOT / "tools", root / "tools", ignore=ignored)
+        for name in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py"):
+            shutil.copy(ROOT / name, root / name)
+        for folder, module in EXTENSIONS.items():
+            spec = importlib.util.find_spec(module)
+            assert spec is not None
+            assert spec.origin is not None
+            shutil.copy(spec.origin, self.package / folder)
+
+    def path(self, name: str) -> Path:
+        """Where a file of the repository lies in the copy."""
+        return self.root / name if name.startswith("tests/") else self.package / name
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file of the page in place."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def apply(self, diff: str) -> None:
+        """Insert the lines with + behind the line before them."""
+        path = self.path("processing/lhcb/hlt1.py")
+        before, new = diff.splitlines()
+        assert before.startswith(" ")
+        assert new.startswith("+")
+        text = path.read_text()
+        assert text.count(before[1:] + "\n") == 1
+        path.write_text(text.replace(before[1:] + "\n", f"{before[1:]}\n{new[1:]}\n"))
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the copy."""
+        return subprocess.run(
+            [sys.executable, "-c", *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root)},
+            capture_output=True,
+            text=True,
+        )
+
+    def check(self, *arguments: str) -> str:
+        """Run Python in the copy; it must not fail."""
+        done = self.python(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """The copy after step 4 of the page."""
+    copy = Copy(tmp_path_factory.mktemp("copy"))
+    for name in (DECLARATION, KERNEL, TEST):
+        copy.write(name, FILES[name])
+    for diff in DIFFS:
+        copy.apply(diff)
+    copy.check(RUN_FILE, "tools/generate_device_headers.py")
+    return copy
+
+
+def test_the_page_shows_the_header_that_is_generated(copy: Copy) -> None:
+    assert copy.path(HEADER).read_text() == FILES[HEADER]
+
+
+def test_only_two_files_the_sequence_and_generated_headers_differ(copy: Copy) -> None:
+    changed = {
+        path.relative_to(copy.package).as_posix()
+        for path in copy.package.rglob("*")
+        if path.suffix in {".py", ".cuh", ".h", ".cpp"}
+        and (
+            not (ROOT / path.relative_to(copy.package)).is_file()
+            or (ROOT / path.relative_to(copy.package)).read_bytes() != path.read_bytes()
+        )
+    }
+    by_hand = {DECLARATION, KERNEL, "processing/lhcb/hlt1.py"}
+    assert changed == by_hand | {HEADER, "processing/lhcb/generated/hlt1_kernels.h"}
+
+
+@pytest.mark.timeout(300)
+def test_the_test_of_the_page_passes_with_the_kernel_of_the_page(copy: Copy) -> None:
+    copy.check(WITHOUT_HOOK + BUILD, "build")
+    output = copy.check(RUN_MODULE, "pytest", "-q", "-p", "no:cacheprovider", TEST)
+    assert "5 passed" in output
+
+
+def test_a_sequence_in_the_wrong_order_is_refused_as_the_page_says(copy: Copy) -> None:
+    sequence = copy.path("processing/lhcb/hlt1.py")
+    text = sequence.read_text()
+    entries = "        kalman_filter,\n        track_isolation,\n"
+    assert entries in text
+    sequence.write_text(text.replace(entries, "        track_isolation,\n        kalman_filter,\n"))
+    try:
+        done = copy.python(WITHOUT_HOOK + "import hltnode.processing.lhcb.hlt1", "import")
+    finally:
+        sequence.write_text(text)
+    assert done.returncode == 1
+    assert REFUSAL in done.stderr
+
+
+def test_the_page_names_targets_that_the_makefile_has() -> None:
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+    makefile = (ROOT / "Makefile").read_text()
+    for command in commands.splitlines():
+        program, target = command.split()
+        assert program == "make"
+        assert re.search(rf"^{target}:", makefile, re.M)
