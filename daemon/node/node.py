@@ -47,9 +47,9 @@ from hltnode.daemon.readout.silent_sources import SourceSilence
 from hltnode.daemon.run_control.controller import RunOperator
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.security.access_control import Doorkeeper
-from hltnode.protocol.transport.control import Command, CommandName, Reply, RunState
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.messages import MAX_TEXT_LENGTH
+from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
 # Acknowledgements and last decisions have so long to leave.
 LINGER_MS = 500

@@ -8,9 +8,9 @@ default tries again for a bounded time, then drops the decision and counts it.
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import zmq
+from msgspec.structs import replace
 
 from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, OutputName, SlownessPolicy
 from hltnode.daemon.common.zmq_sockets import bind_socket

@@ -32,8 +32,8 @@ from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
 from hltnode.protocol.raw_data.raw_bank import MAGIC as BANK_MAGIC
 from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
-from hltnode.protocol.transport.control import Revoked
 from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.protocol.transport.feeder_messages import Revoked
 
 # A full disk seldom gets room within a second; asking more often would only fill the log of write errors.
 RETRY_SECONDS = 1.0

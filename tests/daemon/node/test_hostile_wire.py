@@ -16,16 +16,8 @@ from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.control import (
-    Credit,
-    EndOfRun,
-    Error,
-    Hello,
-    Nack,
-    Welcome,
-    decode_message,
-    encode_message,
-)
+from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.transport.feeder_messages import Credit, EndOfRun, Error, Hello, Nack, Welcome
 from hltnode.protocol.transport.frame_header import encode_frame
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hltnode.protocol.errors import MessageError, RejectReason
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
