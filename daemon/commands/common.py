@@ -16,7 +16,7 @@ from hltnode.processing.framework.backends import BackendError
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.lhcb.readout import VeloBanks
 
 console = Console(stderr=True)
 """Progress and messages; results go to standard output."""

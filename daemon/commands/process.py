@@ -39,7 +39,7 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.lhcb.hlt1 import create_engine
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.lhcb.readout import VeloBanks
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 

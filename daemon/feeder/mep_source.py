@@ -10,12 +10,13 @@ from pathlib import Path
 from hltnode.daemon.common.log import get_logger
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.lhcb.readout import NOT_READ_WITH, VeloBanks, mfps_of_events, readout_source_id, velo_encoding
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.raw_data.mep import Mep, iter_meps
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, VeloBanks, encode_mfp, mfps_of_events, with_event_id
+from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp, with_event_id
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, readout_source_id, source_id
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 
 # The particles of a simulated event fill one bank of 64 KiB and seldom a second one; the sources have to be announced
 # before all events are known.
@@ -146,12 +147,11 @@ def take_inventory(events: Iterable[list[RawBank]], events_per_mep: int, run: in
                 run = decode_odin(bank).run
     if not versions:
         raise FeedError("the input holds no event with banks of the readout")
-    types = {bank_type for _, bank_type in versions}
     # One encoding for the whole input: a source must not change its banks between MEPs.
-    velo_banks: VeloBanks = "retina" if BankType.VP_RETINA_CLUSTER in types else "superpixel"
-    unwanted = BankType.VP if velo_banks == "retina" else BankType.VP_RETINA_CLUSTER
+    velo_banks = velo_encoding({bank_type for _, bank_type in versions})
+    unread = NOT_READ_WITH[velo_banks]
     return Inventory(
-        versions={source: version for (source, kind), version in versions.items() if kind != unwanted},
+        versions={source: version for (source, kind), version in versions.items() if kind != unread},
         run=run or 0,
         velo_banks=velo_banks,
         events_per_mep=events_per_mep,

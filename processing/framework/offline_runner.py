@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MFP_ALIGNMENT, BatchLimits, MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace
-from hltnode.protocol.raw_data.mfp import VeloBanks, mfps_of_events
+from hltnode.protocol.lhcb.readout import VeloBanks, mfps_of_events, readout_source_id
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, readout_source_id, subdetector_of
+from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
 
 READ_SUBDETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
 """What the sequence decodes; the banks of other detectors need not go to the device."""

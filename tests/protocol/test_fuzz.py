@@ -31,13 +31,13 @@ from hltnode.protocol import (
     iter_banks,
     iter_meps,
     iter_records,
-    mfps_of_events,
 )
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.banks.muon import decode_muon, decode_muon_pads
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.reports import (
     HltDecReports,

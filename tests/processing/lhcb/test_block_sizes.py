@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE, create_engine
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.lhcb.readout import VeloBanks
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 
 N_EVENTS = 5

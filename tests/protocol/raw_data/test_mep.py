@@ -18,9 +18,9 @@ from hltnode.protocol import (
     encode_mfp,
     events_of_mfps,
     iter_meps,
-    mfps_of_events,
     source_id,
 )
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from tests.protocol.strategies import mep_inputs
 
 ODIN = source_id(0, 0)
