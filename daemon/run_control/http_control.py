@@ -11,7 +11,7 @@ from hltnode.daemon.run_control.controller import CommandResult
 from hltnode.protocol.transport.run_control_messages import CommandName
 
 _SCHEME = b"bearer "
-_CHALLENGE = ("WWW-Authenticate: Bearer",)
+_CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 
 
 class HttpControl:
