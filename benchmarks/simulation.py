@@ -21,9 +21,9 @@ from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
 REQUIRED_SIMULATED = 100.0
-"""Events per second of one core: 10,000 events, enough for a figure of physics, in less than two minutes."""
+"""Events per second of one core."""
 REQUIRED_CHECKED = 10_000 / 60
-"""Events per second of two cores: these 10,000 events in a minute."""
+"""Events per second of two cores: 10,000 in a minute."""
 
 BLOCKS = 4
 RUNS = 7
