@@ -1,4 +1,4 @@
-"""Banks that the trigger writes: HltDecReports and HltRoutingBits (formats.md B13)."""
+"""Banks that the trigger writes: HltDecReports and HltRoutingBits (docs/formats/trigger-banks.md)."""
 
 from __future__ import annotations
 
