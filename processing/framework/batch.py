@@ -32,6 +32,11 @@ EVENT_ROW = np.dtype([("mep", "<u4"), ("index", "<u4")])
 ROW_RANGE = np.dtype([("first", "<u4"), ("count", "<u4")])
 
 
+def line_words(n_lines: int) -> int:
+    """32-bit words that hold one bit for each line."""
+    return -(-n_lines // 32)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
     """The most that one batch may hold. Every buffer of a slot is allocated once from these numbers."""
@@ -41,6 +46,13 @@ class BatchLimits:
     input_bytes: int = 16 << 20
     rows: int = 65536
     """MFPs in the batch, all MEPs together."""
+    lines: int = 64
+    """Selection lines of the menu; an engine is made for exactly as many as its trigger configuration has."""
+
+    @property
+    def line_words(self) -> int:
+        """Words of 32 decisions that each event has: line i is bit i % 32 of word i // 32."""
+        return line_words(self.lines)
 
     @property
     def fragments(self) -> int:

@@ -32,10 +32,13 @@ BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_f
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
-    """Views of the pinned output of one batch, one element per event; valid until the next submit()."""
+    """Views of the pinned output of one batch, one row per event; valid until the next submit().
+
+    `lines` has shape (events, words): line i is bit i % 32 of word i // 32.
+    """
 
     accepted: NDArray[np.uint8]
-    lines: NDArray[np.uint64]
+    lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     velo_clusters: NDArray[np.uint32]
     velo_tracks: NDArray[np.uint32]
@@ -59,7 +62,7 @@ class Engine:
         self.sequence = sequence
         self.limits = limits
         self.lines = tuple(lines)
-        """Names of the selection lines; line i is bit i of BatchOutput.lines."""
+        """Names of the selection lines; line i is bit i % 32 of word i // 32 in BatchOutput.lines."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for buffer in sequence.buffers:
@@ -188,7 +191,7 @@ class Workspace:
         n = self.n_events
         return BatchOutput(
             accepted=self.host_array("accepted")[:n],
-            lines=self.host_array("lines")[:n],
+            lines=self.host_array("lines").reshape(-1, self._limits.line_words)[:n],
             flags=self.host_array("event_flags")[:n],
             velo_clusters=self.host_array("velo_cluster_count")[:n],
             velo_tracks=self.host_array("velo_track_count")[:n],

@@ -15,8 +15,6 @@ from pydantic.dataclasses import dataclass
 
 from hltnode.processing.selection.scalers import scaler_limit, scaler_seed
 
-MAX_LINES = 64
-"""One bit each in the word of decisions."""
 MAX_PARAMETERS = 8
 
 _SCALER = [("seed", "<u4"), ("limit", "<u4"), ("always", "<u4")]

@@ -5,12 +5,10 @@
 
 namespace hlt {
 
-constexpr uint32_t max_lines = 64;
 constexpr uint32_t max_line_parameters = 8;
 
 /// What a line looks at. Line types in Python carry these numbers.
 enum class line_kind : uint32_t {
-    none = 0,  // an unused place of the table
     passthrough = 1,
     velo_micro_bias = 2,
     n_displaced_velo_tracks = 3,

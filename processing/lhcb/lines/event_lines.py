@@ -2,16 +2,26 @@
 
 import numpy as np
 
-from hltnode.processing.framework.declaration import Algorithm, Buffer, Grid, Role, batch_header, event_flags
+from hltnode.processing.framework.declaration import (
+    Algorithm,
+    Buffer,
+    Capacity,
+    Grid,
+    Role,
+    batch_header,
+    event_flags,
+)
 from hltnode.processing.lhcb.raw_data.odin_decode import odin
 from hltnode.processing.lhcb.velo.collections import velo_cluster_offset, velo_track_count
 from hltnode.processing.lhcb.velo.impact_parameter import velo_track_ip, velo_track_ip_chi2, velo_track_pv
 from hltnode.processing.lhcb.velo.kalman_filter import velo_track_backward
-from hltnode.processing.selection.line import LINE_RECORD, MAX_LINES
+from hltnode.processing.selection.line import LINE_RECORD
 
-line_table = Buffer(name="line_table", dtype=LINE_RECORD, count=lambda _: MAX_LINES, role=Role.CONSTANT)
-lines = Buffer(name="lines", dtype=np.dtype("<u8"), count=lambda limits: limits.events, role=Role.OUTPUT)
-"""Bit i: the decision of line i, scalers included."""
+line_table = Buffer(name="line_table", dtype=LINE_RECORD, count=lambda limits: limits.lines, role=Role.CONSTANT)
+lines = Buffer(
+    name="lines", dtype=np.dtype("<u4"), count=lambda limits: limits.events * limits.line_words, role=Role.OUTPUT
+)
+"""[event][word]: bit i % 32 of word i // 32 is the decision of line i, scalers included."""
 accepted = Buffer(name="accepted", dtype=np.dtype("u1"), count=lambda limits: limits.events, role=Role.OUTPUT)
 """1 where at least one line fired. Flags alone accept no event: the error stream keeps those."""
 
@@ -32,4 +42,5 @@ event_lines = Algorithm(
         velo_track_pv,
     ),
     outputs=(lines, accepted),
+    capacities=(Capacity("n_lines", lambda limits: limits.lines),),
 )
