@@ -46,9 +46,9 @@ class Behaviour:
 
 
 def lines_of_event(event: int, n_lines: int) -> list[int]:
-    """The lines of the fake engine that accept this event of a MEP: none if it is even, else the last and every
-    `event`-th one."""
-    return sorted({n_lines - 1, *range(0, n_lines, event)}) if event % 2 else []
+    """The lines of the fake engine that accept this event of a MEP: none if its number is even, else the last line
+    and those whose numbers are multiples of twice its own."""
+    return sorted({n_lines - 1, *range(0, n_lines, 2 * event)}) if event % 2 else []
 
 
 class FakeWorkspace:
@@ -191,10 +191,11 @@ def make_feeder(
     sources: Sequence[int] = SOURCES,
     run: int = RUN,
     events: int = 8,
+    max_fragment_bytes: int = 60_000,
 ) -> Feeder:
     """A feeder that is connected to a node of this process."""
     identity = FeederIdentity(
-        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=60_000
+        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=max_fragment_bytes
     )
     return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity)
 
