@@ -186,7 +186,7 @@ def _per_event(
 def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
     """The lines that selected each event; `words` is u32[events, words]."""
     bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
-    return [[names[i] for i in np.flatnonzero(of_event)] for of_event in bits]
+    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:

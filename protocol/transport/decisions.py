@@ -13,7 +13,7 @@ from hltnode.protocol.errors import MessageError, RejectReason
 from hltnode.protocol.transport.messages import MessageFields, pack_message
 
 DECISION_VERSION = 2
-# 65,535 events, the most that a MEP can have, fit with up to 1984 lines; 8,000 events with the most lines that a
+# 65,535 events, the most that a MEP can have, fit with up to 1984 lines; 8,152 events with the most lines that a
 # decision report holds, 16,378.
 MAX_DECISION_SIZE = 16 << 20
 # Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a list of 4096 sources at 3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 import tracemalloc
 from dataclasses import replace
 
 import msgpack
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,9 +115,31 @@ def test_a_decision_on_the_most_events_of_a_mep_fits(n_lines: int) -> None:
 @pytest.mark.parametrize("n_lines", [1985, 5000, MAX_LINES])
 def test_with_more_lines_a_decision_on_the_events_that_are_allowed_fits(n_lines: int) -> None:
     n_events = max_events_of_decision(n_lines)
-    assert 8000 < n_events < 0xFFFF
+    assert 8152 <= n_events < 0xFFFF
     decision = largest(n_lines, n_events)
     assert decode_decision(encode_decision(decision)) == decision
+
+
+@given(st.integers(1, 500), st.integers(0, 20), st.data())
+def test_the_words_of_an_event_hold_line_after_line(n_lines: int, n_events: int, data: st.DataObject) -> None:
+    fired = data.draw(
+        st.sets(st.tuples(st.integers(0, max(n_events - 1, 0)), st.integers(0, n_lines - 1)), max_size=30)
+    )
+    n_words = -(-n_lines // 32)
+    expected = np.zeros((n_events, n_lines), dtype=np.uint8)
+    words = [0] * (n_words * n_events)
+    for event, line in fired:
+        if event < n_events:
+            expected[event, line] = 1
+            words[event * n_words + line // 32] |= 1 << line % 32
+    accepted = np.packbits(expected.any(axis=1), bitorder="little").tobytes()
+    lines = struct.pack(f"<{len(words)}I", *words)
+    sent = replace(GOOD, n_events=n_events, n_lines=n_lines, accepted=accepted, lines=lines, flags=bytes(4 * n_events))
+    decision = decode_decision(encode_decision(sent))
+    # As docs/formats/decision-message.md reads it.
+    read = np.frombuffer(decision.lines, dtype="<u4").reshape(decision.n_events, -(-decision.n_lines // 32))
+    found = np.unpackbits(read.view(np.uint8), axis=1, count=decision.n_lines, bitorder="little")
+    assert (found == expected).all()
 
 
 def test_a_larger_message_is_neither_written_nor_read() -> None:
