@@ -76,6 +76,8 @@ HLT1 = Chain(
 def create_engine(backend: Backend, geometry: VeloGeometry, trigger: TriggerConfig, limits: BatchLimits) -> Engine:
     """The engine of a node: HLT1 with the constants and lines of a trigger configuration.
 
+    The number of lines in `limits` becomes that of the configuration.
+
     Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
     """
     return Engine(
@@ -85,7 +87,7 @@ def create_engine(backend: Backend, geometry: VeloGeometry, trigger: TriggerConf
             velo_geometry.name: np.frombuffer(geometry.to_bytes(), dtype=np.uint8),
             line_table.name: trigger.line_table().view(np.uint8),
         },
-        limits,
+        replace(limits, lines=len(trigger.lines)),
         line_names=trigger.line_names,
         tck=trigger.tck(HLT1_SEQUENCE),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import msgpack
@@ -9,7 +11,7 @@ import msgpack
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import MessageError, RejectReason
 
-# Largest message that is looked at.  A decision on the most events that a MEP can have, 65,535, takes 800 kB.
+# Largest message that is looked at, decisions aside (decisions.py).
 MAX_MESSAGE_SIZE = 1 << 20
 MAX_TEXT_LENGTH = 4096
 # Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it sees its
@@ -23,10 +25,22 @@ class MessageFields:
 
     __slots__ = ("_fields", "_what")
 
-    def __init__(self, raw: Buffer, *, what: str, version: int) -> None:
-        """Unpack `raw` and check its version field.  `what` names the message in errors.  Raises MessageError."""
+    def __init__(
+        self,
+        raw: Buffer,
+        *,
+        what: str,
+        version: int,
+        max_size: int = MAX_MESSAGE_SIZE,
+        max_containers: int | None = None,
+    ) -> None:
+        """Unpack `raw` and check its version field.  Raises MessageError.
+
+        `what` names the message in errors.  `max_size` bounds its bytes; `max_containers` bounds its lists and maps,
+        itself included, so that a large message of nothing but empty lists cannot take many times its size.
+        """
         self._what = what
-        self._fields = _unpack_map(raw, what)
+        self._fields = _unpack_map(raw, what, max_size, max_containers)
         found = self._fields.pop(_VERSION_KEY, None)
         if type(found) is not int or found != version:
             raise MessageError(RejectReason.BAD_VERSION, f"{what}: version {version} expected, {_shown(found)} found")
@@ -111,38 +125,54 @@ def _shown(value: object) -> str:
     return repr(value)[:80]
 
 
-def _unpack_map(raw: Buffer, what: str) -> dict[str, object]:
-    if len(raw) > MAX_MESSAGE_SIZE:
-        raise MessageError(
-            RejectReason.OVERSIZED, f"{what}: message of {len(raw)} bytes, at most {MAX_MESSAGE_SIZE} are read"
-        )
+def _limit_containers(limit: int) -> Callable[[object], object]:
+    """A hook of msgpack that lets this number of lists and maps pass."""
+    seen = count(1)
+
+    def check(container: object) -> object:
+        if next(seen) > limit:
+            raise ValueError(f"more than {limit} lists and maps")
+        return container
+
+    return check
+
+
+def _unpack_map(raw: Buffer, what: str, max_size: int, max_containers: int | None) -> dict[str, object]:
+    if len(raw) > max_size:
+        raise MessageError(RejectReason.OVERSIZED, f"{what}: message of {len(raw)} bytes, at most {max_size} are read")
+    hook = None if max_containers is None else _limit_containers(max_containers)
     try:
         value = msgpack.unpackb(
             raw,
             raw=False,
             strict_map_key=True,
             max_str_len=MAX_TEXT_LENGTH,
-            max_bin_len=MAX_MESSAGE_SIZE,
+            max_bin_len=max_size,
             max_array_len=min(MAX_ITEMS, len(raw)),
             max_map_len=64,
             max_ext_len=0,
+            list_hook=hook,
+            object_hook=hook,
         )
+    # The text of an error, as its representation may hold the rest of the message.
     # msgpack raises ValueError (and subclasses) for bad bytes and limits; its own hierarchy for formats and depth.
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
-        raise MessageError(RejectReason.MALFORMED, f"{what}: not a msgpack message: {error!r:.200}") from error
+        raise MessageError(
+            RejectReason.MALFORMED, f"{what}: not a msgpack message: {type(error).__name__}: {error!s:.200}"
+        ) from error
     if type(value) is not dict or not all(type(key) is str for key in value):
         raise MessageError(RejectReason.MALFORMED, f"{what}: map with text keys expected, {_shown(value)} found")
     return value
 
 
-def pack_message(fields: dict[str, Any], *, what: str, version: int) -> bytes:
+def pack_message(fields: dict[str, Any], *, what: str, version: int, max_size: int = MAX_MESSAGE_SIZE) -> bytes:
     """`fields` with their version as msgpack.  Raises MessageError for what cannot be packed or is too large."""
     try:
         packed = bytes(msgpack.packb({_VERSION_KEY: version, **fields}, use_bin_type=True))
     except (ValueError, TypeError, OverflowError) as error:
         raise MessageError(RejectReason.MALFORMED, f"{what}: cannot be packed: {error!r:.200}") from error
-    if len(packed) > MAX_MESSAGE_SIZE:
+    if len(packed) > max_size:
         raise MessageError(
-            RejectReason.OVERSIZED, f"{what}: message of {len(packed)} bytes, at most {MAX_MESSAGE_SIZE} are sent"
+            RejectReason.OVERSIZED, f"{what}: message of {len(packed)} bytes, at most {max_size} are sent"
         )
     return packed

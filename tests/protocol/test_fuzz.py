@@ -167,10 +167,16 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     "ack": (c.decode_message, c.encode_message(c.Ack(1, ((0, 4), (7, 7))))),
     "nack": (c.decode_message, c.encode_message(c.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
     "end of run": (c.decode_message, c.encode_message(c.EndOfRun(1, 5))),
+    "decision of 500 lines": (
+        decode_decision,
+        encode_decision(
+            MepDecision("node", 1, 2, 3, 4, 2, 500, 6, "complete", (), b"\x03", bytes(range(128)), bytes(8)),
+        ),
+    ),
     "decision": (
         decode_decision,
         encode_decision(
-            MepDecision("node", 1, 2, 3, 4, 5, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
+            MepDecision("node", 1, 2, 3, 4, 5, 33, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
         ),
     ),
 }

@@ -33,7 +33,8 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     mep = encode_mep(events, velo_banks=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     trigger = TriggerConfig.default()
-    workspace = create_engine(create_backend("cpu", HLT1.kernels), geometry, trigger, limits).create_workspace()
+    engine = create_engine(create_backend("cpu", HLT1.kernels), geometry, trigger, limits)
+    workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(N_EVENTS, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
@@ -42,7 +43,7 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     workspace.submit()
     workspace.wait()
     made = {name: workspace.fetch(name).tobytes() for name in compared()}
-    return given, limits, made
+    return given, engine.limits, made
 
 
 def compared() -> list[str]:
