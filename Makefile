@@ -3,10 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-KERNEL_SOURCES := $(shell find protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+NATIVE_SOURCES := $(shell find protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+GENERATED := $(shell find processing -path '*/generated/*.h')
+WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
 
-.PHONY: demo test test-all soak check format bench reference clean
+.PHONY: demo test test-all soak check format bench headers reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -27,24 +29,29 @@ check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.daemon
 	$(BIN)/mypy benchmarks tools
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
+	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
+	$(BIN)/python tools/generate_device_headers.py --check
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_dashboard.py --check
 
 format: $(VENV)/.developed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(KERNEL_SOURCES)
+	$(BIN)/clang-format -i $(WRITTEN_BY_HAND)
 
 bench: $(VENV)/.developed
 	$(BIN)/python -m benchmarks
+
+# The C++ side of the declarations; build again afterwards (any other target does).
+headers: build/typecheck/hltnode
+	PYTHONPATH=build/typecheck $(BIN)/python tools/generate_device_headers.py
 
 reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_dashboard.py
 
 # The package itself, editable, with its kernels compiled.
-$(VENV)/.installed: pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
+$(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable .

@@ -11,7 +11,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.simulation.blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.simulation.generation.samples import Sample
@@ -20,10 +20,10 @@ from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
-ASKED_SIMULATED = 100.0
-"""Events per second and core (issue 4)."""
-ASKED_CHECKED = 10_000 / 60
-"""Events per second on two cores: 10,000 in a minute (issue 4)."""
+REQUIRED_SIMULATED = 100.0
+"""Events per second of one core."""
+REQUIRED_CHECKED = 10_000 / 60
+"""Events per second of two cores: 10,000 in a minute."""
 
 BLOCKS = 4
 RUNS = 7
@@ -59,7 +59,7 @@ def simulated_per_second(detectors: Detectors) -> float:
 def checked_per_second(path: Path) -> float:
     """Events per second that are read, reconstructed on two threads and compared with their truth."""
     begin = time.perf_counter()
-    engine = create_engine(CpuBackend(threads=2), VeloGeometry.builtin(), TriggerConfig.default(), LIMITS)
+    engine = create_engine(CpuBackend(HLT1.kernels, threads=2), VeloGeometry.builtin(), TriggerConfig.default(), LIMITS)
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(read_events(path), EVENTS_PER_MEP, "auto")):
         check_batch(checker, batch)
@@ -71,11 +71,13 @@ def checked_per_second(path: Path) -> float:
 def run(_shared: Path) -> Iterator[Result]:
     """Measure."""
     full = median(lambda: simulated_per_second("full"), RUNS)
-    yield Result("minimum bias, all detectors", full, "events/s", "100 events/s per core", full / ASKED_SIMULATED, 1.0)
+    yield Result(
+        "minimum bias, all detectors", full, "events/s", "100 events/s per core", full / REQUIRED_SIMULATED, 1.0
+    )
     velo = median(lambda: simulated_per_second("velo"), RUNS)
     yield Result("minimum bias, VELO alone", velo, "events/s", "all detectors, same run", velo / full)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "minbias.mdf"
         path.write_bytes(encode_events("full"))
         checked = median(lambda: checked_per_second(path), RUNS)
-    yield Result("checker, 2 cores", checked, "events/s", "10,000 events a minute", checked / ASKED_CHECKED, 1.0)
+    yield Result("checker, 2 cores", checked, "events/s", "10,000 events a minute", checked / REQUIRED_CHECKED, 1.0)

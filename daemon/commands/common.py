@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from hltnode.processing.framework.backends import BackendError
+from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.selection.trigger_config import TriggerConfig

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
@@ -25,11 +26,11 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.processing.framework.backends import create_backend
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.engine import BatchOutput
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
     EncodedMep,
@@ -37,7 +38,7 @@ from hltnode.processing.framework.offline_runner import (
     encode_mep,
     encode_meps,
 )
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.lhcb.readout import VeloBanks
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -96,7 +97,7 @@ def process_files(
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
     touch of memory, which a node has behind it when it reports ready, are not counted."""
     engine = create_engine(
-        create_backend(backend, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
+        create_backend(backend, HLT1.kernels, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
     )
     runner = OfflineRunner(engine)
     meps = encode_meps(read_all_events(files), EVENTS_PER_MEP, velo_banks)
@@ -148,7 +149,8 @@ def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Ite
 def _copy(batch: CompletedBatch) -> BatchOutput:
     """The results of a batch, which would be gone when the next one is asked for."""
     output = batch.workspace.output
-    return BatchOutput(*(getattr(output, field.name).copy() for field in fields(output)))
+    counts = {name: count.copy() for name, count in output.counts.items()}
+    return BatchOutput(output.accepted.copy(), output.lines.copy(), output.flags.copy(), counts)
 
 
 def _per_event(
@@ -156,29 +158,32 @@ def _per_event(
 ) -> list[dict[str, Any]]:
     rows = chain.from_iterable(
         zip(
-            output.velo_clusters.tolist(),
-            output.velo_tracks.tolist(),
-            output.pvs.tolist(),
+            zip(*(count.tolist() for count in output.counts.values()), strict=True),
             output.accepted.tolist(),
-            output.lines.tolist(),
+            _names_of_lines(output.lines, lines),
             output.flags.tolist(),
             strict=True,
         )
         for output in outputs
     )
+    names = list(outputs[0].counts) if outputs else []
     events = chain.from_iterable(mep.events for mep in meps)
     return [
         {
             **_identity(banks),
-            "velo_clusters": clusters,
-            "velo_tracks": tracks,
-            "pvs": pvs,
+            **dict(zip(names, counts, strict=True)),
             "accepted": bool(accepted),
-            "lines": [name for bit, name in enumerate(lines) if mask >> bit & 1],
+            "lines": fired,
             "flags": [flag.name for flag in EventFlag(flags)],
         }
-        for banks, (clusters, tracks, pvs, accepted, mask, flags) in zip(events, rows, strict=True)
+        for banks, (counts, accepted, fired, flags) in zip(events, rows, strict=True)
     ]
+
+
+def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
+    """The lines that selected each event; `words` is u32[events, words]."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
+    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:

@@ -26,8 +26,8 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
-from hltnode.processing.framework.backends import create_backend
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 
 
 def serve(
@@ -62,7 +62,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, signals.put_nowait, number)
     pipeline = config.pipeline
-    backend = create_backend(pipeline.backend.value, threads=thread_count(pipeline.threads))
+    backend = create_backend(pipeline.backend.value, HLT1.kernels, threads=thread_count(pipeline.threads))
     engine = create_engine(
         backend, load_geometry(config.geometry.directory), load_trigger(config.trigger.file), batch_limits(config)
     )

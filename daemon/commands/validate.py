@@ -25,12 +25,12 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
-from hltnode.processing.framework.backends import create_backend
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
@@ -83,7 +83,10 @@ def validate(
         other = None if against is None else (against.name, read_result(against))
         detector = load_geometry(geometry)
         engine = create_engine(
-            create_backend(backend, threads=thread_count(threads)), detector, load_trigger(trigger), LIMITS
+            create_backend(backend, HLT1.kernels, threads=thread_count(threads)),
+            detector,
+            load_trigger(trigger),
+            LIMITS,
         )
         runner = OfflineRunner(engine)
         checker = Checker()

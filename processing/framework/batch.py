@@ -1,6 +1,7 @@
 """The batch: whole MFPs as they came from the wire, and the small tables through which kernels read them.
 
-The wire format is the device format (design.md 2.4). The layout of the tables stands also in kernels/batch/batch.cuh.
+The wire format is the device format: kernels find the fragments of their event through offsets, nothing is transposed
+on the host. The tables are declared here for both languages.
 """
 
 from collections.abc import Sequence
@@ -9,53 +10,104 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.collections import (
+    U8,
+    U16,
+    U32,
+    Collection,
+    Column,
+    Record,
+    Role,
+    SharedTypes,
+    View,
+)
 from hltnode.processing.framework.flags import EventFlag
 
 MFP_ALIGNMENT = 8
 """Bytes. MFPs start at multiples of this inside a batch, so that their headers can be read as words."""
 
 N_SUBDETECTORS = 32
-"""The top five bits of a source id (formats.md B2)."""
+"""The top five bits of a source id."""
 
-BATCH_HEADER = np.dtype([("n_events", "<u4"), ("n_rows", "<u4"), ("n_meps", "<u4"), ("n_fragments", "<u4")])
-MFP_ROW = np.dtype(
-    [
-        ("data_offset", "<u4"),
-        ("source_id", "<u4"),
-        ("fragment_base", "<u4"),
-        ("n_fragments", "<u4"),
-        ("version", "<u4"),
-        ("packet_size", "<u4"),
-    ]
+BATCH_HEADER = Record(
+    "batch_header",
+    np.dtype([("n_events", "<u4"), ("n_rows", "<u4"), ("n_meps", "<u4"), ("n_fragments", "<u4")]),
+    {"n_rows": "MFPs in the batch", "n_fragments": "sum of n_fragments over the rows"},
 )
-EVENT_ROW = np.dtype([("mep", "<u4"), ("index", "<u4")])
-ROW_RANGE = np.dtype([("first", "<u4"), ("count", "<u4")])
+MFP_ROW = Record(
+    "mfp_row",
+    np.dtype(
+        [
+            ("data_offset", "<u4"),
+            ("source_id", "<u4"),
+            ("fragment_base", "<u4"),
+            ("n_fragments", "<u4"),
+            ("version", "<u4"),
+            ("packet_size", "<u4"),
+        ]
+    ),
+    {
+        "data_offset": "byte offset of the MFP header in the raw input",
+        "source_id": "top 5 bits sub-detector, low 11 bits number",
+        "fragment_base": "index of its first fragment in the columns of fragments",
+        "n_fragments": "events of its MEP",
+        "version": "bank version of its fragments",
+        "packet_size": "bytes, header included",
+    },
+)
+"""One MFP of the batch. Rows of one MEP stand together, sorted by source id."""
+EVENT_ROW = Record("event_row", np.dtype([("mep", "<u4"), ("index", "<u4")]), {"index": "in its MEP"})
+"""Where an event of the batch lies."""
+ROW_RANGE = Record("row_range", np.dtype([("first", "<u4"), ("count", "<u4")]))
+"""Rows of one sub-detector in one MEP."""
 
+batch_types = SharedTypes(
+    __file__,
+    "batch_types",
+    records=(BATCH_HEADER, MFP_ROW, EVENT_ROW, ROW_RANGE),
+    enums={"event_flag": EventFlag},
+    sizes={"n_subdetectors": N_SUBDETECTORS, "no_bank": 255, "broken_bank": 254},
+)
+"""no_bank is the type of an absent fragment, broken_bank that of one that reaches beyond its MFP."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLimits:
-    """The most that one batch may hold. Every buffer of a slot is allocated once from these numbers."""
+batch_header = Column(name="batch", dtype=BATCH_HEADER.dtype, record=BATCH_HEADER, bound=lambda _: 1, role=Role.INPUT)
+"""Read by every kernel."""
+raw_input = Column(name="input.bytes", dtype=U8, bound=lambda limits: limits.input_bytes, role=Role.INPUT)
+mfp_rows = Column(
+    name="input.mfp_rows", dtype=MFP_ROW.dtype, record=MFP_ROW, bound=lambda limits: limits.rows, role=Role.INPUT
+)
+mep_rows = Column(
+    name="input.mep_rows",
+    dtype=ROW_RANGE.dtype,
+    record=ROW_RANGE,
+    bound=lambda limits: limits.meps,
+    width=N_SUBDETECTORS,
+    role=Role.INPUT,
+)
+event_rows = Column(
+    name="input.event_rows",
+    dtype=EVENT_ROW.dtype,
+    record=EVENT_ROW,
+    bound=lambda limits: limits.events,
+    of_event=True,
+    role=Role.INPUT,
+)
 
-    events: int = 1024
-    meps: int = 256
-    input_bytes: int = 16 << 20
-    rows: int = 65536
-    """MFPs in the batch, all MEPs together."""
+events = Collection("events", capacity=lambda limits: limits.events)
+event_flags = events.per_event("flags", U32, role=Role.INPUT | Role.OUTPUT)
+"""EventFlag bits."""
 
-    @property
-    def fragments(self) -> int:
-        """An MFP spends a type byte and a size word on each fragment (formats.md B3)."""
-        return self.input_bytes // 3
+fragments = Collection("fragments", capacity=lambda limits: limits.fragments)
+fragment_offset = fragments.column("offset", U32)
+fragment_size = fragments.column("size", U16)
+fragment_type = fragments.column("type", U8)
 
-    @property
-    def velo_clusters(self) -> int:
-        """A retina cluster takes 4 bytes; a super-pixel takes 4 bytes and holds 1.0 clusters on average."""
-        return self.input_bytes // 4
-
-    @property
-    def velo_tracks(self) -> int:
-        """A track takes at least three clusters; search_by_triplet gives an event half as many places as clusters."""
-        return self.velo_clusters // 2
+raw_banks = View(
+    "raw_banks",
+    (raw_input, mfp_rows, mep_rows, event_rows, fragment_offset, fragment_size, fragment_type),
+    "framework/generated/raw_banks.h",
+)
+"""By what a decoder finds the banks of its event; framework/device/raw_banks.cuh reads through it."""
 
 
 @dataclass(frozen=True, slots=True)

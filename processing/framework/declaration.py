@@ -1,18 +1,26 @@
-"""How an algorithm of HLT1 is declared: its kernel, its inputs and outputs, and the bound on every buffer.
+"""How an algorithm is declared: its kernel, what it reads and writes, its constants.
 
-A sequence is a list of such declarations. Where a buffer lies, how large it is and which pointer goes to which kernel
-follow from them; nothing is wired by hand.
+`X.py` beside `X.cuh` is one algorithm. A sequence is a list of them. Where a column lies, how large it is, the C++
+struct of parameters and which pointer goes to which kernel follow from the declarations; nothing is wired by hand.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import Flag, IntEnum, auto
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from hltnode.processing.framework.batch import BATCH_HEADER, EVENT_ROW, MFP_ROW, N_SUBDETECTORS, ROW_RANGE, BatchLimits
-
-Bound = Callable[[BatchLimits], int]
+from hltnode.processing.framework.batch import batch_header
+from hltnode.processing.framework.collections import (
+    Bound,
+    Collection,
+    Column,
+    DeclarationError,
+    Role,
+    View,
+)
 
 
 class Grid(IntEnum):
@@ -23,32 +31,6 @@ class Grid(IntEnum):
     EVENTS = 2
 
 
-class Role(Flag):
-    """How the content of a buffer comes to the device and leaves it."""
-
-    ARENA = 0
-    """Written and read by kernels only."""
-    INPUT = auto()
-    """Copied to the device at the start of a batch."""
-    OUTPUT = auto()
-    """Copied to the host at the end of a batch."""
-    CONSTANT = auto()
-    """Written once, when the engine starts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Buffer:
-    """An array of `dtype` with `count(limits)` elements, known by its name."""
-
-    name: str
-    dtype: np.dtype[np.generic] | np.dtype[np.void]
-    count: Bound
-    role: Role = Role.ARENA
-
-    def nbytes(self, limits: BatchLimits) -> int:
-        return int(self.dtype.itemsize) * self.count(limits)
-
-
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A 4-byte value that a kernel gets by value. `value` is a float or an int (unsigned unless negative)."""
@@ -57,6 +39,7 @@ class Constant:
     value: float | int
 
     def packed(self) -> np.uint32:
+        """The bits of the value."""
         if isinstance(self.value, float):
             return np.float32(self.value).view(np.uint32)
         return np.int64(self.value).astype(np.uint32)
@@ -64,65 +47,197 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Elements of a buffer, as a 32-bit word, for a kernel that must not fill it beyond. No part of the TCK."""
+    """Elements that fit, as a 32-bit word, for a kernel that must not fill memory beyond. No part of the TCK."""
 
     name: str
     count: Bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Algorithm:
-    """One kernel. Its struct of parameters has inputs, updates, outputs, constants and capacities in this order."""
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that an algorithm alone uses: `width` elements for each object of a collection.
+
+    Scratch of different `phase` is never in use at the same time and shares memory.
+    """
 
     name: str
+    dtype: np.dtype[Any]
+    per: Collection
+    width: int = 1
+    phase: str = ""
+
+
+Access = Column | View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Algorithm:
+    """One kernel. Its struct of parameters is written by `codegen.py` from what stands here.
+
+    reads, updates, writes: columns, or views of several; what is only read is const for the kernel. The header of the
+    batch and the offsets by which collections find the part of an event are read without being named.
+    scratch: memory that no other algorithm sees.
+    constants: values that a trigger configuration may change, name -> default.
+
+    Raises DeclarationError where a column stands in two places.
+    """
+
+    name: str
+    source: Path
+    """The kernel file."""
     grid: Grid
     block_size: int
-    inputs: Sequence[Buffer]
-    updates: Sequence[Buffer] = ()
-    outputs: Sequence[Buffer] = ()
-    constants: Sequence[Constant] = ()
-    capacities: Sequence[Capacity] = ()
+    reads: tuple[Access, ...] = ()
+    updates: tuple[Column, ...] = ()
+    writes: tuple[Column, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    capacities: tuple[Capacity, ...] = ()
+    scratch_columns: tuple[Column, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = tuple(
+            Column(
+                name=f"{self.name}/{scratch.name}",
+                dtype=scratch.dtype,
+                bound=scratch.per.capacity,
+                collection=scratch.per,
+                width=scratch.width,
+            )
+            for scratch in self.scratch
+        )
+        object.__setattr__(self, "scratch_columns", columns)
+        seen: set[str] = set()
+        for column in (*self.named_reads, *self.updates, *self.writes):
+            if column.name in seen:
+                raise DeclarationError(f"{self.name} names {column.name} twice")
+            seen.add(column.name)
+        words = [c.name for c in self.constants] + [c.name for c in self.capacities] + [s.name for s in self.scratch]
+        for word in words:
+            if words.count(word) > 1:
+                raise DeclarationError(f"{self.name} has two parameters of the name {word}")
+        if not 1 <= self.block_size <= 256:
+            raise DeclarationError(f"{self.name}: blocks of {self.block_size} threads, 1 to 256 are possible")
+
+    @classmethod
+    def beside(
+        cls,
+        file: str,
+        *,
+        grid: Grid,
+        block_size: int,
+        reads: Sequence[Access] = (),
+        updates: Sequence[Column] = (),
+        writes: Sequence[Column] = (),
+        scratch: Sequence[Scratch] = (),
+        constants: Mapping[str, float | int] | None = None,
+        capacities: Mapping[str, Bound] | None = None,
+        prefix: str | None = None,
+    ) -> Self:
+        """The algorithm of the module `file`, whose kernel lies beside it in a .cuh file of the same name.
+
+        Its name is `<prefix>_<module>`; the prefix is the folder's name if none is given, and left out if empty.
+        """
+        source = Path(file).resolve().with_suffix(".cuh")
+        prefix = source.parent.name if prefix is None else prefix
+        return cls(
+            name=f"{prefix}_{source.stem}" if prefix else source.stem,
+            source=source,
+            grid=grid,
+            block_size=block_size,
+            reads=tuple(reads),
+            updates=tuple(updates),
+            writes=tuple(writes),
+            scratch=tuple(scratch),
+            constants=tuple(Constant(name, value) for name, value in (constants or {}).items()),
+            capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
+        )
 
     @property
-    def buffers(self) -> tuple[Buffer, ...]:
-        return (*self.inputs, *self.updates, *self.outputs)
+    def header(self) -> Path:
+        """The generated header with the struct of parameters."""
+        return self.source.parent / "generated" / f"{self.name}.h"
 
+    @property
+    def named_reads(self) -> tuple[Column, ...]:
+        """The columns of `reads`, those of views included."""
+        columns: list[Column] = []
+        for access in self.reads:
+            columns += access.columns if isinstance(access, View) else (access,)
+        return tuple(columns)
 
-class SequenceError(ValueError):
-    """A sequence that cannot be run: an input that nobody makes, a buffer made twice."""
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views among `reads`."""
+        return tuple(access for access in self.reads if isinstance(access, View))
+
+    @property
+    def offset_columns(self) -> tuple[Column, ...]:
+        """Offsets of the collections whose columns the kernel uses, as far as they are not named."""
+        named = {*self.named_reads, *self.updates, *self.writes}
+        offsets: dict[Column, None] = {}
+        for column in (*self.named_reads, *self.updates, *self.writes, *self.scratch_columns):
+            placement = None if column.of_event or column.collection is None else column.collection.placement
+            if placement is not None and placement.offsets is not None and placement.offsets not in named:
+                offsets[placement.offsets] = None
+        return tuple(offsets)
+
+    @property
+    def all_reads(self) -> tuple[Column, ...]:
+        """Every column that must have been written before: the batch header, what is named, and offsets."""
+        return tuple(dict.fromkeys((batch_header, *self.named_reads, *self.offset_columns)))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Every column that the kernel touches, scratch included."""
+        return (*self.all_reads, *self.updates, *self.writes, *self.scratch_columns)
+
+    def with_constants(self, values: Mapping[str, float | int]) -> Self:
+        """The same algorithm with other values of some constants."""
+        constants = tuple(Constant(c.name, values.get(c.name, c.value)) for c in self.constants)
+        return replace(self, constants=constants)
 
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSequence:
-    """Algorithms in the order in which they run. Raises SequenceError if the declarations do not fit."""
+    """Algorithms in the order in which they run.
+
+    Raises DeclarationError for a column that is read before it is written, written by two algorithms, or declared
+    twice under one name, and for two algorithms of one name.
+    """
 
     algorithms: tuple[Algorithm, ...]
-    buffers: tuple[Buffer, ...] = field(init=False)
+    columns: tuple[Column, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        known: dict[str, Buffer] = {}
+        known: dict[str, Column] = {}
+        writer: dict[str, str] = {}
+        names: set[str] = set()
         for algorithm in self.algorithms:
-            for buffer in (*algorithm.inputs, *algorithm.updates):
-                if buffer.name not in known and not buffer.role & (Role.INPUT | Role.CONSTANT):
-                    raise SequenceError(f"{algorithm.name} reads {buffer.name}, which no algorithm before it makes")
-                if known.setdefault(buffer.name, buffer) != buffer:
-                    raise SequenceError(f"{buffer.name} is declared in two ways; {algorithm.name} uses the second")
-            for buffer in algorithm.outputs:
-                if buffer.name in known:
-                    raise SequenceError(f"{algorithm.name} makes {buffer.name}, which is there already")
-                known[buffer.name] = buffer
-        object.__setattr__(self, "buffers", tuple(known.values()))
+            if algorithm.name in names:
+                raise DeclarationError(f"two algorithms have the name {algorithm.name}")
+            names.add(algorithm.name)
+            for column in (*algorithm.all_reads, *algorithm.updates):
+                if column.name not in known and not column.role & (Role.INPUT | Role.CONSTANT):
+                    raise DeclarationError(f"{algorithm.name} reads {column.name}, which no algorithm before it writes")
+                if known.setdefault(column.name, column) is not column:
+                    raise DeclarationError(f"{column.name} is declared twice; {algorithm.name} uses the second one")
+            for column in (*algorithm.writes, *algorithm.scratch_columns):
+                if column.name in known:
+                    by = writer.get(column.name, "the host")
+                    raise DeclarationError(f"{algorithm.name} writes {column.name}, which {by} has written")
+                known[column.name] = column
+                writer[column.name] = algorithm.name
+        object.__setattr__(self, "columns", tuple(known.values()))
 
     def __iter__(self) -> Iterator[Algorithm]:
         return iter(self.algorithms)
 
-
-# The batch itself (processing/framework/batch.py, kernels/batch/batch.cuh).
-batch_header = Buffer(name="batch_header", dtype=BATCH_HEADER, count=lambda _: 1, role=Role.INPUT)
-raw_input = Buffer(name="raw_input", dtype=np.dtype("u1"), count=lambda limits: limits.input_bytes, role=Role.INPUT)
-mfp_rows = Buffer(name="mfp_rows", dtype=MFP_ROW, count=lambda limits: limits.rows, role=Role.INPUT)
-mep_rows = Buffer(name="mep_rows", dtype=ROW_RANGE, count=lambda limits: limits.meps * N_SUBDETECTORS, role=Role.INPUT)
-event_rows = Buffer(name="event_rows", dtype=EVENT_ROW, count=lambda limits: limits.events, role=Role.INPUT)
-event_flags = Buffer(
-    name="event_flags", dtype=np.dtype("<u4"), count=lambda limits: limits.events, role=Role.INPUT | Role.OUTPUT
-)
+    def column(self, name: str) -> Column:
+        """The column of this name. Raises DeclarationError, with the names that are alike."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        group = name.partition(".")[0]
+        alike = [column.name for column in self.columns if column.name.partition(".")[0] == group]
+        raise DeclarationError(f"no column {name}; there are {', '.join(alike) or 'none of ' + group}")

@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend, DeviceMemory, Launch, Mirror, Queue, Timings
-from hltnode.processing.framework.batch import N_SUBDETECTORS, BatchLimits, BatchTables, MepInBatch
-from hltnode.processing.framework.declaration import (
-    Algorithm,
-    AlgorithmSequence,
-    Buffer,
-    Grid,
-    Role,
+from hltnode.processing.framework.batch import (
+    N_SUBDETECTORS,
+    BatchTables,
+    MepInBatch,
     batch_header,
     event_flags,
     event_rows,
@@ -26,53 +23,65 @@ from hltnode.processing.framework.declaration import (
     mfp_rows,
     raw_input,
 )
+from hltnode.processing.framework.chain import Chain
+from hltnode.processing.framework.codegen import parameter_columns
+from hltnode.processing.framework.collections import Collection, Column, Role
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.framework.limits import BatchLimits
 
 BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_flags)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
-    """Views of the pinned output of one batch, one element per event; valid until the next submit()."""
+    """Views of the pinned output of one batch, one row per event; valid until the next submit().
+
+    accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, EventFlag bits;
+    counts: u32 each, as the chain names them.
+    """
 
     accepted: NDArray[np.uint8]
-    lines: NDArray[np.uint64]
+    lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
-    velo_clusters: NDArray[np.uint32]
-    velo_tracks: NDArray[np.uint32]
-    pvs: NDArray[np.uint32]
+    counts: Mapping[str, NDArray[np.uint32]]
 
 
 class Engine:
-    """A sequence, its constants and the limits of a batch, on one back end."""
+    """A chain, its constants and the limits of a batch, on one back end.
+
+    Raises DeclarationError if generated headers are out of date, ValueError for a constant of the wrong size,
+    BackendError where memory is short.
+    """
 
     def __init__(
         self,
         backend: Backend,
-        sequence: AlgorithmSequence,
+        chain: Chain,
         constants: Mapping[str, NDArray[np.uint8]],
         limits: BatchLimits,
         *,
-        lines: Sequence[str] = (),
+        line_names: Sequence[str] = (),
         tck: int = 0,
     ) -> None:
+        chain.check_headers()
         self.backend = backend
-        self.sequence = sequence
+        self.chain = chain
         self.limits = limits
-        self.lines = tuple(lines)
-        """Names of the selection lines; line i is bit i of BatchOutput.lines."""
+        self.lines = tuple(line_names)
+        """Names of the selection lines; line i is bit i % 32 of word i // 32 in BatchOutput.lines."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
-        for buffer in sequence.buffers:
-            if buffer.role & Role.CONSTANT:
-                content = constants[buffer.name]
-                if content.nbytes != buffer.nbytes(limits):
-                    raise ValueError(f"{buffer.name} has {content.nbytes} bytes, expected {buffer.nbytes(limits)}")
-                self._constants[buffer.name] = backend.allocate_device(content.nbytes)
-                backend.write(self._constants[buffer.name], content)
+        for column in chain.sequence.columns:
+            if column.role & Role.CONSTANT:
+                content = constants[column.name]
+                if content.nbytes != column.nbytes(limits):
+                    raise ValueError(f"{column.name} has {content.nbytes} bytes, expected {column.nbytes(limits)}")
+                self._constants[column.name] = backend.allocate_device(content.nbytes)
+                backend.write(self._constants[column.name], content)
 
     def create_workspace(self) -> "Workspace":
         """Allocate what one batch needs."""
-        return Workspace(self.backend, self.sequence, self._constants, self.limits)
+        return Workspace(self.backend, self.chain, self._constants, self.limits)
 
     def close(self) -> None:
         """Stop the back end; workspaces must not be used any more."""
@@ -85,23 +94,25 @@ class Workspace:
     def __init__(
         self,
         backend: Backend,
-        sequence: AlgorithmSequence,
+        chain: Chain,
         constants: Mapping[str, DeviceMemory],
         limits: BatchLimits,
     ) -> None:
         self._backend = backend
+        self._chain = chain
+        sequence = chain.sequence
         self._limits = limits
         self._mirrors: dict[str, Mirror] = {}
         self._memory: dict[str, DeviceMemory] = dict(constants)
-        self._buffers: dict[str, Buffer] = {}
-        for buffer in dict.fromkeys((*BATCH_INPUTS, *sequence.buffers)):
-            self._buffers[buffer.name] = buffer
-            if buffer.role & (Role.INPUT | Role.OUTPUT):
-                mirror = backend.allocate_mirror(buffer.nbytes(limits))
-                self._mirrors[buffer.name] = mirror
-                self._memory[buffer.name] = mirror.device
-            elif not buffer.role & Role.CONSTANT:
-                self._memory[buffer.name] = backend.allocate_device(buffer.nbytes(limits))
+        self._columns: dict[str, Column] = {}
+        for column in dict.fromkeys((*BATCH_INPUTS, *sequence.columns)):
+            self._columns[column.name] = column
+            if column.role & (Role.INPUT | Role.OUTPUT):
+                mirror = backend.allocate_mirror(column.nbytes(limits))
+                self._mirrors[column.name] = mirror
+                self._memory[column.name] = mirror.device
+            elif not column.role & Role.CONSTANT:
+                self._memory[column.name] = backend.allocate_device(column.nbytes(limits))
         self._parameters = [self._parameter_block(algorithm) for algorithm in sequence]
         launches = [
             Launch(
@@ -121,15 +132,16 @@ class Workspace:
         """Pinned bytes for whole MFPs, at multiples of batch.MFP_ALIGNMENT."""
         self._input_used = 0
 
-    def _host(self, buffer: Buffer) -> NDArray[Any]:
-        return self._mirrors[buffer.name].host.view(buffer.dtype)
+    def _host(self, column: Column) -> NDArray[Any]:
+        return self._mirrors[column.name].host.view(column.dtype)
 
     def _max_blocks(self, grid: Grid) -> int:
         return {Grid.ONE: 1, Grid.ROWS: self._limits.rows, Grid.EVENTS: self._limits.events}[grid]
 
     def _parameter_block(self, algorithm: Algorithm) -> DeviceMemory:
-        pointers = np.array([self._memory[buffer.name].pointer for buffer in algorithm.buffers], dtype=np.uint64)
-        words = [constant.packed() for constant in algorithm.constants]
+        columns = parameter_columns(algorithm)
+        pointers = np.array([self._memory[column.name].pointer for column in columns], dtype=np.uint64)
+        words: list[np.uint32] = [constant.packed() for constant in algorithm.constants]
         words += [np.uint32(capacity.count(self._limits)) for capacity in algorithm.capacities]
         content = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)])
         block = self._backend.allocate_device(content.nbytes)
@@ -164,9 +176,9 @@ class Workspace:
 
     def _downloads(self) -> list[tuple[Mirror, int]]:
         return [
-            (self._mirrors[name], self.n_events * buffer.nbytes(self._limits) // self._limits.events)
-            for name, buffer in self._buffers.items()
-            if buffer.role & Role.OUTPUT and self.n_events
+            (self._mirrors[name], self.n_events * column.nbytes(self._limits) // self._limits.events)
+            for name, column in self._columns.items()
+            if column.role & Role.OUTPUT and self.n_events
         ]
 
     def poll(self) -> bool:
@@ -184,24 +196,34 @@ class Workspace:
 
     @property
     def output(self) -> BatchOutput:
-        """Results of the last batch; the sequence must make all of them."""
+        """Results of the last batch. Raises ValueError for a chain that decides nothing."""
         n = self.n_events
+        chain = self._chain
+        if chain.accepted is None or chain.lines is None:
+            raise ValueError(f"chain {chain.name} decides nothing")
         return BatchOutput(
-            accepted=self.host_array("accepted")[:n],
-            lines=self.host_array("lines")[:n],
-            flags=self.host_array("event_flags")[:n],
-            velo_clusters=self.host_array("velo_cluster_count")[:n],
-            velo_tracks=self.host_array("velo_track_count")[:n],
-            pvs=self.host_array("pv_count")[:n],
+            accepted=self._host(chain.accepted)[:n],
+            lines=self._host(chain.lines).reshape(-1, self._limits.line_words)[:n],
+            flags=self._host(event_flags)[:n],
+            counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
         )
 
     def host_array(self, name: str) -> NDArray[Any]:
-        """The pinned copy of an input or output buffer, with its dtype."""
-        return self._host(self._buffers[name])
+        """The pinned copy of an input or output column, with its dtype."""
+        return self._host(self._columns[name])
 
     def fetch(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """Copy a device buffer, or its first `count` values, to a new host array. For validation and tests: it waits
-        for the device."""
-        buffer = self._buffers[name]
-        nbytes = buffer.nbytes(self._limits) if count is None else count * buffer.dtype.itemsize
-        return self._backend.read(self._memory[name], nbytes).view(buffer.dtype)
+        """Copy a column of the device, or its first `count` elements, to a new host array.
+
+        For validation and tests: it waits for the device.
+        """
+        column = self._columns[name]
+        nbytes = column.nbytes(self._limits) if count is None else count * column.dtype.itemsize
+        return self._backend.read(self._memory[column.name], nbytes).view(column.dtype)
+
+    def first(self, collection: Collection) -> NDArray[np.int64]:
+        """i64[n_events], where the part of each event begins in the columns of a collection."""
+        if collection.placement is None:
+            raise ValueError(f"{collection.name} has no part per event")
+        offsets = collection.placement.offsets
+        return collection.placement.first(None if offsets is None else self.fetch(offsets.name), self.n_events)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.batch import MFP_ALIGNMENT, BatchLimits, MepInBatch
+from hltnode.processing.framework.batch import MFP_ALIGNMENT, MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.lhcb.readout import VeloBanks, mfps_of_events, readout_source_id
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of

@@ -1,11 +1,10 @@
 """What all selection lines have in common: name, scalers, and their record in the device's table.
 
-A line type is a frozen dataclass with its cuts as fields; kernels/lines/event_lines.cuh holds what it does on the
+A line type is a frozen dataclass with its cuts as fields; the line kernel of its detector holds what it does on the
 device, under the same number (docs/how-to/write-a-line.md).
 """
 
 from abc import ABC, abstractmethod
-from enum import IntEnum
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,32 +12,41 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.selection.scalers import scaler_limit, scaler_seed
 
-MAX_LINES = 64
-"""One bit each in the word of decisions."""
 MAX_PARAMETERS = 8
 
-_SCALER = [("seed", "<u4"), ("limit", "<u4"), ("always", "<u4")]
-LINE_RECORD = np.dtype(
-    [("kind", "<u4"), ("prescale", _SCALER), ("postscale", _SCALER), ("parameters", "<u4", (MAX_PARAMETERS,))]
+_SCALER = Record(
+    "line_scaler",
+    np.dtype([("seed", "<u4"), ("limit", "<u4"), ("always", "<u4")]),
+    {
+        "seed": "hash of the line's name and _pre or _post",
+        "limit": "passes if the hash of the event is below",
+        "always": "1: scale 1",
+    },
 )
-"""One place of the line table, as line_record in kernels/lines/line_table.cuh."""
+LINE_RECORD = Record(
+    "line_record",
+    np.dtype(
+        [
+            ("kind", "<u4"),
+            ("prescale", _SCALER.dtype),
+            ("postscale", _SCALER.dtype),
+            ("parameters", "<u4", (MAX_PARAMETERS,)),
+        ]
+    ),
+    {"kind": "number of the line type, 0 for an unused place", "parameters": "floats stand as their bits"},
+)
+"""One place of the line table. The meaning of the parameters is that of the kind."""
+
+selection_types = SharedTypes(__file__, "selection_types", records=(_SCALER, LINE_RECORD))
 
 VALIDATED = ConfigDict(extra="forbid", strict=True)
 """For the dataclass decorator of a line: values are checked, unknown cuts refused."""
 
 Scale = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=120)]
-
-
-class LineKind(IntEnum):
-    """Numbers of the line types; line_kind in kernels/lines/line_table.cuh."""
-
-    PASSTHROUGH = 1
-    VELO_MICRO_BIAS = 2
-    N_DISPLACED_VELO_TRACKS = 3
-    ODIN_EVENT_TYPE = 4
 
 
 LINE_TYPES: dict[str, type["Line"]] = {}
@@ -52,7 +60,8 @@ class Line(ABC):
     Raises pydantic.ValidationError, which names the field.
     """
 
-    kind: ClassVar[LineKind]
+    kind: ClassVar[int]
+    """The number of the line type among those of its detector; not 0."""
 
     name: Name
     prescale: Scale = 1.0
@@ -68,7 +77,7 @@ class Line(ABC):
 
     def record(self) -> NDArray[np.void]:
         """The line as the kernel sees it: one LINE_RECORD, shape ()."""
-        record = np.zeros((), dtype=LINE_RECORD)
+        record = np.zeros((), dtype=LINE_RECORD.dtype)
         record["kind"] = self.kind
         for scaler, scale, suffix in (("prescale", self.prescale, "_pre"), ("postscale", self.postscale, "_post")):
             limit = scaler_limit(scale)

@@ -1,4 +1,4 @@
-"""Raw banks: the unit in which every sub-detector writes the data of one event (formats.md B2)."""
+"""Raw banks: the unit in which every sub-detector writes the data of one event (docs/formats/raw-bank.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 
 class BankType(IntEnum):
-    """Raw-bank types that hltnode meets (formats.md B2); other values are legal and pass through."""
+    """Raw-bank types that hltnode meets (docs/formats/raw-bank.md); other values are legal and pass through."""
 
     VELO = 8
     RICH = 9

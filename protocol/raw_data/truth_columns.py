@@ -1,4 +1,4 @@
-"""Truth banks of particles (type 32, formats.md B12) as columns: the one place that knows their bytes."""
+"""Truth banks of particles (type 32, docs/formats/truth-banks.md) as columns: the one place that knows their bytes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,22 @@
-"""The decision message: what the node publishes for each MEP, in msgpack."""
+"""The decision message: what the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
+
+One message holds the decisions of a whole MEP, whatever the number of lines: `max_events_of_decision` says how many
+events that may be, and a node takes no MEPs with more.
+"""
 
 from __future__ import annotations
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec
 
-DECISION_VERSION = 1
+DECISION_VERSION = 2
+# 65,535 events, the most that a MEP can have, fit with up to 1984 lines; 8,152 events with the most lines that a
+# decision report holds, 16,378.
+MAX_DECISION_SIZE = 16 << 20
+# Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a list of 4096 sources at 3
+# bytes each, and the names of the fields take 21 kB.
+_ENVELOPE_SIZE = 32 << 10
+_MAX_EVENTS = 0xFFFF
 
 
 class MepDecision(Message, frozen=True, tag="decision"):
@@ -13,7 +24,9 @@ class MepDecision(Message, frozen=True, tag="decision"):
 
     `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` says why the MEP
     was built when it was, and `missing_sources` (u16) what it lacked.  `accepted` is a bitmap (event i is bit i % 8 of
-    byte i // 8); `lines` holds a u64 and `flags` a u32 per event, little-endian.
+    byte i // 8).  `lines` holds ceil(n_lines / 32) words (u32, little-endian) per event, one event after the other:
+    the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are 0.  `flags` holds a u32 per
+    event, little-endian.
     """
 
     node: str
@@ -22,6 +35,7 @@ class MepDecision(Message, frozen=True, tag="decision"):
     seq: U64
     first_event: U64
     n_events: U16
+    n_lines: U16
     tck: U32
     close_reason: str
     missing_sources: tuple[U16, ...]
@@ -33,14 +47,34 @@ class MepDecision(Message, frozen=True, tag="decision"):
         n = self.n_events
         for name, found, size in (
             ("accepted", self.accepted, (n + 7) // 8),
-            ("lines", self.lines, 8 * n),
+            ("lines", self.lines, n * _line_bytes(self.n_lines)),
             ("flags", self.flags, 4 * n),
         ):
             if len(found) != size:
-                raise ValueError(f"{size} bytes expected for {n} events, {len(found)} found - at `$.{name}`")
+                expected = f"{size} bytes expected for {n} events and {self.n_lines} lines"
+                raise ValueError(f"{expected}, {len(found)} found - at `$.{name}`")
 
 
-_CODEC: MessageCodec[MepDecision] = MessageCodec(MepDecision, what="decision message", version=DECISION_VERSION)
+def max_events_of_decision(n_lines: int) -> int:
+    """The most events of one MEP whose decisions on `n_lines` lines always fit in one message."""
+    bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
+    return min(_MAX_EVENTS, 8 * ((MAX_DECISION_SIZE - _ENVELOPE_SIZE) // bytes_of_eight))
+
+
+def _line_bytes(n_lines: int) -> int:
+    """Bytes of the line decisions of one event."""
+    return 4 * -(-n_lines // 32)
+
+
+_CODEC: MessageCodec[MepDecision] = MessageCodec(
+    MepDecision,
+    what="decision message",
+    version=DECISION_VERSION,
+    change="since version 2 a message says its n_lines and has ceil(n_lines / 32) words of 32 bits per event in lines",
+    max_size=MAX_DECISION_SIZE,
+    # The message itself and the list of missing sources.
+    max_containers=2,
+)
 
 
 def encode_decision(decision: MepDecision) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgpack
@@ -10,7 +12,7 @@ import msgspec
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import MessageError, RejectReason
 
-# Largest message that is looked at.  A decision on the most events that a MEP can have, 65,535, takes 800 kB.
+# Largest message that is looked at, decisions aside (decisions.py).
 MAX_MESSAGE_SIZE = 1 << 20
 # Bytes of one text.
 MAX_TEXT_LENGTH = 4096
@@ -25,7 +27,6 @@ _LIMITS: dict[str, Any] = {
     "raw": False,
     "strict_map_key": True,
     "max_str_len": MAX_TEXT_LENGTH,
-    "max_bin_len": MAX_MESSAGE_SIZE,
     "max_map_len": 64,
     "max_ext_len": 0,
 }
@@ -73,14 +74,30 @@ class MessageCodec(Generic[AnyMessage]):
         types: the messages of the family.
         what: what the messages are called in errors.
         version: version of the wire format, the value of the field "v".
+        change: what distinguishes this version from the one before, for the error of a message of another version.
+        max_size: bound on the bytes of a message.
+        max_containers: bound on the lists and maps of a message, itself included, so that a large message of nothing
+            but empty lists cannot take many times its size.
     """
 
-    __slots__ = ("_types", "_version", "_what")
+    __slots__ = ("_change", "_limits", "_max_containers", "_max_size", "_types", "_version", "_what")
 
-    def __init__(self, *types: type[AnyMessage], what: str, version: int) -> None:
+    def __init__(
+        self,
+        *types: type[AnyMessage],
+        what: str,
+        version: int,
+        change: str = "",
+        max_size: int = MAX_MESSAGE_SIZE,
+        max_containers: int | None = None,
+    ) -> None:
         self._types: dict[object, type[AnyMessage]] = {it.__struct_config__.tag: it for it in types}
         self._what = what
         self._version = version
+        self._change = change
+        self._max_size = max_size
+        self._max_containers = max_containers
+        self._limits: dict[str, Any] = {**_LIMITS, "max_bin_len": max_size}
 
     def encode(self, message: AnyMessage) -> bytes:
         """The message as msgpack.  Raises MessageError for a message that :meth:`decode` would refuse."""
@@ -89,10 +106,10 @@ class MessageCodec(Generic[AnyMessage]):
             packed: bytes = msgpack.packb({_VERSION_KEY: self._version, **fields}, use_bin_type=True)
         except (ValueError, TypeError, OverflowError) as error:
             raise self._malformed(f" of type {message.__struct_config__.tag!r}: cannot be packed", error) from error
-        if len(packed) > MAX_MESSAGE_SIZE:
+        if len(packed) > self._max_size:
             raise MessageError(
                 RejectReason.OVERSIZED,
-                f"{self._what}: message of {len(packed)} bytes, at most {MAX_MESSAGE_SIZE} are sent",
+                f"{self._what}: message of {len(packed)} bytes, at most {self._max_size} are sent",
             )
         self.decode(packed)
         return packed
@@ -106,9 +123,8 @@ class MessageCodec(Generic[AnyMessage]):
         fields = self._unpack(raw)
         version = fields.pop(_VERSION_KEY, None)
         if type(version) is not int or version != self._version:
-            raise MessageError(
-                RejectReason.BAD_VERSION, f"{self._what}: version {self._version} expected, {_shown(version)} found"
-            )
+            text = f"{self._what}: version {self._version} expected, {_shown(version)} found"
+            raise MessageError(RejectReason.BAD_VERSION, f"{text}; {self._change}" if self._change else text)
         name = fields.get(_TYPE_KEY)
         message_type = self._types.get(name) if type(name) is str else None
         if message_type is None:
@@ -123,40 +139,66 @@ class MessageCodec(Generic[AnyMessage]):
         return message
 
     def _unpack(self, raw: Buffer) -> dict[str, object]:
-        if len(raw) > MAX_MESSAGE_SIZE:
+        if len(raw) > self._max_size:
             raise MessageError(
                 RejectReason.OVERSIZED,
-                f"{self._what}: message of {len(raw)} bytes, at most {MAX_MESSAGE_SIZE} are read",
+                f"{self._what}: message of {len(raw)} bytes, at most {self._max_size} are read",
             )
+        hook = None if self._max_containers is None else _limit_containers(self._max_containers)
         try:
-            fields = msgpack.unpackb(raw, max_array_len=min(MAX_ITEMS, len(raw)), **_LIMITS)
+            fields = msgpack.unpackb(
+                raw, max_array_len=min(MAX_ITEMS, len(raw)), list_hook=hook, object_hook=hook, **self._limits
+            )
+        # The text of an error, as its representation may hold the rest of the message.
         except _UNPACK_ERRORS as error:
-            raise self._malformed(f"{_place_of_damage(raw)}: not a msgpack message", error) from error
+            raise self._malformed(f"{self._place_of_damage(raw)}: not a msgpack message", error) from error
         if type(fields) is not dict or not all(type(key) is str for key in fields):
             raise MessageError(
                 RejectReason.MALFORMED, f"{self._what}: map with text keys expected, {_shown(fields)} found"
             )
         return fields
 
+    def _place_of_damage(self, raw: Buffer) -> str:
+        """Type and field of a message that cannot be unpacked, as far as they can be read, for the error's text."""
+        if len(raw) > MAX_MESSAGE_SIZE:
+            # The unpacker copies what it reads step by step.
+            return ""
+        # The map of the message, whose header is read by itself, is not counted.
+        hook = None if self._max_containers is None else _limit_containers(self._max_containers - 1)
+        unpacker = msgpack.Unpacker(
+            max_buffer_size=MAX_MESSAGE_SIZE,
+            max_array_len=min(MAX_ITEMS, len(raw)),
+            list_hook=hook,
+            object_hook=hook,
+            **self._limits,
+        )
+        unpacker.feed(raw)
+        named = field = ""
+        try:
+            for _ in range(unpacker.read_map_header()):
+                field = ""
+                field = f", field {_cut(str(unpacker.unpack()))!r}"
+                value = unpacker.unpack()
+                if field == f", field {_TYPE_KEY!r}":
+                    named = f" of type {_cut(str(value))!r}"
+        except _UNPACK_ERRORS:
+            return named + field
+        return named
+
     def _malformed(self, where: str, error: Exception) -> MessageError:
         return MessageError(RejectReason.MALFORMED, f"{self._what}{where}: {_cut(str(error) or type(error).__name__)}")
 
 
-def _place_of_damage(raw: Buffer) -> str:
-    """Type and field of a message that cannot be unpacked, as far as they can be read, for the error's text."""
-    unpacker = msgpack.Unpacker(max_buffer_size=MAX_MESSAGE_SIZE, max_array_len=min(MAX_ITEMS, len(raw)), **_LIMITS)
-    unpacker.feed(raw)
-    named = field = ""
-    try:
-        for _ in range(unpacker.read_map_header()):
-            field = ""
-            field = f", field {_cut(str(unpacker.unpack()))!r}"
-            value = unpacker.unpack()
-            if field == f", field {_TYPE_KEY!r}":
-                named = f" of type {_cut(str(value))!r}"
-    except _UNPACK_ERRORS:
-        return named + field
-    return named
+def _limit_containers(limit: int) -> Callable[[object], object]:
+    """A hook of msgpack that lets this number of lists and maps pass."""
+    seen = count(1)
+
+    def check(container: object) -> object:
+        if next(seen) > limit:
+            raise ValueError(f"more than {limit} lists and maps")
+        return container
+
+    return check
 
 
 def _shown(value: object) -> str:

@@ -173,10 +173,16 @@ CASES: dict[str, tuple[Parser, bytes]] = {
         decode_assignment_message,
         encode_assignment_message(Assignments("session", 3, 1, (1, 2, 1 << 40), (0, 1, 2), "")),
     ),
+    "decision of 500 lines": (
+        decode_decision,
+        encode_decision(
+            MepDecision("node", 1, 2, 3, 4, 2, 500, 6, "complete", (), b"\x03", bytes(range(128)), bytes(8)),
+        ),
+    ),
     "decision": (
         decode_decision,
         encode_decision(
-            MepDecision("node", 1, 2, 3, 4, 5, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
+            MepDecision("node", 1, 2, 3, 4, 5, 33, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
         ),
     ),
 }

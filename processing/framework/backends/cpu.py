@@ -1,4 +1,4 @@
-"""The CPU back end: the kernels of processing/kernels compiled as plain C++ (backend/cpu_module.cpp).
+"""The CPU back end: the kernels of a chain compiled as plain C++, run by cpu_executor.cpp.
 
 Host and device memory are the same, so nothing is copied. A batch runs on a thread of its own with the GIL released and
 is shared event by event among the threads of the executor.
@@ -13,9 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends import _kernels
+from hltnode.processing.framework.backends import _executor
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Launch, Mirror, Timings
-from hltnode.processing.framework.device.sources import sources_digest
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.kernel_sources import KernelSources
 
 ALIGNMENT = 64
 """Bytes; a cache line and the widest vector."""
@@ -38,9 +39,9 @@ class CpuQueue:
 
     def __init__(
         self,
-        program: "_kernels.Program",
+        program: "_executor.Program",
         names: Sequence[str],
-        executor: "_kernels.Executor",
+        executor: "_executor.Executor",
         submitter: ThreadPoolExecutor,
     ) -> None:
         self._program = program
@@ -92,18 +93,15 @@ class CpuBackend:
 
     name = "cpu"
 
-    def __init__(self, *, threads: int = 1, target: str | None = None) -> None:
-        if _kernels.sources_digest != sources_digest():
-            raise BackendError(
-                "the compiled kernels were built from other sources: install hltnode again (pip install -e .)"
-            )
-        supported = _kernels.supported_targets()
+    def __init__(self, kernels: KernelSources, *, threads: int = 1, target: str | None = None) -> None:
+        self._library = KernelLibrary(kernels)
+        supported = self._library.targets
         self.target = target or supported[0]
         if self.target not in supported:
             raise BackendError(f"this CPU does not run {self.target!r}: it runs {', '.join(supported)}")
         if not 1 <= threads <= 1024:
             raise BackendError(f"threads must be 1 to 1024, not {threads}")
-        self._executor = _kernels.Executor(threads)
+        self._executor = _executor.Executor(threads)
         self._submitter = ThreadPoolExecutor(1, thread_name_prefix="hlt1-cpu")
 
     @property
@@ -125,8 +123,11 @@ class CpuBackend:
         return _array_of(memory)[:nbytes].copy()
 
     def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory) -> CpuQueue:
-        steps = [(launch.kernel, launch.parameters, int(launch.grid)) for launch in launches]
-        program = _kernels.Program(self.target, steps, batch_header.pointer)
+        steps = [
+            (self._library.address(self.target, launch.kernel), launch.parameters, int(launch.grid))
+            for launch in launches
+        ]
+        program = _executor.Program(steps, batch_header.pointer)
         return CpuQueue(program, [launch.kernel for launch in launches], self._executor, self._submitter)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-// The kernels, compiled as plain C++ for one instruction set. CMake compiles this file once per set, each time with
-// another HLT_TARGET; cpu_module.cpp picks one at run time.
+// The kernels of a chain, compiled as plain C++ for one instruction set. This file is compiled once for each set, with
+// another HLT_TARGET each time, and HLT_KERNEL_LIST the generated list of the kernels of the chain.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace HLT_TARGET {
 
-#include "lhcb/hlt1.cuh"
+#include HLT_KERNEL_LIST
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What a compiled set of kernels offers to cpu_module.cpp.
+// What the kernels of a chain, compiled for one instruction set, offer to cpu_library.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""The CUDA back end: the kernels of processing/kernels compiled by NVRTC through CuPy.
+"""The CUDA back end: the kernels of a chain compiled by NVRTC through CuPy.
 
 One stream and one captured graph per slot. Copies go straight between pinned memory and preallocated device memory
 with memcpyAsync: cupy.asarray would copy a pinned array to a temporary first (daq-practice.md C.1).
@@ -12,15 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Launch, Mirror, Timings
-from hltnode.processing.framework.device.sources import KERNELS, sources_digest
+from hltnode.processing.framework.kernel_sources import KernelSources
 
 COMPILE_OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 """Without contraction to FMA the GPU rounds as the CPU back end does, so both decide alike."""
 
 
-def translation_unit() -> str:
+def translation_unit(kernels: KernelSources) -> str:
     """What NVRTC compiles. The digest of all kernel sources makes CuPy's disk cache notice a change in an include."""
-    return f'// {sources_digest()}\n#include "lhcb/hlt1.cuh"\n'
+    return f'// {kernels.digest()}\n#include "{kernels.header}"\n'
+
+
+def compile_options(kernels: KernelSources) -> tuple[str, ...]:
+    """COMPILE_OPTIONS, and where includes start."""
+    return (*COMPILE_OPTIONS, *(f"-I{folder}" for folder in kernels.folders))
 
 
 def is_available() -> bool:
@@ -107,7 +112,7 @@ class CudaBackend:
     name = "cuda"
     threads = 1
 
-    def __init__(self, *, block_size: int | None = None) -> None:
+    def __init__(self, kernels: KernelSources, *, block_size: int | None = None) -> None:
         if importlib.util.find_spec("cupy") is None:
             raise BackendError("the CUDA back end needs CuPy: pip install 'hltnode[cuda13]' or 'hltnode[cuda12]'")
         import cupy
@@ -116,9 +121,7 @@ class CudaBackend:
             raise BackendError("CuPy is installed but finds no CUDA device: check nvidia-smi and the driver")
         self._cupy = cupy
         self._block_size = block_size
-        self._module = cupy.RawModule(
-            code=translation_unit(), options=(*COMPILE_OPTIONS, f"-I{KERNELS}"), backend="nvrtc"
-        )
+        self._module = cupy.RawModule(code=translation_unit(kernels), options=compile_options(kernels), backend="nvrtc")
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
         # Not from the pinned pool, which rounds up to a power of two (daq-practice.md C.1).

@@ -99,20 +99,3 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Stop threads and free what the back end holds."""
-
-
-def create_backend(name: str = "auto", *, threads: int = 1, block_size: int | None = None) -> Backend:
-    """Make the back end `cpu`, `cuda`, or the best that is there (`auto`).
-
-    `threads` is used by the CPU alone. `block_size` overrides the declared block sizes on a GPU (race tests).
-    Raises BackendError with what is missing.
-    """
-    from hltnode.processing.framework.backends import cpu, cuda
-
-    if name == "auto":
-        name = "cuda" if cuda.is_available() else "cpu"
-    if name == "cpu":
-        return cpu.CpuBackend(threads=threads)
-    if name == "cuda":
-        return cuda.CudaBackend(block_size=block_size)
-    raise BackendError(f"no back end named {name!r}: expected auto, cpu or cuda")

@@ -2,11 +2,10 @@
 
 from hltnode.processing.lhcb.lines.event import OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
-from hltnode.processing.selection.line import LINE_TYPES, MAX_LINES, Line
+from hltnode.processing.selection.line import LINE_TYPES, Line
 
 __all__ = [
     "LINE_TYPES",
-    "MAX_LINES",
     "Line",
     "NDisplacedVeloTracks",
     "OdinEventType",

@@ -1,35 +1,31 @@
-"""event_lines: the selection lines and the decision on each event (kernels/lines/event_lines.cuh)."""
+"""event_lines: the selection lines and the decision on each event."""
 
-import numpy as np
-
-from hltnode.processing.framework.declaration import Algorithm, Buffer, Grid, Role, batch_header, event_flags
+from hltnode.processing.framework.batch import event_flags, events
+from hltnode.processing.framework.collections import U8, U32, Column, Role, constant_column
+from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.raw_data.odin_decode import odin
-from hltnode.processing.lhcb.velo.collections import velo_cluster_offset, velo_track_count
-from hltnode.processing.lhcb.velo.impact_parameter import velo_track_ip, velo_track_ip_chi2, velo_track_pv
-from hltnode.processing.lhcb.velo.kalman_filter import velo_track_backward
-from hltnode.processing.selection.line import LINE_RECORD, MAX_LINES
+from hltnode.processing.lhcb.velo.collections import track_backward, track_count, track_ip, track_ip_chi2, track_pv
+from hltnode.processing.selection.line import LINE_RECORD
 
-line_table = Buffer(name="line_table", dtype=LINE_RECORD, count=lambda _: MAX_LINES, role=Role.CONSTANT)
-lines = Buffer(name="lines", dtype=np.dtype("<u8"), count=lambda limits: limits.events, role=Role.OUTPUT)
-"""Bit i: the decision of line i, scalers included."""
-accepted = Buffer(name="accepted", dtype=np.dtype("u1"), count=lambda limits: limits.events, role=Role.OUTPUT)
+line_table = constant_column("line_table", LINE_RECORD, lambda limits: limits.lines)
+lines = Column(
+    name="events.lines",
+    dtype=U32,
+    bound=lambda limits: limits.events * limits.line_words,
+    collection=events,
+    of_event=True,
+    role=Role.OUTPUT,
+)
+"""[event][word]: bit i % 32 of word i // 32 is the decision of line i, scalers included."""
+accepted = events.per_event("accepted", U8, role=Role.OUTPUT)
 """1 where at least one line fired. Flags alone accept no event: the error stream keeps those."""
 
-event_lines = Algorithm(
-    name="event_lines",
+event_lines = Algorithm.beside(
+    __file__,
+    prefix="",
     grid=Grid.EVENTS,
     block_size=64,
-    inputs=(
-        batch_header,
-        line_table,
-        odin,
-        event_flags,
-        velo_cluster_offset,
-        velo_track_count,
-        velo_track_backward,
-        velo_track_ip,
-        velo_track_ip_chi2,
-        velo_track_pv,
-    ),
-    outputs=(lines, accepted),
+    reads=(line_table, odin, event_flags, track_count, track_backward, track_ip, track_ip_chi2, track_pv),
+    writes=(lines, accepted),
+    capacities={"n_lines": lambda limits: limits.lines},
 )

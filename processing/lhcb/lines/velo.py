@@ -6,7 +6,8 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hltnode.processing.selection.line import VALIDATED, Line, LineKind
+from hltnode.processing.lhcb.lines.kinds import LineKind
+from hltnode.processing.selection.line import VALIDATED, Line
 
 Millimetres = Annotated[float, Field(ge=0.0, le=1e4)]
 Tracks = Annotated[int, Field(ge=1, le=0xFFFF)]

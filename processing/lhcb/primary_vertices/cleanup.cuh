@@ -7,26 +7,17 @@
 // Bounds: max_pv_seeds candidates; max_pvs vertices, those at larger z are dropped and set the overflow flag.
 #pragma once
 
+#include "lhcb/primary_vertices/generated/pv_beamline_cleanup.h"
 #include "lhcb/primary_vertices/tracks.cuh"
-
-struct pv_beamline_cleanup_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* pv_seed_count;
-    const hlt::primary_vertex* pv_fitted;
-    uint32_t* event_flags;
-    hlt::primary_vertex* pvs;
-    uint32_t* pv_count;
-    float min_separation_chi2;
-};
 
 HLT_KERNEL(pv_beamline_cleanup)
 {
     const pv_beamline_cleanup_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events) return;
+    if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint8_t kept[hlt::max_pv_seeds];
 
-    const uint32_t n = p.pv_seed_count[blockIdx.x];
-    const hlt::primary_vertex* fitted = p.pv_fitted + blockIdx.x * hlt::max_pv_seeds;
+    const uint32_t n = p.pv_seeds.count[blockIdx.x];
+    const hlt::primary_vertex* fitted = p.pv_seeds.fitted + p.pv_seeds.first(blockIdx.x);
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
         const hlt::primary_vertex mine = fitted[i];
         bool keep = mine.n_tracks > 0.f;
@@ -41,7 +32,7 @@ HLT_KERNEL(pv_beamline_cleanup)
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        hlt::primary_vertex* pvs = p.pvs + blockIdx.x * hlt::max_pvs;
+        hlt::primary_vertex* pvs = p.pvs.vertex + p.pvs.first(blockIdx.x);
         uint32_t count = 0;
         bool too_many = false;
         for (uint32_t i = 0; i < n; ++i) {
@@ -51,7 +42,7 @@ HLT_KERNEL(pv_beamline_cleanup)
             else
                 too_many = true;
         }
-        p.pv_count[blockIdx.x] = count;
-        if (too_many) atomicOr(&p.event_flags[blockIdx.x], hlt::overflow);
+        p.pvs.count[blockIdx.x] = count;
+        if (too_many) atomicOr(&p.events.flags[blockIdx.x], hlt::overflow);
     }
 }

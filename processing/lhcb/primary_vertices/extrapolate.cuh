@@ -3,66 +3,48 @@
 //
 // One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
 // to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
-// x and y of a track have the same variance (velo/kalman.cuh); pv_track_weight is its inverse.
-// Bounds: tracks of an event as velo_track_count, plus padding (tracks.cuh).
+// x and y of a track have the same variance (lhcb/velo/kalman_filter.cuh); pv_tracks.weight is its inverse.
+// Bounds: tracks of an event as velo_tracks.count, plus padding (tracks.cuh).
 #pragma once
 
+#include "lhcb/primary_vertices/generated/pv_beamline_extrapolate.h"
 #include "lhcb/primary_vertices/tracks.cuh"
-
-struct pv_beamline_extrapolate_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* velo_track_count;
-    const float* velo_beamline_x;
-    const float* velo_beamline_y;
-    const float* velo_beamline_z;
-    const float* velo_beamline_tx;
-    const float* velo_beamline_ty;
-    const float* velo_beamline_c00;
-    uint32_t* pv_track_count;
-    float* pv_track_x;
-    float* pv_track_y;
-    float* pv_track_z;
-    float* pv_track_tx;
-    float* pv_track_ty;
-    float* pv_track_weight;
-};
 
 HLT_KERNEL(pv_beamline_extrapolate)
 {
     const pv_beamline_extrapolate_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events) return;
+    if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
 
-    const uint32_t first_velo_track = p.velo_cluster_offset[blockIdx.x] / 2;
-    const uint32_t n_velo_tracks = p.velo_track_count[blockIdx.x];
-    const uint32_t first = hlt::pv_first_track(p.velo_cluster_offset, blockIdx.x);
+    const uint32_t first_velo_track = p.velo_beamline.first(blockIdx.x);
+    const uint32_t n_velo_tracks = p.velo_tracks.count[blockIdx.x];
+    const uint32_t first = p.pv_tracks.first(blockIdx.x);
 
     uint32_t n = 0;
     for (uint32_t base = 0; base < n_velo_tracks; base += blockDim.x) {
         const uint32_t velo_track = first_velo_track + base + threadIdx.x;
         const bool there = base + threadIdx.x < n_velo_tracks;
-        const float z = there ? p.velo_beamline_z[velo_track] : 0.f;
+        const float z = there ? p.velo_beamline.z[velo_track] : 0.f;
         const bool used = there && z > hlt::pv_z_min && z < hlt::pv_z_max;
         uint32_t total;
         const uint32_t place = first + n + hlt::block_exclusive_sum(used ? 1u : 0u, scratch, total);
         if (used) {
-            p.pv_track_x[place] = p.velo_beamline_x[velo_track];
-            p.pv_track_y[place] = p.velo_beamline_y[velo_track];
-            p.pv_track_z[place] = z;
-            p.pv_track_tx[place] = p.velo_beamline_tx[velo_track];
-            p.pv_track_ty[place] = p.velo_beamline_ty[velo_track];
-            p.pv_track_weight[place] = 1.f / p.velo_beamline_c00[velo_track];
+            p.pv_tracks.x[place] = p.velo_beamline.x[velo_track];
+            p.pv_tracks.y[place] = p.velo_beamline.y[velo_track];
+            p.pv_tracks.z[place] = z;
+            p.pv_tracks.tx[place] = p.velo_beamline.tx[velo_track];
+            p.pv_tracks.ty[place] = p.velo_beamline.ty[velo_track];
+            p.pv_tracks.weight[place] = 1.f / p.velo_beamline.c00[velo_track];
         }
         n += total;
     }
     for (uint32_t place = first + n + threadIdx.x; place < first + hlt::pv_padded(n); place += blockDim.x) {
-        p.pv_track_x[place] = 1e6f;
-        p.pv_track_y[place] = 1e6f;
-        p.pv_track_z[place] = 0.f;
-        p.pv_track_tx[place] = 0.f;
-        p.pv_track_ty[place] = 0.f;
-        p.pv_track_weight[place] = 1.f;
+        p.pv_tracks.x[place] = 1e6f;
+        p.pv_tracks.y[place] = 1e6f;
+        p.pv_tracks.z[place] = 0.f;
+        p.pv_tracks.tx[place] = 0.f;
+        p.pv_tracks.ty[place] = 0.f;
+        p.pv_tracks.weight[place] = 1.f;
     }
-    if (threadIdx.x == 0) p.pv_track_count[blockIdx.x] = n;
+    if (threadIdx.x == 0) p.pv_tracks.count[blockIdx.x] = n;
 }

@@ -13,10 +13,11 @@
 // 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
 //
 // The facts take S to x = y = 0; here it is to the beam line, as the term that is subtracted.
-// Bounds: tracks as pv_track_count, seeds as pv_seed_count.
+// Bounds: tracks as pv_tracks.count, seeds as pv_seeds.count.
 #pragma once
 
 #include "framework/device/math.cuh"
+#include "lhcb/primary_vertices/generated/pv_beamline_multi_fit.h"
 #include "lhcb/primary_vertices/tracks.cuh"
 
 namespace hlt {
@@ -48,48 +49,24 @@ __device__ float pv_track_nearness(float track_x, float track_y, float track_z, 
 
 }  // namespace hlt
 
-struct pv_beamline_multi_fit_parameters {
-    const hlt::batch_header* batch_header;
-    const hlt::velo_geometry* velo_geometry;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* pv_track_count;
-    const float* pv_track_x;
-    const float* pv_track_y;
-    const float* pv_track_z;
-    const float* pv_track_tx;
-    const float* pv_track_ty;
-    const float* pv_track_weight;
-    const float* pv_seed_z;
-    const uint32_t* pv_seed_count;
-    float* pv_track_denominator;
-    hlt::primary_vertex* pv_fitted;
-    float max_chi2;
-    float chi2_cut;          // where a lone track has weight 1/2
-    float max_dz_converged;  // mm
-    float max_rho2;          // mm^2, to the beam line
-    uint32_t max_iterations;
-    uint32_t min_tracks;
-    uint32_t min_tracks_smog2;
-};
-
 HLT_KERNEL(pv_beamline_multi_fit)
 {
     const pv_beamline_multi_fit_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events) return;
+    if (blockIdx.x >= p.batch->n_events) return;
     __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_lanes];
 
-    const uint32_t first = hlt::pv_first_track(p.velo_cluster_offset, blockIdx.x);
-    const uint32_t n_tracks = hlt::pv_padded(p.pv_track_count[blockIdx.x]);
-    const uint32_t n_seeds = p.pv_seed_count[blockIdx.x];
-    const float* seeds = p.pv_seed_z + blockIdx.x * hlt::max_pv_seeds;
-    hlt::primary_vertex* fitted = p.pv_fitted + blockIdx.x * hlt::max_pv_seeds;
-    const float* __restrict__ track_x = p.pv_track_x + first;
-    const float* __restrict__ track_y = p.pv_track_y + first;
-    const float* __restrict__ track_z = p.pv_track_z + first;
-    const float* __restrict__ track_tx = p.pv_track_tx + first;
-    const float* __restrict__ track_ty = p.pv_track_ty + first;
-    const float* __restrict__ track_weight = p.pv_track_weight + first;
-    float* __restrict__ denominator = p.pv_track_denominator + first;
+    const uint32_t first = p.pv_tracks.first(blockIdx.x);
+    const uint32_t n_tracks = hlt::pv_padded(p.pv_tracks.count[blockIdx.x]);
+    const uint32_t n_seeds = p.pv_seeds.count[blockIdx.x];
+    const float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
+    hlt::primary_vertex* fitted = p.pv_seeds.fitted + p.pv_seeds.first(blockIdx.x);
+    const float* __restrict__ track_x = p.pv_tracks.x + first;
+    const float* __restrict__ track_y = p.pv_tracks.y + first;
+    const float* __restrict__ track_z = p.pv_tracks.z + first;
+    const float* __restrict__ track_tx = p.pv_tracks.tx + first;
+    const float* __restrict__ track_ty = p.pv_tracks.ty + first;
+    const float* __restrict__ track_weight = p.pv_tracks.weight + first;
+    float* __restrict__ denominator = p.scratch.denominator + first;
     const float beamline_x = p.velo_geometry->beamline_x;
     const float beamline_y = p.velo_geometry->beamline_y;
 

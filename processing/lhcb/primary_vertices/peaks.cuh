@@ -14,6 +14,7 @@
 // Bounds: pv_bins bins; max_pv_seeds seeds, those at larger z are dropped and set the overflow flag.
 #pragma once
 
+#include "lhcb/primary_vertices/generated/pv_beamline_peaks.h"
 #include "lhcb/primary_vertices/tracks.cuh"
 
 namespace hlt {
@@ -60,32 +61,10 @@ __device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
 
 }  // namespace hlt
 
-struct pv_beamline_peaks_parameters {
-    const hlt::batch_header* batch_header;
-    const hlt::velo_geometry* velo_geometry;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* pv_track_count;
-    const float* pv_track_x;
-    const float* pv_track_y;
-    const float* pv_track_z;
-    const float* pv_track_tx;
-    const float* pv_track_ty;
-    const float* pv_track_weight;
-    uint32_t* event_flags;
-    float* pv_seed_z;
-    uint32_t* pv_seed_count;
-    float max_track_chi2;      // to the beam line
-    float max_z_error;         // mm
-    float max_z_error_smog2;   // mm
-    float min_integral;        // tracks
-    float min_integral_smog2;  // tracks
-    float min_dip;             // tracks per mm
-};
-
 HLT_KERNEL(pv_beamline_peaks)
 {
     const pv_beamline_peaks_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events) return;
+    if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint32_t histogram[hlt::pv_bins];
     __shared__ uint32_t above[hlt::pv_bin_words + 1];  // the last word stays 0 and ends the last proto-cluster
     __shared__ uint32_t marks[hlt::pv_bin_words];
@@ -96,18 +75,18 @@ HLT_KERNEL(pv_beamline_peaks)
     __syncthreads();
 
     // 1. Histogram.
-    const uint32_t first = hlt::pv_first_track(p.velo_cluster_offset, blockIdx.x);
-    const uint32_t n_tracks = p.pv_track_count[blockIdx.x];
+    const uint32_t first = p.pv_tracks.first(blockIdx.x);
+    const uint32_t n_tracks = p.pv_tracks.count[blockIdx.x];
     const float beamline_x = p.velo_geometry->beamline_x;
     const float beamline_y = p.velo_geometry->beamline_y;
     constexpr float sqrt_7 = 2.64575131f;
     for (uint32_t track = first + threadIdx.x; track < first + n_tracks; track += blockDim.x) {
-        const float z = p.pv_track_z[track];
-        const float dx = p.pv_track_x[track] - beamline_x;
-        const float dy = p.pv_track_y[track] - beamline_y;
-        const float tx = p.pv_track_tx[track];
-        const float ty = p.pv_track_ty[track];
-        const float weight = p.pv_track_weight[track];
+        const float z = p.pv_tracks.z[track];
+        const float dx = p.pv_tracks.x[track] - beamline_x;
+        const float dy = p.pv_tracks.y[track] - beamline_y;
+        const float tx = p.pv_tracks.tx[track];
+        const float ty = p.pv_tracks.ty[track];
+        const float weight = p.pv_tracks.weight[track];
         const float inverse_variance = (tx * tx + ty * ty) * weight;  // of z
         const float max_error = z < hlt::pv_z_smog2 ? p.max_z_error_smog2 : p.max_z_error;
         const bool at_beamline = (dx * dx + dy * dy) * weight < p.max_track_chi2;
@@ -193,7 +172,7 @@ HLT_KERNEL(pv_beamline_peaks)
 
     // 4. Seeds in order of z.
     if (threadIdx.x == 0) {
-        float* seeds = p.pv_seed_z + blockIdx.x * hlt::max_pv_seeds;
+        float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
         uint32_t n = 0;
         bool too_many = false;
         for (uint32_t word = 0; word < hlt::pv_bin_words; ++word) {
@@ -205,7 +184,7 @@ HLT_KERNEL(pv_beamline_peaks)
                     too_many = true;
             }
         }
-        p.pv_seed_count[blockIdx.x] = n;
-        if (too_many) atomicOr(&p.event_flags[blockIdx.x], hlt::overflow);
+        p.pv_seeds.count[blockIdx.x] = n;
+        if (too_many) atomicOr(&p.events.flags[blockIdx.x], hlt::overflow);
     }
 }

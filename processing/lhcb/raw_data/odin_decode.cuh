@@ -8,53 +8,21 @@
 // Words of version 6: run, type | step << 16, orbit, event id high, low, GPS time high, low, status, bunch, TCK.
 #pragma once
 
-#include "framework/device/batch.cuh"
-
-namespace hlt {
-
-/// What the kernels keep of an ODIN bank.
-struct odin_data {
-    uint32_t run;
-    uint32_t event_type;    // bit mask
-    uint32_t gps_time_low;  // us
-    uint32_t gps_time_high;
-    uint32_t event_id_low;
-    uint32_t event_id_high;
-    uint32_t bunch_id;
-    uint32_t crossing_type;  // 0 none, 1 beam 1, 2 beam 2, 3 both
-};
-
-constexpr uint32_t odin_bank_type = 16;
-constexpr uint32_t odin_bank_size = 40;
-
-}  // namespace hlt
-
-struct odin_decode_parameters {
-    const hlt::batch_header* batch_header;
-    const uint8_t* raw_input;
-    const hlt::mfp_row* mfp_rows;
-    const hlt::row_range* mep_rows;
-    const hlt::event_row* event_rows;
-    const uint32_t* fragment_offset;
-    const uint16_t* fragment_size;
-    const uint8_t* fragment_type;
-    uint32_t* event_flags;
-    hlt::odin_data* odin;
-};
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/raw_data/generated/odin_decode.h"
 
 HLT_KERNEL(odin_decode)
 {
     const odin_decode_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events || threadIdx.x != 0) return;
+    if (blockIdx.x >= p.batch->n_events || threadIdx.x != 0) return;
 
-    const hlt::event_row event = p.event_rows[blockIdx.x];
-    const hlt::row_range rows = p.mep_rows[event.mep * hlt::n_subdetectors + hlt::subdetector::odin];
+    const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];
+    const hlt::row_range rows = hlt::rows_of(p.raw_banks, event.mep, hlt::subdetector::odin);
     hlt::odin_data odin{};
     bool decoded = false;
     if (rows.count > 0) {
-        const hlt::mfp_row row = p.mfp_rows[rows.first];
-        const hlt::fragment_view bank =
-            hlt::fragment_of(p.raw_input, p.fragment_offset, p.fragment_size, p.fragment_type, row, event.index);
+        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first];
+        const hlt::fragment_view bank = hlt::fragment_of(p.raw_banks, row, event.index);
         if (bank.type == hlt::odin_bank_type && bank.size == hlt::odin_bank_size) {
             uint32_t word[hlt::odin_bank_size / 4];
             for (uint32_t i = 0; i < hlt::odin_bank_size / 4; ++i) word[i] = hlt::load_u32(bank.data + 4 * i);
@@ -67,6 +35,6 @@ HLT_KERNEL(odin_decode)
                         word[4], word[3],           word[8] & 0xFFFu, word[8] >> 22 & 3u};
         }
     }
-    p.odin[blockIdx.x] = odin;
-    if (!decoded) p.event_flags[blockIdx.x] |= hlt::odin_error;
+    p.events.odin[blockIdx.x] = odin;
+    if (!decoded) p.events.flags[blockIdx.x] |= hlt::odin_error;
 }

@@ -1,32 +1,53 @@
-"""odin_decode: run, times and crossing of each event from its ODIN bank (kernels/odin/odin_decode.cuh)."""
+"""odin_decode: run, times and crossing of each event from its ODIN bank."""
 
 import numpy as np
 
-from hltnode.processing.framework.declaration import Algorithm, Buffer, Grid, event_flags
-from hltnode.processing.lhcb.raw_data.fragment_offsets import raw_fragments
+from hltnode.processing.framework.batch import event_flags, events, raw_banks
+from hltnode.processing.framework.collections import Record, SharedTypes
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.source_id import SubDetector
 
-ODIN_DATA = np.dtype(
-    [
-        ("run", "<u4"),
-        ("event_type", "<u4"),
-        ("gps_time_low", "<u4"),
-        ("gps_time_high", "<u4"),
-        ("event_id_low", "<u4"),
-        ("event_id_high", "<u4"),
-        ("bunch_id", "<u4"),
-        ("crossing_type", "<u4"),
-    ]
+ODIN_DATA = Record(
+    "odin_data",
+    np.dtype(
+        [
+            ("run", "<u4"),
+            ("event_type", "<u4"),
+            ("gps_time_low", "<u4"),
+            ("gps_time_high", "<u4"),
+            ("event_id_low", "<u4"),
+            ("event_id_high", "<u4"),
+            ("bunch_id", "<u4"),
+            ("crossing_type", "<u4"),
+        ]
+    ),
+    {"event_type": "bit mask", "gps_time_low": "us", "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both"},
 )
-"""GPS time in microseconds, `crossing_type` as protocol.odin.CrossingType."""
+"""What the kernels keep of an ODIN bank; `crossing_type` as protocol.raw_data.odin.CrossingType."""
 
-odin = Buffer(name="odin", dtype=ODIN_DATA, count=lambda limits: limits.events)
+raw_data_types = SharedTypes(
+    __file__,
+    "raw_data_types",
+    records=(ODIN_DATA,),
+    enums={"subdetector": SubDetector},
+    sizes={
+        "odin_bank_type": int(BankType.ODIN),
+        "odin_bank_size": 40,
+        "retina_bank": int(BankType.VP_RETINA_CLUSTER),
+        "super_pixel_bank": int(BankType.VP),
+    },
+)
+
+odin = events.per_event("odin", ODIN_DATA)
 """Zeros where the event carries EventFlag.ODIN_ERROR."""
 
-odin_decode = Algorithm(
-    name="odin_decode",
+odin_decode = Algorithm.beside(
+    __file__,
+    prefix="",
     grid=Grid.EVENTS,
     block_size=32,
-    inputs=raw_fragments,
+    reads=(raw_banks,),
     updates=(event_flags,),
-    outputs=(odin,),
+    writes=(odin,),
 )

@@ -5,13 +5,11 @@
 // never reaches beyond its fragment.
 #pragma once
 
-#include "framework/device/batch.cuh"
-#include "lhcb/velo/geometry.cuh"
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/raw_data/generated/raw_data_types.h"
+#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
-
-constexpr uint32_t retina_bank = 73;
-constexpr uint32_t super_pixel_bank = 63;
 
 enum class velo_bank_kind : uint32_t { absent, broken, retina, super_pixels };
 
@@ -57,10 +55,10 @@ __device__ velo_bank velo_bank_of(const fragment_view& fragment, const mfp_row& 
 }
 
 /// MFPs of the VELO in the MEP of an event: both halves stand together, because rows are sorted by source id.
-__device__ row_range velo_rows_of(const row_range* mep_rows, uint32_t mep)
+__device__ row_range velo_rows_of(const raw_banks& banks, uint32_t mep)
 {
-    const row_range side_a = mep_rows[mep * n_subdetectors + velo_a];
-    const row_range side_c = mep_rows[mep * n_subdetectors + velo_c];
+    const row_range side_a = rows_of(banks, mep, velo_a);
+    const row_range side_c = rows_of(banks, mep, velo_c);
     return {side_a.count > 0u ? side_a.first : side_c.first, side_a.count + side_c.count};
 }
 

@@ -1,14 +1,14 @@
-"""velo_cluster_offsets: where the clusters of each event lie (kernels/velo/cluster_offsets.cuh)."""
+"""velo_cluster_offsets: where the clusters of each event lie."""
 
-from hltnode.processing.framework.declaration import Algorithm, Capacity, Grid, batch_header, event_flags
-from hltnode.processing.lhcb.velo.collections import velo_cluster_bound, velo_cluster_offset
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.lhcb.velo.collections import cluster_bound, cluster_offset, clusters
 
-velo_cluster_offsets = Algorithm(
-    name="velo_cluster_offsets",
+cluster_offsets = Algorithm.beside(
+    __file__,
     grid=Grid.ONE,
     block_size=256,
-    inputs=(batch_header,),
-    updates=(event_flags, velo_cluster_bound),
-    outputs=(velo_cluster_offset,),
-    capacities=(Capacity("max_velo_clusters", lambda limits: limits.velo_clusters),),
+    updates=(event_flags, cluster_bound),
+    writes=(cluster_offset,),
+    capacities={"max_velo_clusters": clusters.capacity},
 )

@@ -1,116 +1,190 @@
-"""Buffers that the algorithms of the VELO chain share: bounds, shapes and units in one place.
+"""The collections of the VELO chain: clusters, hits, seeds and tracks, with their bounds, shapes and units."""
 
-Clusters, and all that is counted like them, of event e lie at velo_cluster_offset[e] .. velo_cluster_offset[e + 1]; its
-tracks start at velo_cluster_offset[e] // 2.
-"""
+from enum import IntEnum
 
 import numpy as np
 
-from hltnode.processing.framework.batch import BatchLimits
-from hltnode.processing.framework.declaration import Buffer, Role
+from hltnode.processing.framework.collections import (
+    F32,
+    I16,
+    U8,
+    U16,
+    U32,
+    Collection,
+    Column,
+    Placement,
+    Record,
+    Role,
+    SharedTypes,
+    constant_column,
+)
+from hltnode.processing.framework.limits import BatchLimits
 
-F32 = np.dtype("<f4")
-I16 = np.dtype("<i2")
-I32 = np.dtype("<i4")
-U8 = np.dtype("u1")
-U16 = np.dtype("<u2")
-U32 = np.dtype("<u4")
-U64 = np.dtype("<u8")
-
+N_MODULES = 52
 N_MODULE_PAIRS = 26
-PHI_BINS = 128
+N_SENSORS = 208
+N_COLUMNS = 768
+N_ROWS = 256
+PHI_BIN_BITS = 7
+N_PHI_BINS = N_MODULE_PAIRS << PHI_BIN_BITS
 MAX_HITS_PER_TRACK = 26
-MAX_PVS = 32
+MAX_CLUSTERS_PER_EVENT = 65535
+HIT_PADDING = 8
+NO_PV = 255
+NO_MODULE_PAIR = 255
 
 
-def _events(limits: BatchLimits) -> int:
-    return limits.events
+class SeedFate(IntEnum):
+    """What became of the three hits of a seed."""
+
+    SEED_LEFT = 0
+    SEED_EXTENDED = 1
+    SEED_ACCEPTED = 2
 
 
-def _clusters(limits: BatchLimits) -> int:
-    return limits.velo_clusters
+VELO_GEOMETRY = Record(
+    "velo_geometry",
+    np.dtype(
+        [
+            ("module_z", "<f4", (N_MODULES,)),
+            ("local_x", "<f4", (N_COLUMNS,)),
+            ("x_pitch", "<f4", (N_COLUMNS,)),
+            ("local_to_global", "<f4", (N_SENSORS, 12)),
+            ("beamline_x", "<f4"),
+            ("beamline_y", "<f4"),
+        ]
+    ),
+    {
+        "module_z": "mm",
+        "local_x": "mm, centre of the column",
+        "x_pitch": "mm, wider at the chip borders",
+        "local_to_global": "rotation row-major, then translation in mm",
+        "beamline_x": "mm",
+        "beamline_y": "mm",
+    },
+)
+"""The VELO as kernels see it: VeloGeometry.to_bytes()."""
+
+velo_types = SharedTypes(
+    __file__,
+    "velo_types",
+    records=(VELO_GEOMETRY,),
+    enums={"seed_fate": SeedFate},
+    sizes={
+        "n_velo_modules": N_MODULES,
+        "n_velo_module_pairs": N_MODULE_PAIRS,
+        "n_velo_sensors": N_SENSORS,
+        "n_velo_columns": N_COLUMNS,
+        "n_velo_rows": N_ROWS,
+        "velo_pixel_pitch": 0.055,
+        "phi_bin_bits": PHI_BIN_BITS,
+        "n_phi_bins": N_PHI_BINS,
+        "max_velo_track_hits": MAX_HITS_PER_TRACK,
+        "max_velo_clusters_of_event": MAX_CLUSTERS_PER_EVENT,
+        "velo_hit_padding": HIT_PADDING,
+        "no_module_pair": NO_MODULE_PAIR,
+        "no_pv": NO_PV,
+    },
+)
+"""Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free:
+kernels may read, not use, this far behind the last hit. no_module_pair marks a place without a hit: a filler word, or a
+column that does not exist. velo_pixel_pitch is in mm."""
+
+velo_geometry = constant_column("velo_geometry", VELO_GEOMETRY)
 
 
-def _tracks(limits: BatchLimits) -> int:
-    return limits.velo_tracks
+def max_clusters(limits: BatchLimits) -> int:
+    """A retina cluster takes 4 bytes; a super-pixel takes 4 bytes and holds 1.0 clusters on average."""
+    return limits.input_bytes // 4
 
 
-velo_geometry = Buffer(name="velo_geometry", dtype=F32, count=lambda _: 52 + 2 * 768 + 208 * 12 + 2, role=Role.CONSTANT)
+cluster_offset = Column(
+    name="velo_clusters.offset", dtype=U32, bound=lambda limits: limits.events, extra=1, of_event=True
+)
+"""Prefix sum of `bound`, with 8 places left free behind each event that has any."""
 
-velo_cluster_bound = Buffer(name="velo_cluster_bound", dtype=U32, count=_events)
+_BY_CLUSTER = Placement(offsets=cluster_offset)
+_MOST = MAX_CLUSTERS_PER_EVENT + HIT_PADDING
+
+
+def _like_clusters(name: str) -> Collection:
+    return Collection(name, capacity=max_clusters, placement=_BY_CLUSTER, max_per_event=_MOST)
+
+
+clusters = _like_clusters("velo_clusters")
+cluster_bound = clusters.per_event("bound", U32)
 """Upper bound of the clusters of each event, from the sizes of its banks."""
-velo_cluster_offset = Buffer(name="velo_cluster_offset", dtype=U32, count=lambda limits: limits.events + 1)
-"""Prefix sum of velo_cluster_bound, with 8 places left free behind each event that has any: kernels may read there."""
-velo_super_pixel_bound = Buffer(name="velo_super_pixel_bound", dtype=U32, count=_events)
-"""The part of velo_cluster_bound that comes from super-pixels; the rest comes from retina clusters."""
-velo_module_pair_offset = Buffer(
-    name="velo_module_pair_offset", dtype=U32, count=lambda limits: limits.events * (N_MODULE_PAIRS + 1)
-)
-"""[event][27]: hits of module pair m of an event are [m] .. [m + 1], relative to the first cluster of the event."""
-velo_cluster_count = Buffer(name="velo_cluster_count", dtype=U32, count=_events, role=Role.OUTPUT)
+super_pixel_bound = clusters.per_event("super_pixel_bound", U32)
+"""The part of `bound` that comes from super-pixels; the rest comes from retina clusters."""
+cluster_count = clusters.per_event("count", U32, role=Role.OUTPUT)
 
-velo_unsorted_x = Buffer(name="velo_unsorted_x", dtype=F32, count=_clusters)
-velo_unsorted_y = Buffer(name="velo_unsorted_y", dtype=F32, count=_clusters)
-velo_unsorted_z = Buffer(name="velo_unsorted_z", dtype=F32, count=_clusters)
-velo_unsorted_phi = Buffer(name="velo_unsorted_phi", dtype=I16, count=_clusters)
-velo_unsorted_id = Buffer(name="velo_unsorted_id", dtype=U32, count=_clusters)
-velo_unsorted_module_pair = Buffer(name="velo_unsorted_module_pair", dtype=U8, count=_clusters)
-"""0 to 25; 255 marks a place without a hit."""
-velo_unsorted_count = Buffer(name="velo_unsorted_count", dtype=U32, count=_events)
-"""Places used in velo_unsorted_*."""
-velo_unsorted = (
-    velo_unsorted_x,
-    velo_unsorted_y,
-    velo_unsorted_z,
-    velo_unsorted_phi,
-    velo_unsorted_id,
-    velo_unsorted_module_pair,
-    velo_unsorted_count,
+unsorted = _like_clusters("velo_unsorted")
+unsorted_columns = (
+    unsorted.column("x", F32),
+    unsorted.column("y", F32),
+    unsorted.column("z", F32),
+    unsorted.column("phi", I16),
+    unsorted.column("id", U32),
+    unsorted.column("module_pair", U8),
+    unsorted.per_event("count", U32),
 )
-"""Hits as the decoders leave them: retina clusters first, then those of super-pixels."""
-velo_super_pixel_table = Buffer(name="velo_super_pixel_table", dtype=U32, count=lambda limits: 4 * limits.velo_clusters)
-"""Scratch of masked clustering: a hash table for each event."""
-velo_sort_key = Buffer(name="velo_sort_key", dtype=U64, count=_clusters)
-velo_sort_index = Buffer(name="velo_sort_index", dtype=U16, count=_clusters)
-"""Scratch of the sort: phi and id of a hit, and its place in velo_unsorted_*."""
-velo_phi_bin_offset = Buffer(
-    name="velo_phi_bin_offset", dtype=U16, count=lambda limits: limits.events * (N_MODULE_PAIRS * PHI_BINS + 1)
-)
+"""Hits as the decoders leave them, retina clusters first, then those of super-pixels; `count` places are used.
+`module_pair` is 0 to 25, or NO_MODULE_PAIR for a place without a hit."""
+
+hits = _like_clusters("velo_hits")
+hit_x = hits.column("x", F32)
+hit_y = hits.column("y", F32)
+hit_z = hits.column("z", F32)
+"""mm, sorted by phi inside each module pair."""
+hit_phi = hits.column("phi", I16)
+"""atan2(y, x) * 2^15 / pi, wraps as int16."""
+hit_id = hits.column("id", U32)
+"""LHCbID: 2 << 28 | orfx << 27 | orfy << 26 | sensor << 18 | chip << 16 | column << 8 | row."""
+hit_used = hits.column("used", U32)
+"""1 for a hit on a track of four hits or more."""
+module_pair_offset = hits.per_event("module_pair_offset", U32, width=N_MODULE_PAIRS + 1)
+"""[event][27]: hits of module pair m of an event are [m] .. [m + 1], relative to the first cluster of the event."""
+phi_bin_offset = hits.per_event("phi_bin_offset", U16, width=N_PHI_BINS + 1)
 """[event][26 * 128 + 1]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event."""
 
-velo_hit_x = Buffer(name="velo_hit_x", dtype=F32, count=_clusters)
-velo_hit_y = Buffer(name="velo_hit_y", dtype=F32, count=_clusters)
-velo_hit_z = Buffer(name="velo_hit_z", dtype=F32, count=_clusters)
-"""mm, sorted by phi inside each module pair."""
-velo_hit_phi = Buffer(name="velo_hit_phi", dtype=I16, count=_clusters)
-"""atan2(y, x) * 2^15 / pi, wraps as int16."""
-velo_hit_id = Buffer(name="velo_hit_id", dtype=U32, count=_clusters)
-"""LHCbID: 2 << 28 | orfx << 27 | orfy << 26 | sensor << 18 | chip << 16 | column << 8 | row (formats.md B8)."""
+seeds = _like_clusters("velo_seeds")
+seed_hits = seeds.column("hits", U16, width=4)
+"""[seed][4]: hits of a triplet from large to small z, then its SeedFate."""
+seed_count = seeds.per_event("count", U32)
 
-velo_hit_used = Buffer(name="velo_hit_used", dtype=U32, count=_clusters)
-"""1 for a hit on a track of four hits or more."""
-velo_hit_owner = Buffer(name="velo_hit_owner", dtype=U32, count=_clusters)
-velo_unused_hits = Buffer(name="velo_unused_hits", dtype=U16, count=_clusters)
-velo_downstream_x = Buffer(name="velo_downstream_x", dtype=F32, count=_clusters)
-velo_downstream_y = Buffer(name="velo_downstream_y", dtype=F32, count=_clusters)
-velo_downstream_z = Buffer(name="velo_downstream_z", dtype=F32, count=_clusters)
-velo_downstream_phi = Buffer(name="velo_downstream_phi", dtype=I32, count=_clusters)
-velo_downstream_hit = Buffer(name="velo_downstream_hit", dtype=U16, count=_clusters)
-velo_open_hits = Buffer(name="velo_open_hits", dtype=U32, count=_clusters)
-velo_open_state = Buffer(name="velo_open_state", dtype=U32, count=_clusters)
-velo_open_found = Buffer(name="velo_open_found", dtype=U32, count=_clusters)
-velo_open_bid = Buffer(name="velo_open_bid", dtype=U32, count=_clusters)
-velo_hit_bid = Buffer(name="velo_hit_bid", dtype=U32, count=_clusters)
-"""Scratch of the tracking: at most one open track for each hit."""
-velo_seed_hits = Buffer(name="velo_seed_hits", dtype=U16, count=lambda limits: 4 * limits.velo_clusters)
-"""[seed][4]: hits of a triplet from large to small z; 0 left, 1 extended, 2 accepted as a three-hit track."""
-velo_seed_count = Buffer(name="velo_seed_count", dtype=U32, count=_events)
-velo_candidate_count = Buffer(name="velo_candidate_count", dtype=U32, count=_events)
-"""Tracks of four hits and more before clones are killed."""
-
-velo_track_count = Buffer(name="velo_track_count", dtype=U32, count=_events, role=Role.OUTPUT)
-velo_track_hit_count = Buffer(name="velo_track_hit_count", dtype=U8, count=_tracks)
-velo_track_hits = Buffer(
-    name="velo_track_hits", dtype=U16, count=lambda limits: limits.velo_tracks * MAX_HITS_PER_TRACK
+tracks = Collection(
+    "velo_tracks",
+    capacity=lambda limits: max_clusters(limits) // 2,
+    placement=Placement(offsets=cluster_offset, divisor=2),
+    max_per_event=_MOST // 2 + 1,
 )
+"""A track takes at least three clusters; search_by_triplet gives an event half as many places as clusters."""
+candidate_count = tracks.per_event("candidate_count", U32)
+"""Tracks of four hits and more before clones are killed."""
+track_count = tracks.per_event("count", U32, role=Role.OUTPUT)
+track_hit_count = tracks.column("hit_count", U8)
+track_hits = tracks.column("hits", U16, width=MAX_HITS_PER_TRACK)
 """[track][26]: hits from large to small z, relative to the first cluster of the event."""
+track_backward = tracks.column("backward", U8)
+"""1 where the track flies towards negative z."""
+track_ip = tracks.column("ip", F32)
+"""mm, the smallest to any primary vertex; 0 without one."""
+track_ip_chi2 = tracks.column("ip_chi2", F32)
+"""To the same vertex; 0 without one."""
+track_pv = tracks.column("pv", U8)
+"""Index of that vertex in the event, or NO_PV."""
+
+
+def _states(name: str, *fields: str) -> dict[str, Column]:
+    collection = Collection(
+        name, capacity=tracks.capacity, placement=tracks.placement, max_per_event=tracks.max_per_event
+    )
+    return {field: collection.column(field, F32) for field in fields}
+
+
+# x and y have equal covariances, so those of x stand for both: c00 = var(x) in mm², c20 = cov(x, tx) in mm,
+# c22 = var(tx).
+beamline_state = _states("velo_beamline", "x", "y", "z", "tx", "ty", "c00", "c20", "c22")
+"""The state of each track closest to the beam line; mm and slopes."""
+end_state = _states("velo_end", "x", "y", "tx", "ty", "c00", "c20", "c22")
+"""The state of each track at z = 770 mm."""

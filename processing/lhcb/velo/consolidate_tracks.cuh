@@ -1,43 +1,31 @@
 // Consolidation: the tracks that are left, without gaps, then the accepted three-hit tracks.
 //
 // Tracks move down in place: a track is read before a barrier and written after it, and never up.
-// In:  velo_candidate_count, velo_seed_hits, velo_seed_count; velo_track_hits and velo_track_hit_count of the
-// candidates,
-//      0 hits for one that was killed. Out: the same two without gaps, velo_track_count [event].
+// In:  velo_tracks.candidate_count, velo_seeds.hits, velo_seeds.count; velo_tracks.hits and velo_tracks.hit_count of
+//      the candidates, 0 hits for one that was killed.
+// Out: the same two without gaps, velo_tracks.count [event].
 // One block per event; a thread moves one track at a time.
 // Bounds: the event has half as many places as clusters; tracks beyond are dropped and flag it.
 #pragma once
 
-#include "framework/device/batch.cuh"
-#include "lhcb/velo/track.cuh"
-
-struct velo_consolidate_tracks_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* velo_cluster_bound;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* velo_candidate_count;
-    const uint16_t* velo_seed_hits;
-    const uint32_t* velo_seed_count;
-    uint32_t* event_flags;
-    uint16_t* velo_track_hits;
-    uint8_t* velo_track_hit_count;
-    uint32_t* velo_track_count;
-};
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/generated/velo_consolidate_tracks.h"
+#include "lhcb/velo/generated/velo_types.h"
 
 HLT_KERNEL(velo_consolidate_tracks)
 {
     const velo_consolidate_tracks_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
+    if (event >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
-    const uint32_t first_hit = p.velo_cluster_offset[event];
-    const uint32_t first_track = first_hit / 2u;
-    const uint32_t max_tracks = (first_hit + p.velo_cluster_bound[event]) / 2u - first_track;
-    const uint32_t n_candidates = p.velo_candidate_count[event];
-    const uint32_t n_seeds = p.velo_seed_count[event];
-    uint16_t* track_hits = p.velo_track_hits + first_track * hlt::max_velo_track_hits;
-    uint8_t* track_hit_count = p.velo_track_hit_count + first_track;
-    const uint16_t* seeds = p.velo_seed_hits + 4u * first_hit;
+    const uint32_t first_hit = p.velo_clusters.offset[event];
+    const uint32_t first_track = p.velo_tracks.first(event);
+    const uint32_t max_tracks = (first_hit + p.velo_clusters.bound[event]) / 2u - first_track;
+    const uint32_t n_candidates = p.velo_tracks.candidate_count[event];
+    const uint32_t n_seeds = p.velo_seeds.count[event];
+    uint16_t* track_hits = p.velo_tracks.hits + first_track * hlt::max_velo_track_hits;
+    uint8_t* track_hit_count = p.velo_tracks.hit_count + first_track;
+    const uint16_t* seeds = p.velo_seeds.hits + 4u * p.velo_seeds.first(event);
 
     uint32_t n_tracks = 0;
     for (uint32_t base = 0; base < n_candidates; base += blockDim.x) {
@@ -67,7 +55,7 @@ HLT_KERNEL(velo_consolidate_tracks)
         n_tracks += total;
     }
     if (threadIdx.x == 0) {
-        p.velo_track_count[event] = hlt::min_of(n_tracks, max_tracks);
-        if (n_tracks > max_tracks) p.event_flags[event] |= hlt::overflow;
+        p.velo_tracks.count[event] = hlt::min_of(n_tracks, max_tracks);
+        if (n_tracks > max_tracks) p.events.flags[event] |= hlt::overflow;
     }
 }

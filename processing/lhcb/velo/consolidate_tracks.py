@@ -1,20 +1,23 @@
-"""velo_consolidate_tracks: the tracks that are left, without gaps (kernels/velo/consolidate_tracks.cuh)."""
+"""velo_consolidate_tracks: the tracks that are left, without gaps."""
 
-from hltnode.processing.framework.declaration import Algorithm, Grid, batch_header, event_flags
-from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.lhcb.velo.collections import (
+    candidate_count,
+    cluster_bound,
+    cluster_offset,
+    seed_count,
+    seed_hits,
+    track_count,
+    track_hit_count,
+    track_hits,
+)
 
-velo_consolidate_tracks = Algorithm(
-    name="velo_consolidate_tracks",
+consolidate_tracks = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=64,
-    inputs=(
-        batch_header,
-        velo.velo_cluster_bound,
-        velo.velo_cluster_offset,
-        velo.velo_candidate_count,
-        velo.velo_seed_hits,
-        velo.velo_seed_count,
-    ),
-    updates=(event_flags, velo.velo_track_hits, velo.velo_track_hit_count),
-    outputs=(velo.velo_track_count,),
+    reads=(cluster_bound, cluster_offset, candidate_count, seed_hits, seed_count),
+    updates=(event_flags, track_hits, track_hit_count),
+    writes=(track_count,),
 )

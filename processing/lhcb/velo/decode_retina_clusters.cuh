@@ -3,36 +3,15 @@
 //
 // Hits come out in the order of the banks, not sorted. A word of 0 is a filler and one with a column beyond the sensor
 // is broken: both leave a place marked no_module_pair, and the latter flags the event. A bank whose count lies gives no
-// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted_{x, y, z, phi, id, module_pair} and
-// velo_unsorted_count [event]; event_flags. One block per event; a thread decodes one bank at a time, places come from
-// a prefix sum over the banks. Bounds: the words of all banks of the event were counted into velo_cluster_bound; an
+// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted.{x, y, z, phi, id, module_pair} and
+// velo_unsorted.count [event]; events.flags. One block per event; a thread decodes one bank at a time, places come from
+// a prefix sum over the banks. Bounds: the words of all banks of the event were counted into velo_clusters.bound; an
 // event of bound 0 is skipped.
 #pragma once
 
 #include "lhcb/velo/bank.cuh"
+#include "lhcb/velo/generated/velo_decode_retina_clusters.h"
 #include "lhcb/velo/hit.cuh"
-
-struct velo_decode_retina_clusters_parameters {
-    const hlt::batch_header* batch_header;
-    const uint8_t* raw_input;
-    const hlt::mfp_row* mfp_rows;
-    const hlt::row_range* mep_rows;
-    const hlt::event_row* event_rows;
-    const uint32_t* fragment_offset;
-    const uint16_t* fragment_size;
-    const uint8_t* fragment_type;
-    const hlt::velo_geometry* velo_geometry;
-    const uint32_t* velo_cluster_bound;
-    const uint32_t* velo_cluster_offset;
-    uint32_t* event_flags;
-    float* velo_unsorted_x;
-    float* velo_unsorted_y;
-    float* velo_unsorted_z;
-    int16_t* velo_unsorted_phi;
-    uint32_t* velo_unsorted_id;
-    uint8_t* velo_unsorted_module_pair;
-    uint32_t* velo_unsorted_count;
-};
 
 namespace hlt {
 
@@ -82,13 +61,13 @@ HLT_KERNEL(velo_decode_retina_clusters)
 {
     const velo_decode_retina_clusters_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
+    if (event >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
 
-    const uint32_t first = p.velo_cluster_offset[event];
-    const bool fits = p.velo_cluster_bound[event] > 0u;
-    const hlt::event_row place = p.event_rows[event];
-    const hlt::row_range rows = hlt::velo_rows_of(p.mep_rows, place.mep);
+    const uint32_t first = p.velo_unsorted.first(event);
+    const bool fits = p.velo_clusters.bound[event] > 0u;
+    const hlt::event_row place = p.raw_banks.event_rows[event];
+    const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
     const uint32_t n_banks = fits ? rows.count : 0;
 
     uint32_t n_hits = 0;
@@ -98,17 +77,15 @@ HLT_KERNEL(velo_decode_retina_clusters)
         uint32_t n_words = 0;
         bool broken = false;
         if (i < n_banks) {
-            const hlt::mfp_row row = p.mfp_rows[rows.first + i];
-            bank = hlt::velo_bank_of(
-                hlt::fragment_of(p.raw_input, p.fragment_offset, p.fragment_size, p.fragment_type, row, place.index),
-                row);
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+            bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
             if (bank.kind == hlt::velo_bank_kind::retina) n_words = bank.count_words(broken);
         }
         uint32_t total;
         const uint32_t at = first + n_hits + hlt::block_exclusive_sum(n_words, scratch, total);
         if (n_words > 0u) {
-            const hlt::unsorted_hits out{p.velo_unsorted_x + at, p.velo_unsorted_y + at, p.velo_unsorted_z + at,
-                                         p.velo_unsorted_id + at, p.velo_unsorted_module_pair + at};
+            const hlt::unsorted_hits out{p.velo_unsorted.x + at, p.velo_unsorted.y + at, p.velo_unsorted.z + at,
+                                         p.velo_unsorted.id + at, p.velo_unsorted.module_pair + at};
             const uint8_t* words = bank.words();
             if (bank.version == 2u)
                 broken = hlt::decode_retina_words<3, false>(words, n_words, bank.sensor, *p.velo_geometry, out);
@@ -117,13 +94,13 @@ HLT_KERNEL(velo_decode_retina_clusters)
             else
                 broken = hlt::decode_retina_words<2, true>(words, n_words, bank.sensor, *p.velo_geometry, out);
         }
-        if (broken) atomicOr(&p.event_flags[event], static_cast<uint32_t>(hlt::bank_error));
+        if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
         n_hits += total;
     }
     __syncthreads();
 
     // Apart from the loop above so that it runs over full vectors: banks are short.
     for (uint32_t i = first + threadIdx.x; i < first + n_hits; i += blockDim.x)
-        p.velo_unsorted_phi[i] = hlt::velo_phi(p.velo_unsorted_x[i], p.velo_unsorted_y[i]);
-    if (threadIdx.x == 0) p.velo_unsorted_count[event] = n_hits;
+        p.velo_unsorted.phi[i] = hlt::velo_phi(p.velo_unsorted.x[i], p.velo_unsorted.y[i]);
+    if (threadIdx.x == 0) p.velo_unsorted.count[event] = n_hits;
 }

@@ -1,19 +1,14 @@
-"""velo_decode_retina_clusters: bank type 73 to hits (kernels/velo/decode_retina_clusters.cuh)."""
+"""velo_decode_retina_clusters: bank type 73 to hits."""
 
-from hltnode.processing.framework.declaration import Algorithm, Grid, event_flags
-from hltnode.processing.lhcb.raw_data.fragment_offsets import raw_fragments
-from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.framework.batch import event_flags, raw_banks
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.lhcb.velo.collections import cluster_bound, cluster_offset, unsorted_columns, velo_geometry
 
-velo_decode_retina_clusters = Algorithm(
-    name="velo_decode_retina_clusters",
+decode_retina_clusters = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=128,
-    inputs=(
-        *raw_fragments,
-        velo.velo_geometry,
-        velo.velo_cluster_bound,
-        velo.velo_cluster_offset,
-    ),
+    reads=(raw_banks, velo_geometry, cluster_bound, cluster_offset),
     updates=(event_flags,),
-    outputs=velo.velo_unsorted,
+    writes=unsorted_columns,
 )

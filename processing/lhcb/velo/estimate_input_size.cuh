@@ -2,45 +2,31 @@
 //
 // A retina bank has at most as many clusters as words fit into it. A super-pixel has as many as its own pattern has
 // candidates; its neighbours can only take candidates away. Banks that cannot be what they say flag the event and give
-// no clusters. In:  the fragments of the VELO rows. Out: velo_cluster_bound, velo_super_pixel_bound [event];
-// event_flags. One block per event, threads stride over its banks. Bounds: a fragment has less than 2^14 words, a
+// no clusters. In:  the fragments of the VELO rows. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event];
+// events.flags. One block per event, threads stride over its banks. Bounds: a fragment has less than 2^14 words, a
 // super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so the sums fit in 32 bits; velo_cluster_offsets
 // refuses what does not fit in the buffers.
 #pragma once
 
 #include "lhcb/velo/bank.cuh"
+#include "lhcb/velo/generated/velo_estimate_input_size.h"
 #include "lhcb/velo/super_pixel.cuh"
-
-struct velo_estimate_input_size_parameters {
-    const hlt::batch_header* batch_header;
-    const uint8_t* raw_input;
-    const hlt::mfp_row* mfp_rows;
-    const hlt::row_range* mep_rows;
-    const hlt::event_row* event_rows;
-    const uint32_t* fragment_offset;
-    const uint16_t* fragment_size;
-    const uint8_t* fragment_type;
-    uint32_t* event_flags;
-    uint32_t* velo_cluster_bound;
-    uint32_t* velo_super_pixel_bound;
-};
 
 HLT_KERNEL(velo_estimate_input_size)
 {
     const velo_estimate_input_size_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
+    if (event >= p.batch->n_events) return;
     __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;
     __syncthreads();
 
-    const hlt::event_row place = p.event_rows[event];
-    const hlt::row_range rows = hlt::velo_rows_of(p.mep_rows, place.mep);
+    const hlt::event_row place = p.raw_banks.event_rows[event];
+    const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
     uint32_t retina = 0, candidates = 0, broken_banks = 0;
     for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
-        const hlt::mfp_row row = p.mfp_rows[rows.first + i];
-        const hlt::fragment_view fragment =
-            hlt::fragment_of(p.raw_input, p.fragment_offset, p.fragment_size, p.fragment_type, row, place.index);
+        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+        const hlt::fragment_view fragment = hlt::fragment_of(p.raw_banks, row, place.index);
         const hlt::velo_bank bank = hlt::velo_bank_of(fragment, row);
         if (bank.kind == hlt::velo_bank_kind::broken) broken_banks = 1;
         if (bank.kind == hlt::velo_bank_kind::retina) retina += bank.max_words;
@@ -57,8 +43,8 @@ HLT_KERNEL(velo_estimate_input_size)
     atomicOr(&sums[2], broken_banks);
     __syncthreads();
     if (threadIdx.x == 0) {
-        p.velo_cluster_bound[event] = sums[0] + sums[1];
-        p.velo_super_pixel_bound[event] = sums[1];
-        if (sums[2] != 0u) p.event_flags[event] |= hlt::bank_error;
+        p.velo_clusters.bound[event] = sums[0] + sums[1];
+        p.velo_clusters.super_pixel_bound[event] = sums[1];
+        if (sums[2] != 0u) p.events.flags[event] |= hlt::bank_error;
     }
 }

@@ -1,14 +1,14 @@
-"""velo_estimate_input_size: upper bound of the clusters of each event (kernels/velo/estimate_input_size.cuh)."""
+"""velo_estimate_input_size: upper bound of the clusters of each event."""
 
-from hltnode.processing.framework.declaration import Algorithm, Grid, event_flags
-from hltnode.processing.lhcb.raw_data.fragment_offsets import raw_fragments
-from hltnode.processing.lhcb.velo.collections import velo_cluster_bound, velo_super_pixel_bound
+from hltnode.processing.framework.batch import event_flags, raw_banks
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.lhcb.velo.collections import cluster_bound, super_pixel_bound
 
-velo_estimate_input_size = Algorithm(
-    name="velo_estimate_input_size",
+estimate_input_size = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=128,
-    inputs=raw_fragments,
+    reads=(raw_banks,),
     updates=(event_flags,),
-    outputs=(velo_cluster_bound, velo_super_pixel_bound),
+    writes=(cluster_bound, super_pixel_bound),
 )

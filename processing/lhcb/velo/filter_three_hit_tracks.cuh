@@ -1,34 +1,22 @@
 // Three-hit tracks: triplets that could not be extended, if they are straight and their hits are free.
 //
 // Three hits are easily aligned by chance, so these must have no hit on a longer track, a good straight-line fit, and,
-// of those that want the same hits, the best fit on two of the three. In:  velo_seed_hits, velo_seed_count,
-// velo_hit_used, velo_hit_{x, y, z}. Out: velo_seed_hits [seed][3] = seed_accepted for those that pass; scratch
-// velo_hit_owner. One block per event; threads stride over hits and over seeds. Bounds: velo_seed_count <=
-// velo_cluster_count of the event.
+// of those that want the same hits, the best fit on two of the three.
+// In:  velo_seeds.hits, velo_seeds.count, velo_hits.used, velo_hits.{x, y, z}.
+// Out: velo_seeds.hits [seed][3] = seed_accepted for those that pass; scratch.hit_owner.
+// One block per event; threads stride over hits and over seeds.
+// Bounds: velo_seeds.count <= velo_clusters.count of the event.
 #pragma once
 
-#include "framework/device/batch.cuh"
-#include "lhcb/velo/track.cuh"
-
-struct velo_filter_three_hit_tracks_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* velo_cluster_offset;
-    const float* velo_hit_x;
-    const float* velo_hit_y;
-    const float* velo_hit_z;
-    const uint32_t* velo_cluster_count;
-    const uint32_t* velo_seed_count;
-    const uint32_t* velo_hit_used;
-    uint16_t* velo_seed_hits;
-    uint32_t* velo_hit_owner;
-    float max_chi2;  // of the straight-line fit per degree of freedom
-};
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/generated/velo_filter_three_hit_tracks.h"
+#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
 
 constexpr float velo_hit_weight = 6400.f;  // 1 / (12.5 um)^2
 constexpr uint32_t min_owned_hits = 2;     // of the three: collimated particles share one
-constexpr uint32_t owned_by_nobody = 0xffffffffu;
+constexpr uint32_t no_owner = 0xffffffffu;
 
 /// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the
 /// middle.
@@ -44,18 +32,18 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
 {
     const velo_filter_three_hit_tracks_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
-    const uint32_t first_hit = p.velo_cluster_offset[event];
-    const uint32_t n_hits = p.velo_cluster_count[event];
-    const uint32_t n_seeds = p.velo_seed_count[event];
-    const float* x = p.velo_hit_x + first_hit;
-    const float* y = p.velo_hit_y + first_hit;
-    const float* z = p.velo_hit_z + first_hit;
-    const uint32_t* used = p.velo_hit_used + first_hit;
-    uint16_t* seeds = p.velo_seed_hits + 4u * first_hit;
-    uint32_t* owner = p.velo_hit_owner + first_hit;
+    if (event >= p.batch->n_events) return;
+    const uint32_t first_hit = p.velo_hits.first(event);
+    const uint32_t n_hits = p.velo_clusters.count[event];
+    const uint32_t n_seeds = p.velo_seeds.count[event];
+    const float* x = p.velo_hits.x + first_hit;
+    const float* y = p.velo_hits.y + first_hit;
+    const float* z = p.velo_hits.z + first_hit;
+    const uint32_t* used = p.velo_hits.used + first_hit;
+    uint16_t* seeds = p.velo_seeds.hits + 4u * first_hit;
+    uint32_t* owner = p.scratch.hit_owner + first_hit;
 
-    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) owner[i] = hlt::owned_by_nobody;
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) owner[i] = hlt::no_owner;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n_seeds; i += blockDim.x) {
         uint16_t* seed = seeds + 4u * i;

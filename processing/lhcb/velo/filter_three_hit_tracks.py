@@ -1,22 +1,25 @@
-"""velo_filter_three_hit_tracks: straight triplets of free hits (kernels/velo/filter_three_hit_tracks.cuh)."""
+"""velo_filter_three_hit_tracks: straight triplets of free hits."""
 
-from hltnode.processing.framework.declaration import Algorithm, Constant, Grid, batch_header
-from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.framework.collections import U32
+from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
+from hltnode.processing.lhcb.velo.collections import (
+    cluster_count,
+    clusters,
+    hit_used,
+    hit_x,
+    hit_y,
+    hit_z,
+    seed_count,
+    seed_hits,
+)
 
-velo_filter_three_hit_tracks = Algorithm(
-    name="velo_filter_three_hit_tracks",
+filter_three_hit_tracks = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=64,
-    inputs=(
-        batch_header,
-        velo.velo_cluster_offset,
-        velo.velo_hit_x,
-        velo.velo_hit_y,
-        velo.velo_hit_z,
-        velo.velo_cluster_count,
-        velo.velo_seed_count,
-        velo.velo_hit_used,
-    ),
-    updates=(velo.velo_seed_hits, velo.velo_hit_owner),
-    constants=(Constant("max_chi2", 18.0),),
+    reads=(hit_x, hit_y, hit_z, cluster_count, seed_count, hit_used),
+    updates=(seed_hits,),
+    scratch=(Scratch("hit_owner", U32, per=clusters),),
+    constants={"max_chi2": 18.0},
 )
+"""max_chi2 is that of the straight-line fit per degree of freedom."""

@@ -2,17 +2,11 @@
 #pragma once
 
 #include "framework/device/math.cuh"
-#include "lhcb/velo/geometry.cuh"
+#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
 
 constexpr float velo_phi_units_per_radian = 32768.f / pi;
-
-/// Module pair of a cluster that is none: a filler word, or a column that does not exist.
-constexpr uint8_t no_module_pair = 255;
-
-/// Places between the hits of two events: kernels may read, not use, this far behind the last hit.
-constexpr uint32_t velo_hit_padding = 8;
 
 struct velo_point {
     float x, y, z;

@@ -5,52 +5,28 @@
 //     IP = sqrt((dx^2 + dy^2) / (1 + tx^2 + ty^2)), d = track at the z of the vertex minus vertex;
 //     IP chi2 = d^T V^-1 d, V = covariance of the track there plus that of the vertex as the track sees it.
 // An event without vertex: IP and IP chi2 are 0, the vertex is no_pv.
-// Bounds: tracks of an event as velo_track_count, vertices as pv_count.
+// Bounds: tracks of an event as velo_tracks.count, vertices as pvs.count.
 #pragma once
 
 #include "lhcb/primary_vertices/tracks.cuh"
-
-namespace hlt {
-
-constexpr uint8_t no_pv = 255;
-
-}  // namespace hlt
-
-struct velo_impact_parameter_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* velo_track_count;
-    const float* velo_beamline_x;
-    const float* velo_beamline_y;
-    const float* velo_beamline_z;
-    const float* velo_beamline_tx;
-    const float* velo_beamline_ty;
-    const float* velo_beamline_c00;
-    const float* velo_beamline_c20;
-    const float* velo_beamline_c22;
-    const hlt::primary_vertex* pvs;
-    const uint32_t* pv_count;
-    float* velo_track_ip;
-    float* velo_track_ip_chi2;
-    uint8_t* velo_track_pv;
-};
+#include "lhcb/velo/generated/velo_impact_parameter.h"
 
 HLT_KERNEL(velo_impact_parameter)
 {
     const velo_impact_parameter_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events) return;
+    if (blockIdx.x >= p.batch->n_events) return;
 
-    const uint32_t first = p.velo_cluster_offset[blockIdx.x] / 2;
-    const uint32_t n_tracks = p.velo_track_count[blockIdx.x];
-    const uint32_t n_pvs = p.pv_count[blockIdx.x];
-    const hlt::primary_vertex* pvs = p.pvs + blockIdx.x * hlt::max_pvs;
+    const uint32_t first = p.velo_tracks.first(blockIdx.x);
+    const uint32_t n_tracks = p.velo_tracks.count[blockIdx.x];
+    const uint32_t n_pvs = p.pvs.count[blockIdx.x];
+    const hlt::primary_vertex* pvs = p.pvs.vertex + p.pvs.first(blockIdx.x);
 
     for (uint32_t track = first + threadIdx.x; track < first + n_tracks; track += blockDim.x) {
-        const float x = p.velo_beamline_x[track];
-        const float y = p.velo_beamline_y[track];
-        const float z = p.velo_beamline_z[track];
-        const float tx = p.velo_beamline_tx[track];
-        const float ty = p.velo_beamline_ty[track];
+        const float x = p.velo_beamline.x[track];
+        const float y = p.velo_beamline.y[track];
+        const float z = p.velo_beamline.z[track];
+        const float tx = p.velo_beamline.tx[track];
+        const float ty = p.velo_beamline.ty[track];
 
         uint32_t nearest = hlt::no_pv;
         float nearest_distance2 = 0.f;
@@ -71,15 +47,15 @@ HLT_KERNEL(velo_impact_parameter)
             const float dz = pv.z - z;
             const float dx = x + dz * tx - pv.x;
             const float dy = y + dz * ty - pv.y;
-            const float c20 = p.velo_beamline_c20[track];
-            const float of_track = p.velo_beamline_c00[track] + dz * (2.f * c20 + dz * p.velo_beamline_c22[track]);
+            const float c20 = p.velo_beamline.c20[track];
+            const float of_track = p.velo_beamline.c00[track] + dz * (2.f * c20 + dz * p.velo_beamline.c22[track]);
             const float v00 = pv.c00 + of_track + tx * (tx * pv.c22 - 2.f * pv.c20);
             const float v11 = pv.c11 + of_track + ty * (ty * pv.c22 - 2.f * pv.c21);
             const float v10 = pv.c10 + tx * (ty * pv.c22 - pv.c21) - ty * pv.c20;
             chi2 = (v11 * dx * dx - 2.f * v10 * dx * dy + v00 * dy * dy) / (v00 * v11 - v10 * v10);
         }
-        p.velo_track_ip[track] = sqrtf(nearest_distance2 / (1.f + tx * tx + ty * ty));
-        p.velo_track_ip_chi2[track] = chi2;
-        p.velo_track_pv[track] = static_cast<uint8_t>(nearest);
+        p.velo_tracks.ip[track] = sqrtf(nearest_distance2 / (1.f + tx * tx + ty * ty));
+        p.velo_tracks.ip_chi2[track] = chi2;
+        p.velo_tracks.pv[track] = static_cast<uint8_t>(nearest);
     }
 }

@@ -11,15 +11,15 @@
 //
 // x and y are filtered independently with the same hit error, noise and start, so their covariances are equal:
 // c11 = c00, c31 = c20, c33 = c22. They are computed and stored once.
-// Bounds: tracks of an event as velo_track_count; at most velo_max_hits hits on a track.
+// Bounds: tracks of an event as velo_tracks.count; at most max_velo_track_hits hits on a track.
 #pragma once
 
-#include "framework/device/batch.cuh"
-#include "lhcb/velo/geometry.cuh"
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/generated/velo_kalman_filter.h"
+#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
 
-constexpr uint32_t velo_max_hits = 26;             // of one track
 constexpr float velo_hit_variance = 1.f / 6400.f;  // mm^2: 12.5 um
 constexpr float velo_noise_constant = 1e-8f;       // multiple scattering in one layer, variance of a slope
 constexpr float velo_noise_per_slope_squared = 7e-6f;
@@ -36,9 +36,9 @@ constexpr uint32_t kalman_width = 16;
 struct kalman_hits {
     uint32_t rows;
     uint32_t count[kalman_width];
-    float x[velo_max_hits][kalman_width];
-    float y[velo_max_hits][kalman_width];
-    float z[velo_max_hits][kalman_width];
+    float x[max_velo_track_hits][kalman_width];
+    float y[max_velo_track_hits][kalman_width];
+    float z[max_velo_track_hits][kalman_width];
 };
 
 struct kalman_line {
@@ -166,46 +166,18 @@ __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
 
 }  // namespace hlt
 
-struct velo_kalman_filter_parameters {
-    const hlt::batch_header* batch_header;
-    const hlt::velo_geometry* velo_geometry;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* velo_track_count;
-    const uint8_t* velo_track_hit_count;
-    const uint16_t* velo_track_hits;
-    const float* velo_hit_x;
-    const float* velo_hit_y;
-    const float* velo_hit_z;
-    uint8_t* velo_track_backward;
-    float* velo_beamline_x;
-    float* velo_beamline_y;
-    float* velo_beamline_z;
-    float* velo_beamline_tx;
-    float* velo_beamline_ty;
-    float* velo_beamline_c00;
-    float* velo_beamline_c20;
-    float* velo_beamline_c22;
-    float* velo_end_x;
-    float* velo_end_y;
-    float* velo_end_tx;
-    float* velo_end_ty;
-    float* velo_end_c00;
-    float* velo_end_c20;
-    float* velo_end_c22;
-};
-
 HLT_KERNEL(velo_kalman_filter)
 {
     const velo_kalman_filter_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_events) return;
+    if (blockIdx.x >= p.batch->n_events) return;
     constexpr uint32_t width = hlt::kalman_width;
 
-    const uint32_t first_hit = p.velo_cluster_offset[blockIdx.x];
-    const uint32_t first_track = first_hit / 2;
-    const uint32_t n_tracks = p.velo_track_count[blockIdx.x];
-    const float* hit_x = p.velo_hit_x + first_hit;
-    const float* hit_y = p.velo_hit_y + first_hit;
-    const float* hit_z = p.velo_hit_z + first_hit;
+    const uint32_t first_hit = p.velo_hits.first(blockIdx.x);
+    const uint32_t first_track = p.velo_tracks.first(blockIdx.x);
+    const uint32_t n_tracks = p.velo_tracks.count[blockIdx.x];
+    const float* hit_x = p.velo_hits.x + first_hit;
+    const float* hit_y = p.velo_hits.y + first_hit;
+    const float* hit_z = p.velo_hits.z + first_hit;
     const float beamline_x = p.velo_geometry->beamline_x;
     const float beamline_y = p.velo_geometry->beamline_y;
 
@@ -214,11 +186,11 @@ HLT_KERNEL(velo_kalman_filter)
         hlt::kalman_hits hits;
         hits.rows = 1;
         for (uint32_t t = 0; t < width; ++t) {
-            hits.count[t] = t < n_here ? p.velo_track_hit_count[first_track + group + t] : 0;
+            hits.count[t] = t < n_here ? p.velo_tracks.hit_count[first_track + group + t] : 0;
             hits.rows = hlt::max_of(hits.rows, hits.count[t]);
         }
         for (uint32_t t = 0; t < width; ++t) {
-            const uint16_t* indices = p.velo_track_hits + (first_track + group + t) * hlt::velo_max_hits;
+            const uint16_t* indices = p.velo_tracks.hits + (first_track + group + t) * hlt::max_velo_track_hits;
             for (uint32_t k = 0; k < hits.count[t]; ++k) {
                 hits.x[k][t] = hit_x[indices[k]];
                 hits.y[k][t] = hit_y[indices[k]];
@@ -261,22 +233,22 @@ HLT_KERNEL(velo_kalman_filter)
 
         for (uint32_t t = 0; t < n_here; ++t) {
             const uint32_t track = first_track + group + t;
-            p.velo_track_backward[track] = line.backward[t] ? 1 : 0;
-            p.velo_beamline_x[track] = beam.x[t];
-            p.velo_beamline_y[track] = beam.y[t];
-            p.velo_beamline_z[track] = beam.z[t];
-            p.velo_beamline_tx[track] = beam.tx[t];
-            p.velo_beamline_ty[track] = beam.ty[t];
-            p.velo_beamline_c00[track] = beam.c00[t];
-            p.velo_beamline_c20[track] = beam.c20[t];
-            p.velo_beamline_c22[track] = beam.c22[t];
-            p.velo_end_x[track] = end.x[t];
-            p.velo_end_y[track] = end.y[t];
-            p.velo_end_tx[track] = end.tx[t];
-            p.velo_end_ty[track] = end.ty[t];
-            p.velo_end_c00[track] = end.c00[t];
-            p.velo_end_c20[track] = end.c20[t];
-            p.velo_end_c22[track] = end.c22[t];
+            p.velo_tracks.backward[track] = line.backward[t] ? 1 : 0;
+            p.velo_beamline.x[track] = beam.x[t];
+            p.velo_beamline.y[track] = beam.y[t];
+            p.velo_beamline.z[track] = beam.z[t];
+            p.velo_beamline.tx[track] = beam.tx[t];
+            p.velo_beamline.ty[track] = beam.ty[t];
+            p.velo_beamline.c00[track] = beam.c00[t];
+            p.velo_beamline.c20[track] = beam.c20[t];
+            p.velo_beamline.c22[track] = beam.c22[t];
+            p.velo_end.x[track] = end.x[t];
+            p.velo_end.y[track] = end.y[t];
+            p.velo_end.tx[track] = end.tx[t];
+            p.velo_end.ty[track] = end.ty[t];
+            p.velo_end.c00[track] = end.c00[t];
+            p.velo_end.c20[track] = end.c20[t];
+            p.velo_end.c22[track] = end.c22[t];
         }
     }
 }

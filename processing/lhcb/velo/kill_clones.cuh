@@ -1,37 +1,29 @@
 // Clone killing: of two tracks that share most of their hits one goes.
 //
 // Every hit belongs to the best track on it: the one with more hits, of equal ones the earlier. A track of which too
-// many hits belong to others is a clone. In:  velo_track_hits, velo_candidate_count. Out: velo_track_hit_count, 0 for a
-// clone; scratch velo_hit_owner. One block per event; threads stride over hits and over tracks. Bounds:
-// velo_candidate_count <= places of the event; hits of tracks lie below velo_cluster_count.
+// many hits belong to others is a clone.
+// In:  velo_tracks.hits, velo_tracks.candidate_count.
+// Out: velo_tracks.hit_count, 0 for a clone; scratch.hit_owner.
+// One block per event; threads stride over hits and over tracks.
+// Bounds: velo_tracks.candidate_count <= places of the event; hits of tracks lie below velo_clusters.count.
 #pragma once
 
-#include "framework/device/batch.cuh"
-#include "lhcb/velo/track.cuh"
-
-struct velo_kill_clones_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* velo_cluster_offset;
-    const uint32_t* velo_cluster_count;
-    const uint32_t* velo_candidate_count;
-    const uint16_t* velo_track_hits;
-    uint8_t* velo_track_hit_count;
-    uint32_t* velo_hit_owner;
-    float max_shared_fraction;
-};
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/generated/velo_kill_clones.h"
+#include "lhcb/velo/generated/velo_types.h"
 
 HLT_KERNEL(velo_kill_clones)
 {
     const velo_kill_clones_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
-    const uint32_t first_hit = p.velo_cluster_offset[event];
-    const uint32_t first_track = first_hit / 2u;
-    const uint32_t n_hits = p.velo_cluster_count[event];
-    const uint32_t n_tracks = p.velo_candidate_count[event];
-    const uint16_t* track_hits = p.velo_track_hits + first_track * hlt::max_velo_track_hits;
-    uint8_t* track_hit_count = p.velo_track_hit_count + first_track;
-    uint32_t* owner = p.velo_hit_owner + first_hit;
+    if (event >= p.batch->n_events) return;
+    const uint32_t first_hit = p.scratch.first(event);
+    const uint32_t first_track = p.velo_tracks.first(event);
+    const uint32_t n_hits = p.velo_clusters.count[event];
+    const uint32_t n_tracks = p.velo_tracks.candidate_count[event];
+    const uint16_t* track_hits = p.velo_tracks.hits + first_track * hlt::max_velo_track_hits;
+    uint8_t* track_hit_count = p.velo_tracks.hit_count + first_track;
+    uint32_t* owner = p.scratch.hit_owner + first_hit;
 
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) owner[i] = 0;
     __syncthreads();

@@ -1,20 +1,21 @@
-"""velo_kill_clones: of two tracks that share most of their hits one goes (kernels/velo/kill_clones.cuh)."""
+"""velo_kill_clones: of two tracks that share most of their hits one goes."""
 
-from hltnode.processing.framework.declaration import Algorithm, Constant, Grid, batch_header
-from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.framework.collections import U32
+from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
+from hltnode.processing.lhcb.velo.collections import (
+    candidate_count,
+    cluster_count,
+    clusters,
+    track_hit_count,
+    track_hits,
+)
 
-velo_kill_clones = Algorithm(
-    name="velo_kill_clones",
+kill_clones = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=64,
-    inputs=(
-        batch_header,
-        velo.velo_cluster_offset,
-        velo.velo_cluster_count,
-        velo.velo_candidate_count,
-        velo.velo_track_hits,
-    ),
-    updates=(velo.velo_track_hit_count,),
-    outputs=(velo.velo_hit_owner,),
-    constants=(Constant("max_shared_fraction", 0.7),),
+    reads=(cluster_count, candidate_count, track_hits),
+    updates=(track_hit_count,),
+    scratch=(Scratch("hit_owner", U32, per=clusters),),
+    constants={"max_shared_fraction": 0.7},
 )

@@ -5,42 +5,19 @@
 // of several candidates of one cluster the one furthest east, then north, reports it. The precedence is tested on the
 // cluster, not on the map. Nothing depends on the order of the words: words of one position are merged.
 // A cluster's centre is the mean of its pixels; the LHCbID is the pixel of the centre, without orientation bits.
-// In:  the fragments of the VELO rows, velo_geometry, velo_super_pixel_bound.
-// Out: velo_unsorted_{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted_count [event];
-//      event_flags; scratch velo_super_pixel_table.
+// In:  the fragments of the VELO rows, velo_geometry, velo_clusters.super_pixel_bound.
+// Out: velo_unsorted.{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted.count [event];
+//      events.flags; scratch.super_pixel_table.
 // One block per event; threads stride over banks, then over the table.
-// Bounds: an event has at most velo_super_pixel_bound clusters of super-pixels, since every word has at most the
-// candidates of its own pattern and merged words at most two. Its part of the table has four places for each of them,
-// of which the largest power of two is used: it is at most half full.
+// Bounds: an event has at most velo_clusters.super_pixel_bound clusters of super-pixels, since every word has at most
+// the candidates of its own pattern and merged words at most two. Its part of the table has four places for each of
+// them, of which the largest power of two is used: it is at most half full.
 #pragma once
 
 #include "lhcb/velo/bank.cuh"
+#include "lhcb/velo/generated/velo_masked_clustering.h"
 #include "lhcb/velo/hit.cuh"
 #include "lhcb/velo/super_pixel.cuh"
-
-struct velo_masked_clustering_parameters {
-    const hlt::batch_header* batch_header;
-    const uint8_t* raw_input;
-    const hlt::mfp_row* mfp_rows;
-    const hlt::row_range* mep_rows;
-    const hlt::event_row* event_rows;
-    const uint32_t* fragment_offset;
-    const uint16_t* fragment_size;
-    const uint8_t* fragment_type;
-    const hlt::velo_geometry* velo_geometry;
-    const uint32_t* velo_cluster_bound;
-    const uint32_t* velo_super_pixel_bound;
-    const uint32_t* velo_cluster_offset;
-    uint32_t* event_flags;
-    float* velo_unsorted_x;
-    float* velo_unsorted_y;
-    float* velo_unsorted_z;
-    int16_t* velo_unsorted_phi;
-    uint32_t* velo_unsorted_id;
-    uint8_t* velo_unsorted_module_pair;
-    uint32_t* velo_unsorted_count;
-    uint32_t* velo_super_pixel_table;
-};
 
 namespace hlt {
 
@@ -92,11 +69,11 @@ __device__ void store_cluster(const velo_masked_clustering_parameters& p, uint32
     const velo_point point =
         velo_position(*p.velo_geometry, sensor, column, static_cast<float>(sums.column % sums.n) / per_n, row,
                       static_cast<float>(sums.row % sums.n) / per_n);
-    p.velo_unsorted_x[at] = point.x;
-    p.velo_unsorted_y[at] = point.y;
-    p.velo_unsorted_z[at] = point.z;
-    p.velo_unsorted_id[at] = velo_lhcb_id(sensor, column, row, false, false);
-    p.velo_unsorted_module_pair[at] = static_cast<uint8_t>(sensor / 8u);
+    p.velo_unsorted.x[at] = point.x;
+    p.velo_unsorted.y[at] = point.y;
+    p.velo_unsorted.z[at] = point.z;
+    p.velo_unsorted.id[at] = velo_lhcb_id(sensor, column, row, false, false);
+    p.velo_unsorted.module_pair[at] = static_cast<uint8_t>(sensor / 8u);
 }
 
 /// Clusters of isolated super-pixels of a bank are stored, the others go into the table.
@@ -167,29 +144,28 @@ HLT_KERNEL(velo_masked_clustering)
 {
     const velo_masked_clustering_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
-    if (p.velo_cluster_bound[event] == 0u || p.velo_super_pixel_bound[event] == 0u) return;
+    if (event >= p.batch->n_events) return;
+    if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
     __shared__ uint32_t next_place;
 
-    const uint32_t first = p.velo_cluster_offset[event];
-    const uint32_t first_cluster = first + p.velo_unsorted_count[event];
-    const uint32_t places = 4u * p.velo_super_pixel_bound[event];
-    hlt::super_pixel_table table{p.velo_super_pixel_table + 4u * first,
+    const uint32_t first = p.velo_unsorted.first(event);
+    const uint32_t first_cluster = first + p.velo_unsorted.count[event];
+    const uint32_t places = 4u * p.velo_clusters.super_pixel_bound[event];
+    hlt::super_pixel_table table{p.scratch.super_pixel_table + 4u * first,
                                  31u - static_cast<uint32_t>(__clz(static_cast<int>(places)))};
-    const hlt::event_row place = p.event_rows[event];
-    const hlt::row_range rows = hlt::velo_rows_of(p.mep_rows, place.mep);
+    const hlt::event_row place = p.raw_banks.event_rows[event];
+    const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
 
     if (threadIdx.x == 0) next_place = first_cluster;
     for (uint32_t i = threadIdx.x; i < table.size(); i += blockDim.x) table.entries[i] = 0;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
-        const hlt::mfp_row row = p.mfp_rows[rows.first + i];
-        const hlt::velo_bank bank = hlt::velo_bank_of(
-            hlt::fragment_of(p.raw_input, p.fragment_offset, p.fragment_size, p.fragment_type, row, place.index), row);
+        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+        const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
         if (bank.kind != hlt::velo_bank_kind::super_pixels) continue;
         bool broken = false;
         hlt::sort_out_super_pixels(p, bank, table, &next_place, broken);
-        if (broken) atomicOr(&p.event_flags[event], static_cast<uint32_t>(hlt::bank_error));
+        if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < table.size(); i += blockDim.x)
@@ -198,6 +174,6 @@ HLT_KERNEL(velo_masked_clustering)
 
     const uint32_t end = next_place;
     for (uint32_t i = first_cluster + threadIdx.x; i < end; i += blockDim.x)
-        p.velo_unsorted_phi[i] = hlt::velo_phi(p.velo_unsorted_x[i], p.velo_unsorted_y[i]);
-    if (threadIdx.x == 0) p.velo_unsorted_count[event] = end - first;
+        p.velo_unsorted.phi[i] = hlt::velo_phi(p.velo_unsorted.x[i], p.velo_unsorted.y[i]);
+    if (threadIdx.x == 0) p.velo_unsorted.count[event] = end - first;
 }

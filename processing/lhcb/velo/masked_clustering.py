@@ -1,20 +1,22 @@
-"""velo_masked_clustering: super-pixels, bank type 63, to hits (kernels/velo/masked_clustering.cuh)."""
+"""velo_masked_clustering: super-pixels, bank type 63, to hits."""
 
-from hltnode.processing.framework.declaration import Algorithm, Grid, event_flags
-from hltnode.processing.lhcb.raw_data.fragment_offsets import raw_fragments
-from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.framework.batch import event_flags, raw_banks
+from hltnode.processing.framework.collections import U32
+from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
+from hltnode.processing.lhcb.velo.collections import (
+    cluster_bound,
+    clusters,
+    super_pixel_bound,
+    unsorted_columns,
+    velo_geometry,
+)
 
-velo_masked_clustering = Algorithm(
-    name="velo_masked_clustering",
+masked_clustering = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=128,
-    inputs=(
-        *raw_fragments,
-        velo.velo_geometry,
-        velo.velo_cluster_bound,
-        velo.velo_super_pixel_bound,
-        velo.velo_cluster_offset,
-    ),
-    updates=(event_flags, *velo.velo_unsorted),
-    outputs=(velo.velo_super_pixel_table,),
+    reads=(raw_banks, velo_geometry, cluster_bound, super_pixel_bound),
+    updates=(event_flags, *unsorted_columns),
+    scratch=(Scratch("super_pixel_table", U32, per=clusters, width=4),),
 )
+"""Its scratch is a hash table for each event."""

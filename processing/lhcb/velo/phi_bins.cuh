@@ -1,13 +1,11 @@
 // Bins in phi: 128 in each of the 26 module pairs. They sort the hits, and the tracking finds its windows through them.
 #pragma once
 
-#include "lhcb/velo/geometry.cuh"
+#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
 
-constexpr uint32_t phi_bin_bits = 7;
 constexpr uint32_t phi_bins_per_pair = 1u << phi_bin_bits;
-constexpr uint32_t n_phi_bins = n_velo_module_pairs * phi_bins_per_pair;
 constexpr uint32_t phi_bin_stride = n_phi_bins + 1u;  // offsets of an event: the last is its number of hits
 
 /// Bin of an angle counted from -pi in units of 2 pi / 2^16; it wraps.

@@ -5,78 +5,39 @@
 // that are still unused in three neighbouring pairs. Only forwarding writes the marks and only seeding reads them, with
 // a barrier between the two, and everything is numbered by prefix sums: the result does not depend on the threads.
 //
-// A triplet that is extended becomes a track and takes a place in velo_track_hits. One that is not is left as a seed
+// A triplet that is extended becomes a track and takes a place in velo_tracks.hits. One that is not is left as a seed
 // for velo_filter_three_hit_tracks. What differs from the paper: a hit that several tracks would take goes to the one
 // that is closest, and seeds that turn in phi must be flat.
 //
-// In:  velo_hit_{x, y, z, phi}, velo_module_pair_offset, velo_phi_bin_offset, velo_geometry.
-// Out: velo_track_hits [track][26] from large to small z, velo_track_hit_count, velo_candidate_count [event]: tracks of
-//      four hits and more, clones included; velo_seed_hits [seed][4]: three hits and the fate of the seed,
-//      velo_seed_count [event]; velo_hit_used [hit]. Scratch: velo_open_* [open track], velo_hit_bid and
-//      velo_unused_hits [hit], velo_downstream_* [unused hit of one pair].
+// In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset, velo_hits.phi_bin_offset, velo_geometry.
+// Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
+//      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the fate of the seed,
+//      velo_seeds.count [event]; velo_hits.used [hit].
+// Scratch: open_* [open track], hit_bid and unused_hits [hit], downstream_* [unused hit of one pair]. What forwarding
+//      alone uses (open_found, open_bid) and what seeding alone uses (downstream_*) may share memory.
 // One block per event; threads stride over open tracks and over middle hits, in tiles that fit in shared memory.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
-// has at most one hit in each of the 26 pairs. It needs a place in velo_track_hits: the event has half as many as
-// clusters; one track more flags it. velo_downstream_* holds 8 places more than the hits of a pair: every event has 8
-// to spare.
+// has at most one hit in each of the 26 pairs. It needs a place in velo_tracks.hits: the event has half as many as
+// clusters; one track more flags it. scratch.downstream_* holds 8 places more than the hits of a pair: every event has
+// 8 to spare.
 #pragma once
 
-#include "framework/device/batch.cuh"
+#include "framework/device/raw_banks.cuh"
 #include "lhcb/velo/forward_tracks.cuh"
+#include "lhcb/velo/generated/velo_search_by_triplet.h"
 #include "lhcb/velo/seed_tracks.cuh"
-
-struct velo_search_by_triplet_parameters {
-    const hlt::batch_header* batch_header;
-    const hlt::velo_geometry* velo_geometry;
-    const uint32_t* velo_cluster_bound;
-    const uint32_t* velo_cluster_offset;
-    const float* velo_hit_x;
-    const float* velo_hit_y;
-    const float* velo_hit_z;
-    const int16_t* velo_hit_phi;
-    const uint32_t* velo_cluster_count;
-    const uint32_t* velo_module_pair_offset;
-    const uint16_t* velo_phi_bin_offset;
-    uint32_t* event_flags;
-    uint16_t* velo_track_hits;
-    uint8_t* velo_track_hit_count;
-    uint32_t* velo_candidate_count;
-    uint16_t* velo_seed_hits;
-    uint32_t* velo_seed_count;
-    uint32_t* velo_hit_used;
-    uint32_t* velo_open_hits;
-    uint32_t* velo_open_state;
-    uint32_t* velo_open_found;
-    uint32_t* velo_open_bid;
-    uint32_t* velo_hit_bid;
-    uint16_t* velo_unused_hits;
-    float* velo_downstream_x;
-    float* velo_downstream_y;
-    float* velo_downstream_z;
-    int32_t* velo_downstream_phi;
-    uint16_t* velo_downstream_hit;
-    float max_seed_scatter;
-    float max_forward_scatter;
-    float max_shared_scatter;
-    float max_phi_tolerance;
-    float max_seed_slope;
-    float max_displaced_slope;
-    uint32_t seed_phi_tolerance;
-    uint32_t displaced_phi_tolerance;
-    uint32_t max_skipped_pairs;
-};
 
 HLT_KERNEL(velo_search_by_triplet)
 {
     const velo_search_by_triplet_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
+    if (event >= p.batch->n_events) return;
     __shared__ hlt::triplet_scratch scratch;
 
-    const uint32_t first_hit = p.velo_cluster_offset[event];
-    const uint32_t first_track = first_hit / 2u;
-    const uint32_t n_hits = p.velo_cluster_count[event];
-    const uint32_t* pair_offset = p.velo_module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
+    const uint32_t first_hit = p.velo_hits.first(event);
+    const uint32_t first_track = p.velo_tracks.first(event);
+    const uint32_t n_hits = p.velo_clusters.count[event];
+    const uint32_t* pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
     const hlt::triplet_cuts cuts{p.max_seed_scatter,
                                  p.max_forward_scatter,
                                  p.max_shared_scatter,
@@ -88,22 +49,22 @@ HLT_KERNEL(velo_search_by_triplet)
                                  p.max_skipped_pairs};
     hlt::triplet_search search{
         cuts,
-        {p.velo_hit_x + first_hit, p.velo_hit_y + first_hit, p.velo_hit_z + first_hit, p.velo_hit_phi + first_hit,
-         p.velo_phi_bin_offset + event * hlt::phi_bin_stride, pair_offset},
+        {p.velo_hits.x + first_hit, p.velo_hits.y + first_hit, p.velo_hits.z + first_hit, p.velo_hits.phi + first_hit,
+         p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride, pair_offset},
         p.velo_geometry->module_z,
-        p.velo_track_hits + first_track * hlt::max_velo_track_hits,
-        p.velo_track_hit_count + first_track,
-        p.velo_seed_hits + 4u * first_hit,
-        p.velo_hit_used + first_hit,
-        p.velo_open_hits + first_hit,
-        p.velo_open_state + first_hit,
-        p.velo_open_found + first_hit,
-        p.velo_open_bid + first_hit,
-        p.velo_hit_bid + first_hit,
-        p.velo_unused_hits + first_hit,
-        {p.velo_downstream_x + first_hit, p.velo_downstream_y + first_hit, p.velo_downstream_z + first_hit,
-         p.velo_downstream_phi + first_hit, p.velo_downstream_hit + first_hit},
-        (first_hit + p.velo_cluster_bound[event]) / 2u - first_track,
+        p.velo_tracks.hits + first_track * hlt::max_velo_track_hits,
+        p.velo_tracks.hit_count + first_track,
+        p.velo_seeds.hits + 4u * first_hit,
+        p.velo_hits.used + first_hit,
+        p.scratch.open_hits + first_hit,
+        p.scratch.open_state + first_hit,
+        p.scratch.open_found + first_hit,
+        p.scratch.open_bid + first_hit,
+        p.scratch.hit_bid + first_hit,
+        p.scratch.unused_hits + first_hit,
+        {p.scratch.downstream_x + first_hit, p.scratch.downstream_y + first_hit, p.scratch.downstream_z + first_hit,
+         p.scratch.downstream_phi + first_hit, p.scratch.downstream_hit + first_hit},
+        (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
         0,
         0,
         0,
@@ -134,8 +95,8 @@ HLT_KERNEL(velo_search_by_triplet)
     }
 
     if (threadIdx.x == 0) {
-        p.velo_candidate_count[event] = search.n_tracks;
-        p.velo_seed_count[event] = search.n_seeds;
+        p.velo_tracks.candidate_count[event] = search.n_tracks;
+        p.velo_seeds.count[event] = search.n_seeds;
     }
-    if (search.overflow) atomicOr(&p.event_flags[event], static_cast<uint32_t>(hlt::overflow));
+    if (search.overflow) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
 }

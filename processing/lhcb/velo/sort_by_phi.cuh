@@ -2,41 +2,19 @@
 //
 // The order is total (phi, LHCbID, x, y), so that the result depends neither on the order of the words in a bank nor on
 // the threads. A counting sort puts the hits into bins of module pair and phi (about one hit each), then every hit
-// counts those of its bin that stand before it. In:  velo_unsorted_{x, y, z, phi, id, module_pair},
-// velo_unsorted_count. Out: velo_hit_{x, y, z, phi, id}, velo_cluster_count [event], velo_module_pair_offset
-// [event][27],
-//      velo_phi_bin_offset [event][26 * 128 + 1]; scratch velo_sort_key, velo_sort_index.
+// counts those of its bin that stand before it.
+// In:  velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count.
+// Out: velo_hits.{x, y, z, phi, id}, velo_clusters.count [event], velo_hits.module_pair_offset [event][27],
+//      velo_hits.phi_bin_offset [event][26 * 128 + 1]; scratch.sort_key, scratch.sort_index.
 // One block per event; threads stride over hits, then over bins.
-// Bounds: velo_unsorted_count <= velo_cluster_bound of the event. A bin with more than max_hits_per_bin hits is no
+// Bounds: velo_unsorted.count <= velo_clusters.bound of the event. A bin with more than max_hits_per_bin hits is no
 // physics, and its square would stall the batch: the event is flagged and gives no hits.
 #pragma once
 
-#include "framework/device/batch.cuh"
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/generated/velo_sort_by_phi.h"
 #include "lhcb/velo/hit.cuh"
 #include "lhcb/velo/phi_bins.cuh"
-
-struct velo_sort_by_phi_parameters {
-    const hlt::batch_header* batch_header;
-    const uint32_t* velo_cluster_offset;
-    const float* velo_unsorted_x;
-    const float* velo_unsorted_y;
-    const float* velo_unsorted_z;
-    const int16_t* velo_unsorted_phi;
-    const uint32_t* velo_unsorted_id;
-    const uint8_t* velo_unsorted_module_pair;
-    const uint32_t* velo_unsorted_count;
-    uint32_t* event_flags;
-    float* velo_hit_x;
-    float* velo_hit_y;
-    float* velo_hit_z;
-    int16_t* velo_hit_phi;
-    uint32_t* velo_hit_id;
-    uint32_t* velo_cluster_count;
-    uint32_t* velo_module_pair_offset;
-    uint16_t* velo_phi_bin_offset;
-    uint64_t* velo_sort_key;
-    uint16_t* velo_sort_index;
-};
 
 namespace hlt {
 constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have less than 100
@@ -46,28 +24,28 @@ HLT_KERNEL(velo_sort_by_phi)
 {
     const velo_sort_by_phi_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch_header->n_events) return;
+    if (event >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
     __shared__ uint32_t cursor[hlt::n_phi_bins];  // counts of the bins, then their ends
     __shared__ uint32_t largest_bin;
 
-    const uint32_t first = p.velo_cluster_offset[event];
-    const uint32_t n = p.velo_unsorted_count[event];
-    const float* __restrict__ x = p.velo_unsorted_x + first;
-    const float* __restrict__ y = p.velo_unsorted_y + first;
-    const float* __restrict__ z = p.velo_unsorted_z + first;
-    const int16_t* __restrict__ phi = p.velo_unsorted_phi + first;
-    const uint32_t* __restrict__ id = p.velo_unsorted_id + first;
-    const uint8_t* __restrict__ module_pair = p.velo_unsorted_module_pair + first;
-    uint64_t* __restrict__ key = p.velo_sort_key + first;
-    uint16_t* __restrict__ index = p.velo_sort_index + first;
-    float* __restrict__ hit_x = p.velo_hit_x + first;
-    float* __restrict__ hit_y = p.velo_hit_y + first;
-    float* __restrict__ hit_z = p.velo_hit_z + first;
-    int16_t* __restrict__ hit_phi = p.velo_hit_phi + first;
-    uint32_t* __restrict__ hit_id = p.velo_hit_id + first;
-    uint16_t* __restrict__ bin_offset = p.velo_phi_bin_offset + event * hlt::phi_bin_stride;
-    uint32_t* pair_offset = p.velo_module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
+    const uint32_t first = p.velo_hits.first(event);
+    const uint32_t n = p.velo_unsorted.count[event];
+    const float* __restrict__ x = p.velo_unsorted.x + first;
+    const float* __restrict__ y = p.velo_unsorted.y + first;
+    const float* __restrict__ z = p.velo_unsorted.z + first;
+    const int16_t* __restrict__ phi = p.velo_unsorted.phi + first;
+    const uint32_t* __restrict__ id = p.velo_unsorted.id + first;
+    const uint8_t* __restrict__ module_pair = p.velo_unsorted.module_pair + first;
+    uint64_t* __restrict__ key = p.scratch.sort_key + first;
+    uint16_t* __restrict__ index = p.scratch.sort_index + first;
+    float* __restrict__ hit_x = p.velo_hits.x + first;
+    float* __restrict__ hit_y = p.velo_hits.y + first;
+    float* __restrict__ hit_z = p.velo_hits.z + first;
+    int16_t* __restrict__ hit_phi = p.velo_hits.phi + first;
+    uint32_t* __restrict__ hit_id = p.velo_hits.id + first;
+    uint16_t* __restrict__ bin_offset = p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride;
+    uint32_t* pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
 
     for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) cursor[bin] = 0;
     if (threadIdx.x == 0) largest_bin = 0;
@@ -97,8 +75,8 @@ HLT_KERNEL(velo_sort_by_phi)
         for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) bin_offset[bin] = 0;
     if (threadIdx.x == 0) {
         bin_offset[hlt::n_phi_bins] = static_cast<uint16_t>(n_hits);
-        p.velo_cluster_count[event] = n_hits;
-        if (!sortable) p.event_flags[event] |= hlt::overflow;
+        p.velo_clusters.count[event] = n_hits;
+        if (!sortable) p.events.flags[event] |= hlt::overflow;
     }
     for (uint32_t pair = threadIdx.x; pair <= hlt::n_velo_module_pairs; pair += blockDim.x)
         pair_offset[pair] =

@@ -1,24 +1,26 @@
-"""velo_sort_by_phi: hits by phi inside each module pair (kernels/velo/sort_by_phi.cuh)."""
+"""velo_sort_by_phi: hits by phi inside each module pair."""
 
-from hltnode.processing.framework.declaration import Algorithm, Grid, batch_header, event_flags
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.collections import U16, U64
+from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.velo import collections as velo
 
-velo_sort_by_phi = Algorithm(
-    name="velo_sort_by_phi",
+sort_by_phi = Algorithm.beside(
+    __file__,
     grid=Grid.EVENTS,
     block_size=128,
-    inputs=(batch_header, velo.velo_cluster_offset, *velo.velo_unsorted),
+    reads=velo.unsorted_columns,
     updates=(event_flags,),
-    outputs=(
-        velo.velo_hit_x,
-        velo.velo_hit_y,
-        velo.velo_hit_z,
-        velo.velo_hit_phi,
-        velo.velo_hit_id,
-        velo.velo_cluster_count,
-        velo.velo_module_pair_offset,
-        velo.velo_phi_bin_offset,
-        velo.velo_sort_key,
-        velo.velo_sort_index,
+    writes=(
+        velo.hit_x,
+        velo.hit_y,
+        velo.hit_z,
+        velo.hit_phi,
+        velo.hit_id,
+        velo.cluster_count,
+        velo.module_pair_offset,
+        velo.phi_bin_offset,
     ),
+    scratch=(Scratch("sort_key", U64, per=velo.clusters), Scratch("sort_index", U16, per=velo.clusters)),
 )
+"""Its scratch holds phi and id of each hit, and the place of the hit among the unsorted ones."""

@@ -5,7 +5,7 @@
 // least one, the top pixel of its east-most column (hlt1-allen.md 3.3.2).
 #pragma once
 
-#include "lhcb/velo/geometry.cuh"
+#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
 

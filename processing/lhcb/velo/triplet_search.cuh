@@ -1,7 +1,7 @@
 // State of search by triplet while it goes through the module pairs of one event.
 #pragma once
 
-#include "lhcb/velo/track.cuh"
+#include "lhcb/velo/generated/velo_types.h"
 #include "lhcb/velo/triplet_lines.cuh"
 
 namespace hlt {

@@ -1,7 +1,7 @@
 """VELO raw banks: super-pixels (VP) and retina clusters (VPRetinaCluster), each of versions 2, 3 and 4.
 
-formats.md B8.  A sensor has 768 columns (3 chips of 256) and 256 rows.  Versions 2 and 3 hold one sensor per bank,
-behind a count word; version 4 holds a pair of sensors without a count.
+docs/formats/velo-banks.md.  A sensor has 768 columns (3 chips of 256) and 256 rows.  Versions 2 and 3 hold one sensor
+per bank, behind a count word; version 4 holds a pair of sensors without a count.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.compute.pipeline import Batch, ComputedBatch, Pipeline, flags_of
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
-from hltnode.processing.framework.batch import BatchLimits
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
 from tests.daemon.fakes import FakeEngine
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=4096, rows=64)

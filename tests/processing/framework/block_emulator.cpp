@@ -168,7 +168,7 @@ inline uint32_t __float_as_uint(float value)
     return word;
 }
 
-#include "lhcb/hlt1.cuh"
+#include HLT_KERNEL_LIST
 
 // 0: done; 1: no such kernel; 2: threads waited at different barriers.
 extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_blocks, uint32_t block_size,

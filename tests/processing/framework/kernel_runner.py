@@ -17,10 +17,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends import _kernels
-from hltnode.processing.framework.backends.cuda import KERNELS
-from hltnode.processing.framework.batch import BATCH_HEADER, BatchLimits
+from hltnode.processing.framework.backends import _executor
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.batch import BATCH_HEADER, batch_header
+from hltnode.processing.framework.codegen import parameter_columns
+from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
 
 EMULATOR = Path(__file__).parent / "block_emulator.cpp"
 
@@ -35,38 +39,48 @@ def run_algorithms(
     limits: BatchLimits,
     launch: Launch | None = None,
 ) -> dict[str, NDArray]:
-    """All buffers by name after the algorithms ran.
+    """All columns by name after the algorithms ran.
 
-    Buffers start as zeros; `given` fills their first elements and must not exceed the declared bound. The rows of
-    `mfp_rows` belong to one MEP.
+    Columns start as zeros; `given` fills their first elements and must not exceed the declared bound. The rows of
+    `input.mfp_rows` belong to one MEP.
     """
-    header = np.zeros(1, dtype=BATCH_HEADER)
-    header[0] = (n_events, len(given.get("mfp_rows", ())), 1, len(given.get("mfp_rows", ())) * n_events)
-    buffers: dict[str, NDArray] = {"batch_header": header}
+    header = np.zeros(1, dtype=BATCH_HEADER.dtype)
+    header[0] = (n_events, len(given.get("input.mfp_rows", ())), 1, len(given.get("input.mfp_rows", ())) * n_events)
+    columns: dict[str, NDArray] = {batch_header.name: header}
     for algorithm in algorithms:
-        for buffer in algorithm.buffers:
-            if buffer.name not in buffers:
-                buffers[buffer.name] = content = np.zeros(buffer.count(limits), dtype=buffer.dtype)
-                if buffer.name in given:
-                    filling = np.ascontiguousarray(given[buffer.name], dtype=buffer.dtype).ravel()
+        for column in algorithm.columns:
+            if column.name not in columns:
+                columns[column.name] = content = np.zeros(column.count(limits), dtype=column.dtype)
+                if column.name in given:
+                    filling = _as_dtype(given[column.name], column.dtype)
                     content[: len(filling)] = filling
     for algorithm in algorithms:
-        pointers = np.array([buffers[buffer.name].ctypes.data for buffer in algorithm.buffers], dtype=np.uint64)
+        pointers = np.array(
+            [columns[column.name].ctypes.data for column in parameter_columns(algorithm)], dtype=np.uint64
+        )
         words = [constant.packed() for constant in algorithm.constants]
         words += [np.uint32(capacity.count(limits)) for capacity in algorithm.capacities]
         padding = np.zeros(8, dtype=np.uint8)
         parameters = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8), padding])
         (launch or on_cpu())(algorithm, parameters, header)
-    return buffers
+    return columns
+
+
+def _as_dtype(values: NDArray, dtype: np.dtype) -> NDArray:
+    """A flat array of the column's dtype; records may be given as plain numbers in their order."""
+    if dtype.names is not None:
+        return np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=dtype)
+    return np.ascontiguousarray(values, dtype=dtype).ravel()
 
 
 def on_cpu(target: str | None = None) -> Launch:
     """One thread, compiled for `target` or for the best instruction set of this machine."""
 
     def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
-        step = (algorithm.name, parameters.ctypes.data, int(algorithm.grid))
-        program = _kernels.Program(target or _kernels.supported_targets()[0], [step], header.ctypes.data)
-        _kernels.Executor(1).run(program)
+        library = KernelLibrary(HLT1.kernels)
+        address = library.address(target or library.targets[0], algorithm.name)
+        program = _executor.Program([(address, parameters.ctypes.data, int(algorithm.grid))], header.ctypes.data)
+        _executor.Executor(1).run(program)
 
     return launch
 
@@ -100,5 +114,6 @@ def _emulator() -> ctypes.CDLL:
         pytest.skip("no C++ compiler: blocks of many threads cannot be emulated")
     library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"
     options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
-    subprocess.run([compiler, *options, f"-I{KERNELS}", str(EMULATOR), "-o", str(library)], check=True)
+    options += [f'-DHLT_KERNEL_LIST="{HLT1.kernels.header}"', f"-I{PROCESSING}"]
+    subprocess.run([compiler, *options, str(EMULATOR), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))

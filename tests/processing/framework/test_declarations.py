@@ -1,74 +1,132 @@
-"""The declarations in Python and the parameter structs of the kernels say the same."""
+"""Declarations that contradict themselves are refused, with the names of algorithm and column."""
 
-import re
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import hltnode.processing
-from hltnode.processing.framework.declaration import (
-    Algorithm,
-    AlgorithmSequence,
-    Buffer,
-    Constant,
-    Grid,
+from hltnode.processing.framework.collections import (
+    F32,
+    U32,
+    Collection,
+    Column,
+    DeclarationError,
+    Placement,
+    Record,
     Role,
-    SequenceError,
+    SharedTypes,
 )
-from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid, Scratch
+from hltnode.processing.framework.limits import BatchLimits
 
-KERNELS = Path(hltnode.processing.__file__ or "").parent
-
-C_TYPES = {"uint8_t": "u1", "uint16_t": "<u2", "uint32_t": "<u4", "uint64_t": "<u8", "int16_t": "<i2", "float": "<f4"}
-
-
-def struct_fields(kernel: str) -> list[tuple[str, bool, str]]:
-    """(C type, is a pointer, name) of each field of `<kernel>_parameters`."""
-    for source in sorted(KERNELS.rglob("*.cuh")):
-        match = re.search(rf"struct {kernel}_parameters \{{(.*?)\n\}};", source.read_text(), re.DOTALL)
-        if match:
-            body = re.sub(r"//[^\n]*", "", match[1])
-            fields = re.findall(r"(?:const\s+)?([\w:]+)\s*(\*?)\s*(\w+)\s*;", body)
-            return [(c_type, bool(star), name) for c_type, star, name in fields]
-    raise AssertionError(f"no struct {kernel}_parameters in {KERNELS}")
+HERE = Path(__file__)
+HITS = Collection("hits", capacity=lambda limits: limits.events * 10, placement=Placement.fixed(10))
 
 
-@pytest.mark.parametrize("algorithm", HLT1_SEQUENCE.algorithms, ids=lambda algorithm: algorithm.name)
-def test_a_parameter_struct_has_the_declared_fields_in_the_declared_order(algorithm: Algorithm) -> None:
-    fields = struct_fields(algorithm.name)
-    words = (*algorithm.constants, *algorithm.capacities)
-    declared = [buffer.name for buffer in algorithm.buffers] + [word.name for word in words]
-    assert [name for _, _, name in fields] == declared
-    for (c_type, is_pointer, name), buffer in zip(fields, algorithm.buffers, strict=False):
-        assert is_pointer, name
-        if c_type in C_TYPES and buffer.dtype.names is None:
-            assert np.dtype(C_TYPES[c_type]) == buffer.dtype, name
-    for (c_type, is_pointer, name), word in zip(fields[len(algorithm.buffers) :], words, strict=True):
-        assert not is_pointer, name
-        assert (c_type == "float") == (isinstance(word, Constant) and isinstance(word.value, float)), name
+def a_column(name: str, role: Role = Role.ARENA) -> Column:
+    return HITS.column(name, U32, role=role)
 
 
-def a_buffer(name: str, role: Role = Role.ARENA) -> Buffer:
-    return Buffer(name=name, dtype=np.dtype("<u4"), count=lambda limits: limits.events, role=role)
+def an_algorithm(name: str, reads: tuple[Column, ...] = (), writes: tuple[Column, ...] = ()) -> Algorithm:
+    return Algorithm(name=name, source=HERE, grid=Grid.EVENTS, block_size=32, reads=reads, writes=writes)
 
 
-def an_algorithm(name: str, inputs: tuple[Buffer, ...], outputs: tuple[Buffer, ...]) -> Algorithm:
-    return Algorithm(name=name, grid=Grid.EVENTS, block_size=32, inputs=inputs, outputs=outputs)
+def test_a_column_that_is_read_before_it_is_written_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"fit reads hits\.x, which no algorithm before it writes"):
+        AlgorithmSequence((an_algorithm("fit", (a_column("x"),)),))
 
 
-def test_an_input_that_nobody_makes_is_refused() -> None:
-    with pytest.raises(SequenceError, match="reads hits, which no algorithm before it makes"):
-        AlgorithmSequence((an_algorithm("fit", (a_buffer("hits"),), ()),))
+def test_a_column_of_two_writers_is_refused() -> None:
+    x = a_column("x")
+    with pytest.raises(DeclarationError, match=r"decode_again writes hits\.x, which decode has written"):
+        AlgorithmSequence((an_algorithm("decode", (), (x,)), an_algorithm("decode_again", (), (x,))))
 
 
-def test_a_buffer_made_twice_is_refused() -> None:
-    hits = a_buffer("hits")
-    with pytest.raises(SequenceError, match="makes hits, which is there already"):
-        AlgorithmSequence((an_algorithm("decode", (), (hits,)), an_algorithm("decode_again", (), (hits,))))
+def test_a_column_that_is_declared_twice_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"hits\.x is declared twice; fit uses the second one"):
+        AlgorithmSequence((an_algorithm("decode", (), (a_column("x"),)), an_algorithm("fit", (a_column("x"),))))
 
 
-def test_buffers_stand_in_the_order_of_their_first_use() -> None:
-    raw, hits, tracks = a_buffer("raw", Role.INPUT), a_buffer("hits"), a_buffer("tracks", Role.OUTPUT)
-    sequence = AlgorithmSequence((an_algorithm("decode", (raw,), (hits,)), an_algorithm("track", (hits,), (tracks,))))
-    assert [buffer.name for buffer in sequence.buffers] == ["raw", "hits", "tracks"]
+def test_two_algorithms_of_one_name_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="two algorithms have the name decode"):
+        AlgorithmSequence((an_algorithm("decode"), an_algorithm("decode")))
+
+
+def test_a_column_that_is_read_and_written_by_one_algorithm_is_refused() -> None:
+    x = a_column("x")
+    with pytest.raises(DeclarationError, match=r"fit names hits\.x twice"):
+        an_algorithm("fit", (x,), (x,))
+
+
+def test_two_parameters_of_one_name_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="fit has two parameters of the name owner"):
+        Algorithm(
+            name="fit",
+            source=HERE,
+            grid=Grid.EVENTS,
+            block_size=32,
+            scratch=(Scratch("owner", U32, per=HITS), Scratch("owner", F32, per=HITS)),
+        )
+
+
+def test_a_block_that_no_device_can_run_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="fit: blocks of 1024 threads, 1 to 256 are possible"):
+        Algorithm(name="fit", source=HERE, grid=Grid.EVENTS, block_size=1024)
+
+
+def test_an_unknown_column_is_refused_with_those_that_are_alike() -> None:
+    sequence = AlgorithmSequence((an_algorithm("decode", (), (a_column("x"), a_column("y"))),))
+    with pytest.raises(DeclarationError, match=r"no column hits\.z; there are hits\.x, hits\.y"):
+        sequence.column("hits.z")
+
+
+def test_columns_stand_in_the_order_of_their_first_use() -> None:
+    raw, x, y = a_column("raw", Role.INPUT), a_column("x"), a_column("y", Role.OUTPUT)
+    sequence = AlgorithmSequence((an_algorithm("decode", (raw,), (x,)), an_algorithm("track", (x,), (y,))))
+    assert [column.name for column in sequence.columns] == ["batch", "hits.raw", "hits.x", "hits.y"]
+
+
+def test_a_record_that_a_compiler_would_pad_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="record odd: a C\\+\\+ compiler would pad it"):
+        Record("odd", np.dtype([("a", "u1"), ("b", "<u4")]))
+
+
+def test_a_comment_on_no_field_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"record point: comments on \['z'\]"):
+        Record("point", np.dtype([("x", "<f4")]), {"z": "mm"})
+
+
+def test_records_are_found_by_the_types_they_were_declared_with() -> None:
+    record = Record("only_here", np.dtype([("x", "<f4")]))
+    with pytest.raises(DeclarationError, match="record only_here belongs to no SharedTypes"):
+        HITS.column("point", record).record and _types(record)
+    types = SharedTypes(__file__, "some_types", records=(record,))
+    assert _types(record) is types
+
+
+def _types(record: Record) -> SharedTypes:
+    from hltnode.processing.framework.collections import types_of
+
+    return types_of(record)
+
+
+@pytest.mark.parametrize(
+    ("placement", "expected"),
+    [
+        (Placement.fixed(3), [0, 3, 6]),
+        (Placement(offsets=a_column("offset")), [0, 8, 21]),
+        (Placement(offsets=a_column("offset"), divisor=2), [0, 4, 10]),
+        (Placement(offsets=a_column("offset"), divisor=8, per_event=1, times=4), [0, 8, 16]),
+    ],
+)
+def test_the_part_of_an_event_begins_where_the_placement_says(placement: Placement, expected: list[int]) -> None:
+    offsets = None if placement.offsets is None else np.array([0, 8, 21, 30], np.uint32)
+    assert placement.first(offsets, 3).tolist() == expected
+
+
+def test_a_column_has_the_bytes_of_its_collection_or_of_the_events() -> None:
+    limits = BatchLimits(events=7)
+    assert HITS.column("x", F32, width=2).nbytes(limits) == 7 * 10 * 2 * 4
+    assert HITS.per_event("offset", U32, extra=1).nbytes(limits) == (7 + 1) * 4

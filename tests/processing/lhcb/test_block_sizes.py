@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends import create_backend
-from hltnode.processing.framework.batch import BatchLimits, MepInBatch
-from hltnode.processing.framework.declaration import Role
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.collections import Role
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE, create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, create_engine
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.readout import VeloBanks
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 
 N_EVENTS = 5
-INPUTS = ("raw_input", "mfp_rows", "mep_rows", "event_rows", "event_flags")
+INPUTS = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
 
 
 @cache
@@ -32,7 +33,8 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     mep = encode_mep(events, velo_banks=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     trigger = TriggerConfig.default()
-    workspace = create_engine(create_backend("cpu"), geometry, trigger, limits).create_workspace()
+    engine = create_engine(create_backend("cpu", HLT1.kernels), geometry, trigger, limits)
+    workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(N_EVENTS, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
@@ -41,28 +43,28 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     workspace.submit()
     workspace.wait()
     made = {name: workspace.fetch(name).tobytes() for name in compared()}
-    return given, limits, made
+    return given, engine.limits, made
 
 
 def compared() -> list[str]:
     """Everything that a physicist or the daemon may look at."""
-    outputs = [buffer.name for buffer in HLT1_SEQUENCE.buffers if buffer.role & Role.OUTPUT]
+    outputs = [column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT]
     hits_and_tracks = [
-        "velo_hit_x",
-        "velo_hit_id",
-        "velo_module_pair_offset",
-        "velo_track_hits",
-        "velo_track_hit_count",
+        "velo_hits.x",
+        "velo_hits.id",
+        "velo_hits.module_pair_offset",
+        "velo_tracks.hits",
+        "velo_tracks.hit_count",
     ]
     return [
         *outputs,
         *hits_and_tracks,
-        "pvs",
-        "odin",
-        "velo_beamline_x",
-        "velo_beamline_c00",
-        "velo_end_tx",
-        "velo_track_ip_chi2",
+        "pvs.vertex",
+        "events.odin",
+        "velo_beamline.x",
+        "velo_beamline.c00",
+        "velo_end.tx",
+        "velo_tracks.ip_chi2",
     ]
 
 
@@ -71,7 +73,7 @@ def compared() -> list[str]:
 @pytest.mark.parametrize("block_size", [1, 32, 100, 256])
 def test_results_do_not_depend_on_the_threads(velo_banks: VeloBanks, block_size: int, backward: bool) -> None:
     given, limits, expected = batch(velo_banks)
-    assert np.frombuffer(expected["pv_count"], dtype=np.uint32).sum() > N_EVENTS
+    assert np.frombuffer(expected["pvs.count"], dtype=np.uint32).sum() > N_EVENTS
     launch = with_block_size(block_size, backward=backward)
     result = run_algorithms(tuple(HLT1_SEQUENCE), given, N_EVENTS, limits, launch)
     assert [name for name in compared() if result[name].tobytes() != expected[name]] == []

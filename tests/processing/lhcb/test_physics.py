@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hltnode.processing.framework.backends import create_backend
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
@@ -24,7 +24,7 @@ from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
 
 pytestmark = pytest.mark.physics
 
-# Issue 2, in per cent: a plain prototype of search by triplet on all 300 events of each set.
+# In per cent: what a plain search by triplet reaches on all 300 events of each set.
 FLOORS = {
     "minbias": {"velo_eta25": 97.86, "long": 99.15, "long_p5": 99.41},
     "bsphiphi": {"velo_eta25": 98.18, "long": 99.33, "long_p5": 99.61, "long_from_b_p5": 99.37},
@@ -37,7 +37,7 @@ HIT_EFFICIENCY = {"minbias": 96.2, "bsphiphi": 96.3}
 def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict[str, Any]:
     """The result of hltnode validate on some events."""
     limits = BatchLimits(events=32, input_bytes=4 << 20)
-    engine = create_engine(create_backend("cpu"), geometry, TriggerConfig.default(), limits)
+    engine = create_engine(create_backend("cpu", HLT1.kernels), geometry, TriggerConfig.default(), limits)
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(events, 16)):
         assert not batch.workspace.output.flags.any()

@@ -1,4 +1,4 @@
-"""The bytes of every message of the control socket and of the assignments, as version 1 has always had them."""
+"""The bytes of every message: of version 1 on the control socket and for assignments, of version 2 for decisions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hltnode.protocol.transport.assignments import (
     encode_assignment_message,
 )
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
 from hltnode.protocol.transport.feeder_messages import (
     Ack,
     Credit,
@@ -32,6 +33,7 @@ from hltnode.protocol.transport.run_control_messages import Command, CommandName
 Codec = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 CONTROL: Codec = (encode_message, decode_message)
 ASSIGNMENT: Codec = (encode_assignment_message, decode_assignment_message)
+DECISION: Codec = (encode_decision, decode_decision)
 
 # A change of these is a new version of the wire format.
 BYTES: list[tuple[Message, str]] = [
@@ -133,11 +135,34 @@ BYTES: list[tuple[Message, str]] = [
         "88a17601a474797065ab61737369676e6d656e7473a773657373696f6ea173a8706f736974696f6e00a86e6578745f6d"
         "657000a46d65707390a56e6f64657390a56572726f72b5616e6f74686572206c697374206f66206e6f646573",
     ),
+    (
+        MepDecision(
+            node="node",
+            run=1,
+            mep=2,
+            seq=3,
+            first_event=4,
+            n_events=2,
+            n_lines=33,
+            tck=6,
+            close_reason="timeout",
+            missing_sources=(7, 4097),
+            accepted=b"\x01",
+            lines=bytes(range(16)),
+            flags=bytes(range(8)),
+        ),
+        "8fa17602a474797065a86465636973696f6ea46e6f6465a46e6f6465a372756e01a36d657002a373657103ab66697273"
+        "745f6576656e7404a86e5f6576656e747302a76e5f6c696e657321a374636b06ac636c6f73655f726561736f6ea77469"
+        "6d656f7574af6d697373696e675f736f75726365739207cd1001a86163636570746564c40101a56c696e6573c4100001"
+        "02030405060708090a0b0c0d0e0fa5666c616773c4080001020304050607",
+    ),
 ]
 
 
 def codec_of(message: Message) -> Codec:
-    return ASSIGNMENT if isinstance(message, (Follow, Assignments)) else CONTROL
+    if isinstance(message, (Follow, Assignments)):
+        return ASSIGNMENT
+    return DECISION if isinstance(message, MepDecision) else CONTROL
 
 
 @pytest.mark.parametrize(("message", "expected"), BYTES, ids=lambda it: type(it).__name__)

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, TrackTable
-from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, MAX_PVS
+from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, tracks
 
 _PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
 
@@ -29,12 +30,12 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     """Tracks and vertices of the batch that a workspace has just run. Waits for the device."""
     n_events = workspace.n_events
     # Buffers have room for much more than most events bring: only what is used is copied.
-    offset = workspace.fetch("velo_cluster_offset", n_events + 1).astype(np.int64)
+    offset = workspace.fetch("velo_clusters.offset", n_events + 1).astype(np.int64)
     first_cluster = offset[:-1]
-    n_clusters = workspace.fetch("velo_cluster_count")[:n_events].astype(np.int64)
-    hit_ids = workspace.fetch("velo_hit_id", int(offset[-1]))
-    n_pvs = workspace.fetch("pv_count")[:n_events]
-    pvs = workspace.fetch("pvs").reshape(-1, MAX_PVS)[:n_events]
+    n_clusters = workspace.fetch("velo_clusters.count")[:n_events].astype(np.int64)
+    hit_ids = workspace.fetch("velo_hits.id", int(offset[-1]))
+    n_pvs = workspace.fetch("pvs.count")[:n_events]
+    pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
     return ReconstructedBatch(
         n_events=n_events,
@@ -45,21 +46,20 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
 
 
 def _velo_tracks(workspace: Workspace, first_cluster: NDArray[np.int64], hit_ids: NDArray[np.uint32]) -> TrackTable:
-    n_tracks = workspace.fetch("velo_track_count")[: len(first_cluster)].astype(np.int64)
+    n_tracks = workspace.fetch("velo_tracks.count")[: len(first_cluster)].astype(np.int64)
     event = np.repeat(np.arange(len(first_cluster)), n_tracks)
-    # The tracks of an event start at half the place of its first cluster (velo_buffers).
-    row = np.arange(len(event)) + np.repeat(first_cluster // 2 - (np.cumsum(n_tracks) - n_tracks), n_tracks)
+    row = np.arange(len(event)) + np.repeat(workspace.first(tracks) - (np.cumsum(n_tracks) - n_tracks), n_tracks)
     end = int(row.max(initial=-1)) + 1
-    n_hits = workspace.fetch("velo_track_hit_count", end)[row].astype(np.int64)
-    hits = workspace.fetch("velo_track_hits", end * MAX_HITS_PER_TRACK).reshape(-1, MAX_HITS_PER_TRACK)[row]
+    n_hits = workspace.fetch("velo_tracks.hit_count", end)[row].astype(np.int64)
+    hits = workspace.fetch("velo_tracks.hits", end * MAX_HITS_PER_TRACK).reshape(-1, MAX_HITS_PER_TRACK)[row]
     used = np.arange(MAX_HITS_PER_TRACK) < n_hits[:, None]
     states = TrackStates(
         *(
-            workspace.fetch(f"velo_beamline_{name}", end)[row].astype(np.float64)
+            workspace.fetch(f"velo_beamline.{name}", end)[row].astype(np.float64)
             for name in ("x", "y", "z", "tx", "ty", "c00", "c20", "c22")
         )
     )
-    flies = np.where(workspace.fetch("velo_track_backward", end)[row] != 0, -1.0, 1.0)
+    flies = np.where(workspace.fetch("velo_tracks.backward", end)[row] != 0, -1.0, 1.0)
     return TrackTable(
         event=event,
         ids=hit_ids[(hits.astype(np.int64) + first_cluster[event][:, None])[used]],

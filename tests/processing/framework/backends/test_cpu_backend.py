@@ -1,23 +1,30 @@
 """The CPU back end: targets, threads, queues and errors."""
 
 import struct
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hltnode.processing.framework.backends import BackendError, _kernels, create_backend
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.cpu import ALIGNMENT, CpuBackend
-from hltnode.processing.framework.batch import BatchLimits, MepInBatch
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
-from hltnode.processing.lhcb.raw_data.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.protocol.raw_data.mfp import encode_mfp
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
 
 
 def a_workspace(backend: CpuBackend) -> Workspace:
-    return Engine(backend, AlgorithmSequence((fragment_offsets,)), {}, LIMITS).create_workspace()
+    chain = replace(HLT1, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
+    return Engine(backend, chain, {}, LIMITS).create_workspace()
 
 
 def place(workspace: Workspace, n_events: int, mfps: dict[int, bytes]) -> MepInBatch:
@@ -43,10 +50,10 @@ def some_mfps(rng: np.random.Generator, n_events: int, align: int) -> tuple[dict
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("target", _kernels.supported_targets())
+@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
 @pytest.mark.parametrize("align", [2, 3, 5])
 def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align: int) -> None:
-    backend = CpuBackend(threads=threads, target=target)
+    backend = CpuBackend(HLT1.kernels, threads=threads, target=target)
     workspace = a_workspace(backend)
     rng = np.random.default_rng(align)
     for n_events in (1, 7, 64):
@@ -54,7 +61,7 @@ def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align:
         workspace.seal([place(workspace, n_events, mfps)])
         workspace.submit()
         workspace.wait()
-        offsets, sizes, types = (workspace.fetch(f"fragment_{name}") for name in ("offset", "size", "type"))
+        offsets, sizes, types = (workspace.fetch(f"fragments.{name}") for name in ("offset", "size", "type"))
         expected = [fragment for source in sorted(content) for fragment in content[source]]
         found = [
             bytes(workspace.input_data[offset : offset + size])
@@ -66,25 +73,25 @@ def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align:
 
 
 def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
-    backend = CpuBackend()
+    backend = CpuBackend(HLT1.kernels)
     workspace = a_workspace(backend)
     mfp = bytearray(encode_mfp(source_id=1, event_id=0, version=3, types=bytes([73] * 3), fragments=[b"abcd"] * 3))
     struct.pack_into("<H", mfp, 20 + 4 + 2, 60_000)
     workspace.seal([place(workspace, 3, {1: bytes(mfp)})])
     workspace.submit()
     workspace.wait()
-    assert workspace.fetch("fragment_size")[:3].tolist() == [4, 0, 0]
-    assert workspace.fetch("fragment_type")[:3].tolist() == [73, 254, 254]
+    assert workspace.fetch("fragments.size")[:3].tolist() == [4, 0, 0]
+    assert workspace.fetch("fragments.type")[:3].tolist() == [73, 254, 254]
     backend.close()
 
 
 def test_tables_say_where_the_rows_of_a_detector_are() -> None:
-    backend = CpuBackend()
+    backend = CpuBackend(HLT1.kernels)
     workspace = a_workspace(backend)
     mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
     workspace.seal([place(workspace, 5, mfps)])
-    assert workspace.host_array("mfp_rows")["source_id"][:4].tolist() == [0, 2, 4103, 6151]
-    ranges = workspace.host_array("mep_rows").reshape(-1, 32)[0]
+    assert workspace.host_array("input.mfp_rows")["source_id"][:4].tolist() == [0, 2, 4103, 6151]
+    ranges = workspace.host_array("input.mep_rows").reshape(-1, 32)[0]
     assert ranges[0].tolist() == (0, 2)
     assert ranges[2].tolist() == (2, 1)
     assert ranges[3].tolist() == (3, 1)
@@ -93,7 +100,7 @@ def test_tables_say_where_the_rows_of_a_detector_are() -> None:
 
 
 def test_a_batch_above_the_limits_is_refused_with_the_numbers() -> None:
-    backend = CpuBackend()
+    backend = CpuBackend(HLT1.kernels)
     workspace = a_workspace(backend)
     with pytest.raises(ValueError, match="65 events, 0 MFPs and 1 MEPs exceeds the limits of 64, 64 and 8"):
         workspace.seal([MepInBatch(65, [])])
@@ -101,7 +108,7 @@ def test_a_batch_above_the_limits_is_refused_with_the_numbers() -> None:
 
 
 def test_an_empty_batch_runs() -> None:
-    backend = CpuBackend(threads=2)
+    backend = CpuBackend(HLT1.kernels, threads=2)
     workspace = a_workspace(backend)
     workspace.seal([])
     workspace.submit()
@@ -112,7 +119,7 @@ def test_an_empty_batch_runs() -> None:
 
 
 def test_memory_is_aligned_to_vectors_and_zero() -> None:
-    backend = CpuBackend()
+    backend = CpuBackend(HLT1.kernels)
     memory = backend.allocate_mirror(1000)
     assert memory.device.pointer % ALIGNMENT == 0
     assert memory.device.pointer == memory.host.ctypes.data
@@ -123,15 +130,20 @@ def test_memory_is_aligned_to_vectors_and_zero() -> None:
 @pytest.mark.parametrize(("name", "message"), [("fpga", "no back end named 'fpga'"), ("cpu", "threads must be")])
 def test_a_back_end_that_cannot_be_made_says_why(name: str, message: str) -> None:
     with pytest.raises(BackendError, match=message):
-        create_backend(name, threads=0)
+        create_backend(name, HLT1.kernels, threads=0)
 
 
 def test_an_unknown_kernel_is_refused() -> None:
-    with pytest.raises(ValueError, match="no kernel named velo_magic"):
-        _kernels.Program("baseline", [("velo_magic", 0, 2)], 0)
+    with pytest.raises(BackendError, match="have no kernel velo_magic"):
+        KernelLibrary(HLT1.kernels).address("baseline", "velo_magic")
 
 
-def test_kernels_built_from_other_sources_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_kernels, "sources_digest", "0" * 64)
+def test_kernels_built_from_other_sources_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "changed.cuh").write_text("// another source")
     with pytest.raises(BackendError, match="built from other sources"):
-        CpuBackend()
+        CpuBackend(replace(HLT1.kernels, folders=(*HLT1.kernels.folders, tmp_path)))
+
+
+def test_kernels_that_are_not_installed_are_named() -> None:
+    with pytest.raises(BackendError, match=r"compiled kernels hltnode\.processing\._nowhere are missing"):
+        CpuBackend(replace(HLT1.kernels, library="hltnode.processing._nowhere"))

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends import cuda
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.interface import Backend, BackendError
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import create_engine
+from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch
@@ -33,7 +33,12 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
     for velo_events in (events[:24], events[24:]):
         for batch in runner.run(encode_meps(velo_events, 8)):
             output = batch.workspace.output
-            outputs += [output.accepted.copy(), output.lines.copy(), output.flags.copy(), output.velo_clusters.copy()]
+            outputs += [
+                output.accepted.copy(),
+                output.lines.copy(),
+                output.flags.copy(),
+                output.counts["velo_clusters"].copy(),
+            ]
             found = reconstructed_batch(batch.workspace)
             velo = found.tracks[Stage.VELO]
             tracks += [[column.tobytes() for column in (velo.event, velo.n_ids, velo.ids)]]
@@ -46,13 +51,13 @@ def test_without_cupy_or_gpu_the_cuda_back_end_says_what_is_missing() -> None:
     if cuda.is_available():
         pytest.skip("a GPU is there")
     with pytest.raises(BackendError, match=r"needs CuPy: pip install|finds no CUDA device"):
-        cuda.CudaBackend()
+        cuda.CudaBackend(HLT1.kernels)
 
 
 def test_the_digest_of_the_kernel_sources_stands_in_what_nvrtc_compiles() -> None:
-    first, second = cuda.translation_unit().splitlines()
+    first, second = cuda.translation_unit(HLT1.kernels).splitlines()
     assert len(first) == len("// ") + 64
-    assert second == '#include "lhcb/hlt1.cuh"'
+    assert second == '#include "lhcb/generated/hlt1_kernels.h"'
 
 
 @pytest.mark.gpu
@@ -60,8 +65,8 @@ def test_the_digest_of_the_kernel_sources_stands_in_what_nvrtc_compiles() -> Non
 def test_a_gpu_finds_what_the_cpu_finds_for_every_block_size(block_size: int | None) -> None:
     if not cuda.is_available():
         pytest.skip("needs CuPy and a CUDA device")
-    expected = results(CpuBackend())
-    found = results(cuda.CudaBackend(block_size=block_size))
+    expected = results(CpuBackend(HLT1.kernels))
+    found = results(cuda.CudaBackend(HLT1.kernels, block_size=block_size))
     for one, other in zip(expected[0], found[0], strict=True):
         np.testing.assert_array_equal(one, other)
     assert found[1] == expected[1]

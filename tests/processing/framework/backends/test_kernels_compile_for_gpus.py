@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.framework.backends.cuda import COMPILE_OPTIONS
-from hltnode.processing.framework.device.sources import KERNELS
+from hltnode.processing.framework.backends.cuda import compile_options
+from hltnode.processing.lhcb.hlt1 import HLT1
 
 ARCHITECTURES = {13: ("75", "80", "86", "89", "90", "100", "120"), 12: ("70", "75", "90")}
 """CUDA 13 has dropped 70; CUDA 12 keeps it."""
@@ -24,12 +24,12 @@ def nvrtc_library(cuda_version: int) -> Path:
 
 
 def compile_kernels(library: Path, architecture: str) -> bytes:
-    """Compile hlt1.cuh for sm_<architecture> and return the cubin. Raises RuntimeError with the log."""
+    """Compile the kernels for sm_<architecture> and return the cubin. Raises RuntimeError with the log."""
     nvrtc = ctypes.CDLL(str(library))
     program = ctypes.c_void_p()
-    source = b'#include "lhcb/hlt1.cuh"\n'
+    source = f'#include "{HLT1.kernels.header}"\n'.encode()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"hlt1.cu", 0, None, None) == 0
-    options = [*COMPILE_OPTIONS, f"-I{KERNELS}", f"--gpu-architecture=sm_{architecture}"]
+    options = [*compile_options(HLT1.kernels), f"--gpu-architecture=sm_{architecture}"]
     encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     result = nvrtc.nvrtcCompileProgram(program, len(options), encoded)
     size = ctypes.c_size_t()
@@ -53,8 +53,5 @@ def compile_kernels(library: Path, architecture: str) -> bytes:
 def test_every_kernel_compiles(cuda_version: int, architecture: str) -> None:
     library = nvrtc_library(cuda_version)
     cubin = compile_kernels(library, architecture)
-    registered = (KERNELS / "lhcb/hlt1.cuh").read_text().split("#define HLT_KERNELS(X)")[1]
-    names = [part.split(")")[0] for part in registered.split("X(")[1:]]
-    assert names
-    for name in names:
-        assert name.encode() in cubin
+    for algorithm in HLT1.sequence:
+        assert algorithm.name.encode() in cubin

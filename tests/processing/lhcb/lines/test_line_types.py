@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from hltnode.processing.framework.backends.cuda import KERNELS
 from hltnode.processing.lhcb.lines import (
     LINE_TYPES,
-    MAX_LINES,
     Line,
     NDisplacedVeloTracks,
     OdinEventType,
     Passthrough,
     VeloMicroBias,
 )
-from hltnode.processing.selection.line import LINE_RECORD, MAX_PARAMETERS, LineKind
-
-LINE_TABLE_HEADER = (KERNELS / "selection" / "line_table.cuh").read_text()
+from hltnode.processing.lhcb.lines.kinds import LineKind
 
 
 @pytest.mark.parametrize(
@@ -53,14 +48,5 @@ def test_a_line_stands_in_the_table_with_its_cuts() -> None:
     assert record["prescale"]["always"] == 1
 
 
-def test_every_line_type_has_its_number_in_the_kernel() -> None:
-    enumerators = dict(re.findall(r"^    (\w+) = (\d+),", LINE_TABLE_HEADER, flags=re.MULTILINE))
-    kinds = {str(kind.name).lower(): str(int(kind)) for kind in LineKind}
-    assert {name: number for name, number in enumerators.items() if name != "none"} == kinds
-    assert sorted(line_type.kind for line_type in LINE_TYPES.values()) == sorted(LineKind)
-
-
-def test_the_table_has_the_layout_of_the_kernel() -> None:
-    assert f"max_lines = {MAX_LINES};" in LINE_TABLE_HEADER
-    assert f"max_line_parameters = {MAX_PARAMETERS};" in LINE_TABLE_HEADER
-    assert LINE_RECORD.itemsize == 4 * (1 + 3 + 3 + MAX_PARAMETERS)
+def test_every_line_type_has_a_number_of_its_own() -> None:
+    assert sorted(line_type.kind for line_type in LINE_TYPES.values()) == sorted(set(LineKind) - {LineKind.NONE})

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends import _kernels
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.primary_vertices.cleanup import PRIMARY_VERTEX, pv_beamline_cleanup
-from hltnode.processing.lhcb.primary_vertices.extrapolate import pv_beamline_extrapolate
-from hltnode.processing.lhcb.primary_vertices.multi_fit import pv_beamline_multi_fit
-from hltnode.processing.lhcb.primary_vertices.peaks import MAX_PV_SEEDS, pv_beamline_peaks
-from hltnode.processing.lhcb.velo.collections import MAX_PVS
-from hltnode.processing.lhcb.velo.impact_parameter import NO_PV, velo_impact_parameter
-from hltnode.processing.lhcb.velo.kalman_filter import velo_kalman_filter
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
+from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, MAX_SEEDS, PRIMARY_VERTEX
+from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
+from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
+from hltnode.processing.lhcb.primary_vertices.peaks import peaks
+from hltnode.processing.lhcb.velo.collections import NO_PV
+from hltnode.processing.lhcb.velo.impact_parameter import impact_parameter as velo_impact_parameter
+from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
     Tracks,
@@ -29,8 +31,8 @@ from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
 from tests.processing.lhcb.velo.impact_parameter_oracle import impact_parameter
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
 
-FINDER = [pv_beamline_extrapolate, pv_beamline_peaks, pv_beamline_multi_fit, pv_beamline_cleanup]
-CHAIN = [velo_kalman_filter, *FINDER, velo_impact_parameter]
+FINDER = [extrapolate, peaks, multi_fit, cleanup]
+CHAIN = [kalman_filter, *FINDER, velo_impact_parameter]
 BEAMLINE = (0.02, -0.03)
 
 
@@ -39,13 +41,13 @@ def reconstructed(sample: TrackSample, launch: Launch | None = None) -> dict[str
 
 
 def vertices_of(result: dict[str, NDArray], event: int) -> NDArray[np.void]:
-    return result["pvs"].reshape(-1, MAX_PVS)[event][: result["pv_count"][event]]
+    return result["pvs.vertex"].reshape(-1, MAX_PVS)[event][: result["pvs.count"][event]]
 
 
 def tracks_of(result: dict[str, NDArray], sample: TrackSample, event: int) -> Tracks:
     first = sample.first_track(event)
     columns = [
-        result[f"velo_beamline_{name}"][first : first + len(sample.events[event])].astype(np.float64)
+        result[f"velo_beamline.{name}"][first : first + len(sample.events[event])].astype(np.float64)
         for name in ("x", "y", "z", "tx", "ty", "c00")
     ]
     return Tracks(*columns[:5], 1.0 / columns[5])
@@ -95,7 +97,7 @@ def test_vertices_equal_those_of_the_oracle(sample: TrackSample, result: dict[st
 def test_seeds_equal_the_peaks_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
     for event in range(len(sample.events)):
         seeds = find_seeds(histogram(tracks_of(result, sample, event), BEAMLINE))
-        found = result["pv_seed_z"].reshape(-1, MAX_PV_SEEDS)[event][: result["pv_seed_count"][event]]
+        found = result["pv_seeds.z"].reshape(-1, MAX_SEEDS)[event][: result["pv_seeds.count"][event]]
         np.testing.assert_allclose(found, seeds, atol=1e-3)
 
 
@@ -128,7 +130,7 @@ def test_tracks_far_from_the_beam_line_make_no_vertex() -> None:
 
 def test_an_event_without_tracks_has_no_vertex(sample: TrackSample, result: dict[str, NDArray]) -> None:
     assert len(sample.events[0]) == 0
-    assert result["pv_count"][0] == 0
+    assert result["pvs.count"][0] == 0
 
 
 @pytest.mark.parametrize("block_size", [1, 20, 32, 48, 64, 256])
@@ -140,7 +142,7 @@ def test_every_block_size_gives_the_same_bits(
     assert [name for name in result if result[name].tobytes() != other[name].tobytes()] == []
 
 
-@pytest.mark.parametrize("target", _kernels.supported_targets())
+@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
 def test_every_instruction_set_gives_the_same_bits(
     sample: TrackSample, result: dict[str, NDArray], target: str
 ) -> None:
@@ -164,38 +166,38 @@ def test_tracks_at_the_ends_of_the_histogram_are_harmless() -> None:
     z[30] = np.nan
     sample = TrackSample([[np.zeros((3, 3))] * n])
     given = sample.buffers() | {
-        "velo_beamline_x": np.zeros(n),
-        "velo_beamline_y": np.zeros(n),
-        "velo_beamline_z": z,
-        "velo_beamline_tx": np.full(n, 30.0),
-        "velo_beamline_ty": np.zeros(n),
-        "velo_beamline_c00": np.full(n, 1e-9),
+        "velo_beamline.x": np.zeros(n),
+        "velo_beamline.y": np.zeros(n),
+        "velo_beamline.z": z,
+        "velo_beamline.tx": np.full(n, 30.0),
+        "velo_beamline.ty": np.zeros(n),
+        "velo_beamline.c00": np.full(n, 1e-9),
     }
-    given["velo_cluster_offset"] = np.array([0, 2 * n], dtype=np.uint32)
+    given["velo_clusters.offset"] = np.array([0, 2 * n], dtype=np.uint32)
     found = run_algorithms(FINDER, given, 1, sample.limits)
-    assert found["pv_count"][0] <= 2
-    assert found["event_flags"][0] == 0
+    assert found["pvs.count"][0] <= 2
+    assert found["events.flags"][0] == 0
 
 
 def test_more_vertices_than_places_are_flagged_and_the_first_are_kept() -> None:
     n = 40
-    fitted = np.zeros(MAX_PV_SEEDS, dtype=PRIMARY_VERTEX)
+    fitted = np.zeros(MAX_SEEDS, dtype=PRIMARY_VERTEX.dtype)
     fitted["z"][:n] = 10.0 * np.arange(n)
     fitted["c22"][:n] = 0.01
     fitted["n_tracks"][:n] = 5.0
     limits = TrackSample([[]]).limits
-    result = run_algorithms([pv_beamline_cleanup], {"pv_seed_count": np.array([n]), "pv_fitted": fitted}, 1, limits)
-    assert result["pv_count"][0] == MAX_PVS
-    assert result["pvs"]["z"].tolist() == fitted["z"][:MAX_PVS].tolist()
-    assert result["event_flags"][0] == EventFlag.OVERFLOW
+    result = run_algorithms([cleanup], {"pv_seeds.count": np.array([n]), "pv_seeds.fitted": fitted}, 1, limits)
+    assert result["pvs.count"][0] == MAX_PVS
+    assert result["pvs.vertex"]["z"].tolist() == fitted["z"][:MAX_PVS].tolist()
+    assert result["events.flags"][0] == EventFlag.OVERFLOW
 
 
 def test_clean_up_keeps_the_larger_of_two_neighbours() -> None:
     rng = np.random.default_rng(2)
-    fitted = np.zeros(MAX_PV_SEEDS, dtype=PRIMARY_VERTEX)
-    fitted["z"] = np.sort(rng.uniform(-100.0, 100.0, MAX_PV_SEEDS))
-    fitted["c22"] = rng.uniform(0.01, 1.0, MAX_PV_SEEDS)
-    fitted["n_tracks"] = np.where(rng.random(MAX_PV_SEEDS) < 0.3, 0.0, rng.uniform(3.0, 50.0, MAX_PV_SEEDS))
+    fitted = np.zeros(MAX_SEEDS, dtype=PRIMARY_VERTEX.dtype)
+    fitted["z"] = np.sort(rng.uniform(-100.0, 100.0, MAX_SEEDS))
+    fitted["c22"] = rng.uniform(0.01, 1.0, MAX_SEEDS)
+    fitted["n_tracks"] = np.where(rng.random(MAX_SEEDS) < 0.3, 0.0, rng.uniform(3.0, 50.0, MAX_SEEDS))
     candidates = [
         Vertex(np.array([0.0, 0.0, one["z"]]), np.diag([0.0, 0.0, one["c22"]]).astype(float), float(one["n_tracks"]))
         if one["n_tracks"] > 0
@@ -205,9 +207,9 @@ def test_clean_up_keeps_the_larger_of_two_neighbours() -> None:
     expected = clean_up(candidates)
     assert 5 < len(expected) <= MAX_PVS
     limits = TrackSample([[]]).limits
-    given = {"pv_seed_count": np.array([MAX_PV_SEEDS]), "pv_fitted": fitted}
-    result = run_algorithms([pv_beamline_cleanup], given, 1, limits)
-    assert result["pvs"]["z"][: result["pv_count"][0]].tolist() == [vertex.position[2] for vertex in expected]
+    given = {"pv_seeds.count": np.array([MAX_SEEDS]), "pv_seeds.fitted": fitted}
+    result = run_algorithms([cleanup], given, 1, limits)
+    assert result["pvs.vertex"]["z"][: result["pvs.count"][0]].tolist() == [vertex.position[2] for vertex in expected]
 
 
 def test_impact_parameters_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
@@ -216,17 +218,17 @@ def test_impact_parameters_equal_those_of_the_oracle(sample: TrackSample, result
         for i in range(len(sample.events[event])):
             place = sample.first_track(event) + i
             if len(vertices) == 0:
-                assert result["velo_track_pv"][place] == NO_PV
-                assert result["velo_track_ip"][place] == result["velo_track_ip_chi2"][place] == 0.0
+                assert result["velo_tracks.pv"][place] == NO_PV
+                assert result["velo_tracks.ip"][place] == result["velo_tracks.ip_chi2"][place] == 0.0
                 continue
             state = {
-                name: float(result[f"velo_beamline_{name}"][place])
+                name: float(result[f"velo_beamline.{name}"][place])
                 for name in ("x", "y", "z", "tx", "ty", "c00", "c20", "c22")
             }
             index, ip, chi2 = impact_parameter(state, vertices)
-            assert result["velo_track_pv"][place] == index
-            assert result["velo_track_ip"][place] == pytest.approx(ip, abs=1e-4)
-            assert result["velo_track_ip_chi2"][place] == pytest.approx(chi2, rel=2e-3, abs=0.05)
+            assert result["velo_tracks.pv"][place] == index
+            assert result["velo_tracks.ip"][place] == pytest.approx(ip, abs=1e-4)
+            assert result["velo_tracks.ip_chi2"][place] == pytest.approx(chi2, rel=2e-3, abs=0.05)
 
 
 @pytest.mark.physics
@@ -254,7 +256,7 @@ def test_the_vertices_of_the_real_events_are_found(shared: Path) -> None:
 
 @pytest.mark.physics
 def test_the_vertices_of_event_6002_have_their_spot_values(shared: Path) -> None:
-    # reconstruction-facts.md 14; its tracks are reconstructed ones, ours here are of the true particles.
+    # docs/physics/detector.md, spot values; its tracks are reconstructed ones, ours here are of the true particles.
     sample, _, _ = truth_tracks(shared)
     found = vertices_of(reconstructed(sample), 1)
     expected = [(-0.0230, 0.0212, -28.0879), (-0.0239, 0.0072, -23.1429), (-0.0513, 0.0252, -5.3801),

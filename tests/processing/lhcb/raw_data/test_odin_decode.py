@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends import create_backend
-from hltnode.processing.framework.batch import BatchLimits, MepInBatch
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.raw_data.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.raw_data.odin_decode import odin_decode
 from hltnode.protocol.errors import OdinError
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -28,8 +31,9 @@ ODIN_SOURCE = 0
 @pytest.fixture(scope="module")
 def workspace() -> Workspace:
     limits = BatchLimits(events=32, meps=4, input_bytes=1 << 16, rows=16)
-    engine = Engine(create_backend("cpu"), AlgorithmSequence((fragment_offsets, odin_decode)), {}, limits)
-    return engine.create_workspace()
+    sequence = AlgorithmSequence((fragment_offsets, odin_decode))
+    chain = replace(HLT1, sequence=sequence, accepted=None, lines=None, counts={})
+    return Engine(create_backend("cpu", HLT1.kernels), chain, {}, limits).create_workspace()
 
 
 def decoded(workspace: Workspace, *meps: Sequence[bytes], n_events: int = 0) -> tuple[NDArray[np.void], list[int]]:
@@ -47,7 +51,7 @@ def decoded(workspace: Workspace, *meps: Sequence[bytes], n_events: int = 0) -> 
     workspace.submit()
     workspace.wait()
     n = workspace.n_events
-    return workspace.fetch("odin")[:n], workspace.host_array("event_flags")[:n].tolist()
+    return workspace.fetch("events.odin")[:n], workspace.host_array("events.flags")[:n].tolist()
 
 
 def mfp_of(banks: Sequence[RawBank], version: int) -> bytes:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends import _kernels
-from hltnode.processing.lhcb.velo.kalman_filter import velo_kalman_filter
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.kalman_filter_oracle import fit_track
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
 
 
 def fitted(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray]:
-    return run_algorithms([velo_kalman_filter], sample.buffers(), len(sample.events), sample.limits, launch)
+    return run_algorithms([kalman_filter], sample.buffers(), len(sample.events), sample.limits, launch)
 
 
 @pytest.fixture(scope="module")
@@ -33,22 +34,22 @@ def test_states_equal_those_of_a_textbook_filter(sample: TrackSample) -> None:
         for i, track in enumerate(event):
             expected = fit_track(track, sample.beamline)
             place = sample.first_track(number) + i
-            assert bool(result["velo_track_backward"][place]) == expected.backward
+            assert bool(result["velo_tracks.backward"][place]) == expected.backward
             for name, state in (("velo_beamline", expected.beamline), ("velo_end", expected.end)):
                 sigma_x, sigma_tx = np.sqrt(np.diag(state.covariance))
                 # Rounding must stay far below the errors of the measurement.
-                assert result[f"{name}_x"][place] == pytest.approx(state.x, abs=0.01 * sigma_x)
-                assert result[f"{name}_y"][place] == pytest.approx(state.y, abs=0.01 * sigma_x)
-                assert result[f"{name}_tx"][place] == pytest.approx(state.tx, abs=0.01 * sigma_tx)
-                assert result[f"{name}_ty"][place] == pytest.approx(state.ty, abs=0.01 * sigma_tx)
-                assert result[f"{name}_c00"][place] == pytest.approx(state.covariance[0, 0], rel=1e-3)
-                assert result[f"{name}_c20"][place] == pytest.approx(
+                assert result[f"{name}.x"][place] == pytest.approx(state.x, abs=0.01 * sigma_x)
+                assert result[f"{name}.y"][place] == pytest.approx(state.y, abs=0.01 * sigma_x)
+                assert result[f"{name}.tx"][place] == pytest.approx(state.tx, abs=0.01 * sigma_tx)
+                assert result[f"{name}.ty"][place] == pytest.approx(state.ty, abs=0.01 * sigma_tx)
+                assert result[f"{name}.c00"][place] == pytest.approx(state.covariance[0, 0], rel=1e-3)
+                assert result[f"{name}.c20"][place] == pytest.approx(
                     state.covariance[1, 0], abs=1e-3 * sigma_x * sigma_tx
                 )
-                assert result[f"{name}_c22"][place] == pytest.approx(state.covariance[1, 1], rel=1e-4)
+                assert result[f"{name}.c22"][place] == pytest.approx(state.covariance[1, 1], rel=1e-4)
             slope = np.hypot(expected.beamline.tx, expected.beamline.ty)
             sigma_z = np.sqrt(expected.beamline.covariance[0, 0]) / slope
-            assert result["velo_beamline_z"][place] == pytest.approx(expected.beamline.z, abs=0.01 * sigma_z)
+            assert result["velo_beamline.z"][place] == pytest.approx(expected.beamline.z, abs=0.01 * sigma_z)
 
 
 def test_tracks_that_fly_backward_are_recognised() -> None:
@@ -57,7 +58,7 @@ def test_tracks_that_fly_backward_are_recognised() -> None:
     backward = [bool(np.mean(track[:, 2]) < 20.0) for track in tracks]
     assert 5 < sum(backward) < len(backward) - 5
     sample = TrackSample([tracks])
-    assert fitted(sample)["velo_track_backward"][: len(tracks)].tolist() == backward
+    assert fitted(sample)["velo_tracks.backward"][: len(tracks)].tolist() == backward
 
 
 def test_pulls_of_straight_tracks_are_at_most_one() -> None:
@@ -66,9 +67,9 @@ def test_pulls_of_straight_tracks_are_at_most_one() -> None:
     tracks = made_up_tracks(rng, [vertex], 800)
     result = fitted(TrackSample([tracks]))
     n = len(tracks)
-    dz = vertex[2] - result["velo_beamline_z"][:n]
-    residual = result["velo_beamline_x"][:n] + dz * result["velo_beamline_tx"][:n] - vertex[0]
-    pull = np.std(residual / np.sqrt(result["velo_beamline_c00"][:n]))
+    dz = vertex[2] - result["velo_beamline.z"][:n]
+    residual = result["velo_beamline.x"][:n] + dz * result["velo_beamline.tx"][:n] - vertex[0]
+    pull = np.std(residual / np.sqrt(result["velo_beamline.c00"][:n]))
     assert 0.5 < pull < 1.05  # the noise allows for scattering, which these tracks do not have
 
 
@@ -80,7 +81,7 @@ def test_every_block_size_gives_the_same_bits(sample: TrackSample, block_size: i
     assert [name for name in reference if reference[name].tobytes() != result[name].tobytes()] == []
 
 
-@pytest.mark.parametrize("target", _kernels.supported_targets())
+@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
 def test_every_instruction_set_gives_the_same_bits(sample: TrackSample, target: str) -> None:
     reference, result = fitted(sample, on_cpu("baseline")), fitted(sample, on_cpu(target))
     assert [name for name in reference if reference[name].tobytes() != result[name].tobytes()] == []
@@ -97,16 +98,16 @@ def test_every_instruction_set_gives_the_same_bits(sample: TrackSample, target: 
 def test_the_tracks_of_event_6002_have_their_spot_values(
     shared: Path, first_channel: int, n_hits: int, x: float, y: float, tx: float, ty: float
 ) -> None:
-    # reconstruction-facts.md 14.
+    # docs/physics/detector.md, spot values.
     sample, _, channels = truth_tracks(shared)
     result = fitted(sample)
     (index,) = (i for i, ids in enumerate(channels[1]) if ids[0] == first_channel and len(ids) == n_hits)
     place = sample.first_track(1) + index
-    assert result["velo_end_x"][place] == pytest.approx(x, abs=2e-5)
-    assert result["velo_end_y"][place] == pytest.approx(y, abs=2e-5)
-    assert result["velo_end_tx"][place] == pytest.approx(tx, abs=1e-6)
-    assert result["velo_end_ty"][place] == pytest.approx(ty, abs=1e-6)
+    assert result["velo_end.x"][place] == pytest.approx(x, abs=2e-5)
+    assert result["velo_end.y"][place] == pytest.approx(y, abs=2e-5)
+    assert result["velo_end.tx"][place] == pytest.approx(tx, abs=1e-6)
+    assert result["velo_end.ty"][place] == pytest.approx(ty, abs=1e-6)
     if n_hits == 14:
-        assert result["velo_end_c00"][place] == pytest.approx(2.188e-4, rel=1e-3)
-        assert result["velo_end_c20"][place] == pytest.approx(2.4994e-6, rel=1e-3)
-        assert result["velo_end_c22"][place] == pytest.approx(4.4523e-8, rel=1e-3)
+        assert result["velo_end.c00"][place] == pytest.approx(2.188e-4, rel=1e-3)
+        assert result["velo_end.c20"][place] == pytest.approx(2.4994e-6, rel=1e-3)
+        assert result["velo_end.c22"][place] == pytest.approx(4.4523e-8, rel=1e-3)

@@ -10,6 +10,7 @@ import pytest
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
@@ -94,9 +95,9 @@ def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
 
 @pytest.mark.parametrize("target", ["baseline", "avx2", "avx512"])
 def test_every_instruction_set_finds_the_same(target: str) -> None:
-    from hltnode.processing.framework.backends import _kernels
+    from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 
-    if target not in _kernels.supported_targets():
+    if target not in KernelLibrary(HLT1.kernels).targets:
         pytest.skip(f"this CPU has no {target}")
     mep = encode_mep(list(simulate_events(3, seed=8, geometry=GEOMETRY)))
     expected = run_velo(mep, GEOMETRY)

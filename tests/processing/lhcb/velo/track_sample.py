@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.batch import BatchLimits
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
@@ -60,13 +60,13 @@ class TrackSample:
         geometry[-2:] = self.beamline
         return {
             "velo_geometry": geometry,
-            "velo_cluster_offset": offset,
-            "velo_track_count": np.array([len(event) for event in self.events], dtype=np.uint32),
-            "velo_track_hit_count": hit_count[: offset[-1] // 2],
-            "velo_track_hits": indices[: offset[-1] // 2],
-            "velo_hit_x": hits[0],
-            "velo_hit_y": hits[1],
-            "velo_hit_z": hits[2],
+            "velo_clusters.offset": offset,
+            "velo_tracks.count": np.array([len(event) for event in self.events], dtype=np.uint32),
+            "velo_tracks.hit_count": hit_count[: offset[-1] // 2],
+            "velo_tracks.hits": indices[: offset[-1] // 2],
+            "velo_hits.x": hits[0],
+            "velo_hits.y": hits[1],
+            "velo_hits.z": hits[2],
         }
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cpu import CpuBackend
-from hltnode.processing.framework.batch import BatchLimits, MepInBatch
+from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, N_MODULE_PAIRS
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -37,7 +38,7 @@ ALGORITHMS = tuple(
         "velo_consolidate_tracks",
     }
 )
-VELO_SEQUENCE = AlgorithmSequence(ALGORITHMS)
+VELO_CHAIN = replace(HLT1, sequence=AlgorithmSequence(ALGORITHMS), accepted=None, lines=None, counts={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class VeloChain:
     def __init__(self, geometry: VeloGeometry, limits: BatchLimits, target: str | None = None) -> None:
         constants = {"velo_geometry": np.frombuffer(geometry.to_bytes(), dtype=np.uint8)}
         self.workspace: Workspace = Engine(
-            CpuBackend(target=target), VELO_SEQUENCE, constants, limits
+            CpuBackend(HLT1.kernels, target=target), VELO_CHAIN, constants, limits
         ).create_workspace()
 
     def run(self, mep: EncodedMep, n_events: int | None = None) -> list[VeloEvent]:
@@ -87,16 +88,16 @@ class VeloChain:
 
     def _event(self, event: int) -> VeloEvent:
         workspace = self.workspace
-        first = int(workspace.fetch("velo_cluster_offset")[event])
-        last = first + int(workspace.host_array("velo_cluster_count")[event])
+        first = int(workspace.fetch("velo_clusters.offset")[event])
+        last = first + int(workspace.host_array("velo_clusters.count")[event])
         first_track = first // 2
-        last_track = first_track + int(workspace.host_array("velo_track_count")[event])
-        n_hits = workspace.fetch("velo_track_hit_count")[first_track:last_track]
-        hits = workspace.fetch("velo_track_hits").reshape(-1, MAX_HITS_PER_TRACK)[first_track:last_track]
-        offsets = workspace.fetch("velo_module_pair_offset").reshape(-1, N_MODULE_PAIRS + 1)
+        last_track = first_track + int(workspace.host_array("velo_tracks.count")[event])
+        n_hits = workspace.fetch("velo_tracks.hit_count")[first_track:last_track]
+        hits = workspace.fetch("velo_tracks.hits").reshape(-1, MAX_HITS_PER_TRACK)[first_track:last_track]
+        offsets = workspace.fetch("velo_hits.module_pair_offset").reshape(-1, N_MODULE_PAIRS + 1)
         return VeloEvent(
-            int(workspace.host_array("event_flags")[event]),
-            *(workspace.fetch(f"velo_hit_{name}")[first:last] for name in ("x", "y", "z", "phi", "id")),
+            int(workspace.host_array("events.flags")[event]),
+            *(workspace.fetch(f"velo_hits.{name}")[first:last] for name in ("x", "y", "z", "phi", "id")),
             offsets[event],
             [track[:n] for track, n in zip(hits, n_hits, strict=True)],
         )

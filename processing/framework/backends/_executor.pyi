@@ -1,13 +1,9 @@
-"""Types of the extension module built from backend/cpu_module.cpp."""
+"""Types of the extension module built from cpu_executor.cpp."""
 
 from collections.abc import Sequence
 
-sources_digest: str
-
-def supported_targets() -> list[str]: ...
-
 class Program:
-    def __init__(self, target: str, steps: Sequence[tuple[str, int, int]], batch_header: int) -> None: ...
+    def __init__(self, steps: Sequence[tuple[int, int, int]], batch_header: int) -> None: ...
     def take_nanoseconds(self) -> list[int]: ...
 
 class Executor:

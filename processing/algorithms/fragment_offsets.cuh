@@ -7,25 +7,17 @@
 // Bounds: n_fragments of the row, declared by the host when it wrote the row.
 #pragma once
 
-#include "framework/device/batch.cuh"
-
-struct fragment_offsets_parameters {
-    const hlt::batch_header* batch_header;
-    const uint8_t* raw_input;
-    const hlt::mfp_row* mfp_rows;
-    uint32_t* fragment_offset;
-    uint16_t* fragment_size;
-    uint8_t* fragment_type;
-};
+#include "algorithms/generated/fragment_offsets.h"
+#include "framework/device/raw_banks.cuh"
 
 HLT_KERNEL(fragment_offsets)
 {
     const fragment_offsets_parameters p = *parameters;
-    if (blockIdx.x >= p.batch_header->n_rows) return;
+    if (blockIdx.x >= p.batch->n_rows) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
 
-    const hlt::mfp_row row = p.mfp_rows[blockIdx.x];
-    const uint8_t* mfp = p.raw_input + row.data_offset;
+    const hlt::mfp_row row = p.input.mfp_rows[blockIdx.x];
+    const uint8_t* mfp = p.input.bytes + row.data_offset;
     const uint32_t n = row.n_fragments;
     const uint32_t align = 1u << (mfp[18] & 15u);
     const uint8_t* types = mfp + 20;
@@ -41,9 +33,9 @@ HLT_KERNEL(fragment_offsets)
         const uint32_t offset = running + hlt::block_exclusive_sum(padded, scratch, total);
         if (i < n) {
             const bool inside = offset + size <= row.packet_size && offset >= first;
-            p.fragment_offset[row.fragment_base + i] = inside ? row.data_offset + offset : row.data_offset;
-            p.fragment_size[row.fragment_base + i] = static_cast<uint16_t>(inside ? size : 0);
-            p.fragment_type[row.fragment_base + i] = static_cast<uint8_t>(inside ? types[i] : hlt::broken_bank);
+            p.fragments.offset[row.fragment_base + i] = inside ? row.data_offset + offset : row.data_offset;
+            p.fragments.size[row.fragment_base + i] = static_cast<uint16_t>(inside ? size : 0);
+            p.fragments.type[row.fragment_base + i] = static_cast<uint8_t>(inside ? types[i] : hlt::broken_bank);
         }
         running += total;
     }

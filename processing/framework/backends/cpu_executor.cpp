@@ -5,7 +5,6 @@
 // one another are fused: a thread takes an event through all of them before it takes the next one, so that the data of
 // an event stay in its caches. This is allowed because such kernels touch nothing but the data of their event.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,26 +14,19 @@
 #include <cstdint>
 #include <mutex>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "cpu_target.h"
+#include "framework/generated/batch_types.h"
 
 namespace nb = nanobind;
 
 namespace {
 
-enum class Grid : uint32_t { one = 0, rows = 1, events = 2 };
+using KernelFunction = void (*)(const void* parameters, uint32_t block);
 
-// Head of the batch tables, as in kernels/batch/batch.cuh.
-struct BatchHeader {
-    uint32_t n_events;
-    uint32_t n_rows;
-    uint32_t n_meps;
-    uint32_t n_fragments;
-};
+enum class Grid : uint32_t { one = 0, rows = 1, events = 2 };
 
 struct Step {
     KernelFunction kernel;
@@ -42,56 +34,14 @@ struct Step {
     Grid grid;
 };
 
-using FindKernel = KernelFunction (*)(std::string_view);
-
-struct Target {
-    const char* name;
-    bool (*supported)();
-    FindKernel find;
-};
-
-const std::vector<Target>& targets()
-{
-    static const std::vector<Target> all = {
-#ifdef HLT_X86_TARGETS
-        {"avx512",
-         [] {
-             return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-         },
-         &avx512::find_kernel},
-        {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }, &avx2::find_kernel},
-#endif
-        {"baseline", [] { return true; }, &baseline::find_kernel},
-    };
-    return all;
-}
-
-std::vector<std::string> supported_targets()
-{
-    std::vector<std::string> names;
-    for (const Target& target : targets())
-        if (target.supported()) names.emplace_back(target.name);
-    return names;
-}
-
-const Target& target_named(const std::string& name)
-{
-    for (const Target& target : targets())
-        if (target.name == name && target.supported()) return target;
-    throw std::invalid_argument("this CPU does not run target " + name);
-}
-
 class Program {
   public:
-    Program(const std::string& target, const std::vector<std::tuple<std::string, uint64_t, uint32_t>>& steps,
-            uint64_t batch_header)
-        : header_(reinterpret_cast<const BatchHeader*>(batch_header)), nanoseconds_(steps.size())
+    Program(const std::vector<std::tuple<uint64_t, uint64_t, uint32_t>>& steps, uint64_t batch_header)
+        : header_(reinterpret_cast<const hlt::batch_header*>(batch_header)), nanoseconds_(steps.size())
     {
-        const Target& chosen = target_named(target);
-        for (const auto& [name, parameters, grid] : steps) {
-            const KernelFunction kernel = chosen.find(name);
-            if (kernel == nullptr) throw std::invalid_argument("no kernel named " + name);
+        for (const auto& [address, parameters, grid] : steps) {
+            const auto kernel = reinterpret_cast<KernelFunction>(address);
+            if (kernel == nullptr) throw std::invalid_argument("a step without a kernel");
             if (grid > static_cast<uint32_t>(Grid::events)) throw std::invalid_argument("no such grid");
             steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), static_cast<Grid>(grid)});
         }
@@ -147,7 +97,7 @@ class Program {
 
   private:
     std::vector<Step> steps_;
-    const BatchHeader* header_;
+    const hlt::batch_header* header_;
     std::vector<std::atomic<uint64_t>> nanoseconds_;
 };
 
@@ -259,15 +209,13 @@ class Executor {
 
 }  // namespace
 
-NB_MODULE(_kernels, module)
+NB_MODULE(_executor, module)
 {
-    module.doc() = "The kernels of processing/kernels, compiled for the CPU";
-    module.attr("sources_digest") = HLT_KERNEL_DIGEST;
-    module.def("supported_targets", &supported_targets, "Instruction sets that this CPU runs, best first");
+    module.doc() = "Runs kernels on the CPU";
 
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")
-        .def(nb::init<const std::string&, const std::vector<std::tuple<std::string, uint64_t, uint32_t>>&, uint64_t>(),
-             nb::arg("target"), nb::arg("steps"), nb::arg("batch_header"))
+        .def(nb::init<const std::vector<std::tuple<uint64_t, uint64_t, uint32_t>>&, uint64_t>(), nb::arg("steps"),
+             nb::arg("batch_header"))
         .def("take_nanoseconds", &Program::take_nanoseconds,
              "Time of each step since the last call, profiled runs only");
 

@@ -1,0 +1,1 @@
+"""Kernels that any detector may use."""

@@ -1,0 +1,13 @@
+"""fragment_offsets: where every fragment of the batch lies."""
+
+from hltnode.processing.framework.batch import fragment_offset, fragment_size, fragment_type, mfp_rows, raw_input
+from hltnode.processing.framework.declaration import Algorithm, Grid
+
+fragment_offsets = Algorithm.beside(
+    __file__,
+    prefix="",
+    grid=Grid.ROWS,
+    block_size=64,
+    reads=(raw_input, mfp_rows),
+    writes=(fragment_offset, fragment_size, fragment_type),
+)

@@ -1,0 +1,48 @@
+// The kernels of a chain as a shared library: for each instruction set one set of them, found by name.
+//
+// The library is plain C, so that it can be built for any chain, by CMake or by a compiler at run time
+// (kernel_library.py opens it). HLT_KERNEL_DIGEST says of which sources it was made.
+#include "cpu_target.h"
+
+namespace {
+
+struct Target {
+    std::string_view name;
+    bool (*supported)();
+    KernelFunction (*find)(std::string_view name);
+};
+
+const Target targets[] = {
+#ifdef HLT_X86_TARGETS
+    {"avx512",
+     [] {
+         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+     },
+     &avx512::find_kernel},
+    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }, &avx2::find_kernel},
+#endif
+    {"baseline", [] { return true; }, &baseline::find_kernel},
+};
+
+}  // namespace
+
+#define HLT_EXPORT extern "C" __attribute__((visibility("default")))
+
+HLT_EXPORT const char* hlt_kernel_digest() { return HLT_KERNEL_DIGEST; }
+
+// Instruction set number `index` of those that this machine runs, best first; a null pointer behind the last.
+HLT_EXPORT const char* hlt_kernel_target(uint32_t index)
+{
+    for (const Target& target : targets)
+        if (target.supported() && index-- == 0) return target.name.data();
+    return nullptr;
+}
+
+// The kernel of a name for an instruction set; a null pointer if there is none.
+HLT_EXPORT KernelFunction hlt_find_kernel(const char* target_name, const char* name)
+{
+    for (const Target& target : targets)
+        if (target.name == target_name && target.supported()) return target.find(name);
+    return nullptr;
+}

@@ -1,0 +1,77 @@
+"""What a detector brings to the framework: a sequence, its kernels, and what it delivers for every event."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hltnode.processing.framework.batch import batch_types, raw_banks
+from hltnode.processing.framework.codegen import ROOTS, generated_headers
+from hltnode.processing.framework.collections import PROCESSING, U32, Column, DeclarationError, Role, SharedTypes, View
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.kernel_sources import KernelSources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The trigger of one detector, from raw banks to decisions.
+
+    accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
+    reconstructs only.
+    counts: what is found in an event, name -> u32 per event; their sums go to log and metrics.
+    kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
+    types: records, enumerations and sizes that the kernels share with Python.
+
+    Raises DeclarationError where a result is not an output per event of the sequence.
+    """
+
+    name: str
+    sequence: AlgorithmSequence
+    kernels: KernelSources
+    source: Path
+    accepted: Column | None = None
+    lines: Column | None = None
+    counts: Mapping[str, Column] = field(default_factory=dict)
+    types: tuple[SharedTypes, ...] = ()
+    views: tuple[tuple[View, Path], ...] = ()
+    roots: tuple[Path, ...] = ROOTS
+
+    def __post_init__(self) -> None:
+        for column in (*(c for c in (self.accepted, self.lines) if c is not None), *self.counts.values()):
+            if column not in self.sequence.columns:
+                raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")
+            if not column.of_event or not column.role & Role.OUTPUT:
+                raise DeclarationError(f"chain {self.name} delivers {column.name}, which is no output per event")
+        for name, column in self.counts.items():
+            if column.dtype != U32 or column.width != 1:
+                raise DeclarationError(f"chain {self.name} counts {name} by {column.name}, which is no u32 per event")
+
+    @property
+    def headers(self) -> dict[Path, str]:
+        """Every generated header by its path."""
+        return generated_headers(
+            self.sequence,
+            (batch_types, *self.types),
+            ((raw_banks, PROCESSING / "framework" / "batch.py"), *self.views),
+            self.kernel_list,
+            self.source,
+            self.roots,
+        )
+
+    @property
+    def kernel_list(self) -> Path:
+        """The header that lists the kernels."""
+        return self.source.parent / "generated" / f"{self.source.stem}_kernels.h"
+
+    def check_headers(self) -> None:
+        """Raises DeclarationError, which names them, if headers do not say what the declarations say."""
+        wrong = [
+            path
+            for path, text in self.headers.items()
+            if path != self.kernel_list and (not path.is_file() or path.read_text() != text)
+        ]
+        if wrong:
+            names = ", ".join(path.name for path in wrong)
+            raise DeclarationError(
+                f"chain {self.name}: generated headers are out of date: {names}; "
+                "write them with tools/generate_device_headers.py and build again"
+            )

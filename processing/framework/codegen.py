@@ -1,0 +1,243 @@
+"""The C++ side of the declarations: parameter structs, records, enumerations, sizes, the list of kernels.
+
+The headers are committed, so that a build needs no generator; `python tools/generate_device_headers.py` writes them,
+`--check` compares, and an engine refuses to run a sequence whose headers are out of date.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, IntFlag
+from pathlib import Path
+
+import numpy as np
+
+from hltnode.processing.framework.batch import batch_header, batch_types
+from hltnode.processing.framework.collections import (
+    C_TYPES,
+    PROCESSING,
+    Collection,
+    Column,
+    DeclarationError,
+    Placement,
+    Record,
+    SharedTypes,
+    View,
+    types_of,
+)
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+
+GENERATOR = "tools/generate_device_headers.py"
+PLATFORM = "framework/device/platform.cuh"
+
+Roots = tuple[Path, ...]
+ROOTS: Roots = (PROCESSING,)
+
+
+def include_path(path: Path, roots: Roots = ROOTS) -> str:
+    """How kernels include a file that lies below one of the folders `roots`. Raises DeclarationError."""
+    for root in roots:
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    raise DeclarationError(f"{path} lies in none of the include folders {', '.join(map(str, roots))}")
+
+
+def _heading(source: Path, roots: Roots) -> list[str]:
+    written = f"// Written by {GENERATOR} from {include_path(source, roots)}. Do not edit."
+    return [written, "// clang-format off", "#pragma once", ""]
+
+
+def _c_type(column: Column) -> str:
+    if column.record is not None:
+        return f"hlt::{column.record.name}"
+    try:
+        return C_TYPES[column.dtype]
+    except KeyError:
+        raise DeclarationError(f"{column.name}: kernels have no type for {column.dtype}") from None
+
+
+def _pointer(column: Column, name: str, *, constant: bool) -> str:
+    return f"{'const ' if constant else ''}{_c_type(column)}* {name};"
+
+
+def _first(placement: Placement, offsets: str) -> str:
+    """The body of `first`: placement.first() in C++."""
+    expression = f"{offsets}[event]" if placement.offsets is not None else "0u"
+    if placement.divisor != 1:
+        expression = f"{expression} / {placement.divisor}u"
+    if placement.per_event:
+        own = "event" if placement.per_event == 1 else f"event * {placement.per_event}u"
+        expression = own if expression == "0u" else f"({expression} + {own})"
+    if placement.times != 1:
+        expression = f"{expression} * {placement.times}u"
+    return expression
+
+
+def parameter_columns(algorithm: Algorithm) -> list[Column]:
+    """The pointers of the parameter struct, in its order."""
+    return [column for group in _members(algorithm) for column, _ in group.fields]
+
+
+class _Group:
+    """The members of a parameter struct that stand together: those of one collection or view, or a single column."""
+
+    def __init__(self, name: str, collection: Collection | None = None, view: View | None = None) -> None:
+        self.name = name
+        self.collection = collection
+        self.view = view
+        self.fields: list[tuple[Column, bool]] = []
+
+
+def _members(algorithm: Algorithm) -> list[_Group]:
+    header = _Group("batch")
+    header.fields.append((batch_header, True))
+    groups: dict[str, _Group] = {"batch": header}
+    for view in algorithm.views:
+        group = groups[view.name] = _Group(view.name, view=view)
+        group.fields += [(column, True) for column in view.columns]
+    in_views = {column for view in algorithm.views for column in view.columns}
+    listed = [(column, True) for column in algorithm.named_reads if column not in in_views]
+    listed += [(column, False) for column in (*algorithm.updates, *algorithm.writes)]
+    for column, constant in listed:
+        if column is batch_header:
+            raise DeclarationError(f"{algorithm.name} names {column.name}: every kernel has it as `batch`")
+        name = column.name.rpartition(".")[0] or column.name
+        group = groups.setdefault(name, _Group(name, column.collection))
+        group.fields.append((column, constant))
+    for group in groups.values():
+        placed = [column for column, _ in group.fields if not column.of_event]
+        placement = group.collection.placement if group.collection and placed else None
+        if placement and placement.offsets and placement.offsets not in [column for column, _ in group.fields]:
+            group.fields.insert(0, (placement.offsets, True))
+    scratch: dict[str, _Group] = {}
+    one_collection = len({item.per for item in algorithm.scratch}) == 1
+    for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True):
+        name = "scratch" if one_collection else f"{item.per.name}_scratch"
+        group = scratch.setdefault(item.per.name, _Group(name, item.per))
+        if not group.fields and item.per.placement is not None and item.per.placement.offsets is not None:
+            group.fields.append((item.per.placement.offsets, True))
+        group.fields.append((column, False))
+    return [*groups.values(), *scratch.values()]
+
+
+def _field_name(group: _Group, column: Column) -> str:
+    if column.name.startswith(group.name + ".") or "/" in column.name:
+        return column.name.replace("/", ".").rpartition(".")[2]
+    return column.name.replace(".", "_")
+
+
+def _group_lines(group: _Group) -> list[str]:
+    if group.view is not None:
+        return [f"    hlt::{group.view.name} {group.name};"]
+    if group.fields[0][0].name == group.name:
+        ((column, constant),) = group.fields
+        return ["    " + _pointer(column, group.name, constant=constant)]
+    lines = ["    struct {"]
+    for column, constant in group.fields:
+        lines.append("        " + _pointer(column, _field_name(group, column), constant=constant))
+    placement = group.collection.placement if group.collection else None
+    if placement is not None and any(not column.of_event for column, _ in group.fields):
+        offsets = _field_name(group, placement.offsets) if placement.offsets else ""
+        body = _first(placement, offsets)
+        lines.append(f"        __device__ uint32_t first(uint32_t event) const {{ return {body}; }}")
+    return [*lines, f"    }} {group.name};"]
+
+
+def algorithm_header(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
+    """The header with the struct of parameters of an algorithm. Raises DeclarationError."""
+    records = [column.record for column in parameter_columns(algorithm) if column.record is not None]
+    includes = {PLATFORM, include_path(batch_types.path)}
+    includes |= {include_path(types_of(record).path, roots) for record in records}
+    includes |= {view.header for view in algorithm.views}
+    lines = _heading(algorithm.source.with_suffix(".py"), roots)
+    lines += [f'#include "{name}"' for name in sorted(includes)]
+    lines += ["", f"struct {algorithm.name}_parameters {{"]
+    for group in _members(algorithm):
+        lines += _group_lines(group)
+    for constant in algorithm.constants:
+        lines.append(f"    {'float' if isinstance(constant.value, float) else 'uint32_t'} {constant.name};")
+    lines += [f"    uint32_t {capacity.name};" for capacity in algorithm.capacities]
+    return "\n".join([*lines, "};", ""])
+
+
+def view_header(view: View, source: Path, roots: Roots = ROOTS) -> str:
+    """The header with the struct of a view: `<collection>_<column>` pointers, all const."""
+    records = [column.record for column in view.columns if column.record is not None]
+    includes = {PLATFORM, *(include_path(types_of(record).path, roots) for record in records)}
+    lines = _heading(source, roots) + [f'#include "{name}"' for name in sorted(includes)]
+    lines += ["", "namespace hlt {", "", f"struct {view.name} {{"]
+    for column in view.columns:
+        name = column.short_name if column.name.startswith("input.") else column.name.replace(".", "_")
+        lines.append("    " + _pointer(column, name, constant=True))
+    return "\n".join([*lines, "};", "", "}  // namespace hlt", ""])
+
+
+def _record_lines(record: Record) -> list[str]:
+    lines = [f"struct {record.name} {{"]
+    assert record.dtype.names is not None
+    for name in record.dtype.names:
+        base, shape = record.dtype[name].base, record.dtype[name].shape
+        c_type = C_TYPES[base] if base.names is None else _record_named(record, base)
+        array = "".join(f"[{n}]" for n in shape)
+        comment = f"  // {record.comments[name]}" if name in record.comments else ""
+        lines.append(f"    {c_type} {name}{array};{comment}")
+    return [*lines, "};", f"static_assert(sizeof({record.name}) == {record.dtype.itemsize});", ""]
+
+
+def _record_named(record: Record, dtype: np.dtype[np.void]) -> str:
+    for other in types_of(record).records:
+        if other.dtype == dtype:
+            return other.name
+    raise DeclarationError(f"record {record.name} holds a struct that its SharedTypes does not declare")
+
+
+def _enum_lines(name: str, enum: type[IntEnum | IntFlag], *, scoped: bool) -> list[str]:
+    lines = [f"enum {'class ' if scoped else ''}{name} : uint32_t {{"]
+    lines += [f"    {member.lower()} = {int(value)}," for member, value in enum.__members__.items()]
+    return [*lines, "};", ""]
+
+
+def _size_line(name: str, value: float | int) -> str:
+    if isinstance(value, float):
+        return f"constexpr float {name} = {np.float32(value)!s}f;"
+    return f"constexpr uint32_t {name} = {value};"
+
+
+def types_header(types: SharedTypes, roots: Roots = ROOTS) -> str:
+    """The header with records, enumerations and sizes of a folder."""
+    lines = _heading(types.source, roots)
+    lines += [f'#include "{name}"' for name in sorted({PLATFORM, *(include_path(t.path, roots) for t in types.uses)})]
+    lines += ["", "namespace hlt {", ""]
+    lines += [_size_line(name, value) for name, value in types.sizes.items()]
+    lines += [""] if types.sizes else []
+    for name, enum in types.enums.items():
+        lines += _enum_lines(name, enum, scoped=name in types.scoped)
+    for record in types.records:
+        lines += _record_lines(record)
+    return "\n".join([*lines, "}  // namespace hlt", ""])
+
+
+def kernel_list(sequence: AlgorithmSequence, source: Path, roots: Roots = ROOTS) -> str:
+    """The translation unit of a sequence: its kernel files and `HLT_KERNELS(X)`, which names every kernel."""
+    lines = _heading(source, roots)
+    lines += [f'#include "{name}"' for name in sorted({include_path(a.source, roots) for a in sequence})]
+    lines += ["", "#define HLT_KERNELS(X) \\"]
+    lines += [f"    X({algorithm.name}) \\" for algorithm in sequence]
+    lines[-1] = lines[-1].removesuffix(" \\")
+    return "\n".join([*lines, ""])
+
+
+def generated_headers(
+    sequence: AlgorithmSequence,
+    types: Iterable[SharedTypes],
+    views: Sequence[tuple[View, Path]],
+    list_path: Path,
+    list_source: Path,
+    roots: Roots = ROOTS,
+) -> dict[Path, str]:
+    """Every generated header of a chain by its path, formatted as clang-format would."""
+    headers = {types_of_folder.path: types_header(types_of_folder, roots) for types_of_folder in types}
+    for view, source in views:
+        headers[PROCESSING / view.header] = view_header(view, source, roots)
+    for algorithm in sequence:
+        headers[algorithm.header] = algorithm_header(algorithm, roots)
+    headers[list_path] = kernel_list(sequence, list_source, roots)
+    return headers

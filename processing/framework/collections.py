@@ -1,0 +1,262 @@
+"""What kernels work on: columns of memory, and the collections that they belong to.
+
+A collection is a set of objects of every event of a batch (hits, tracks, vertices): it owns how many of them a batch
+may hold and where the part of each event begins, for Python and for the kernels alike (`codegen.py` writes the same
+rule in C++). A column is one array of a collection. Record layouts, enumerations and sizes that both languages know are
+declared here too, once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Flag, IntEnum, IntFlag, auto
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.limits import BatchLimits
+
+Bound = Callable[[BatchLimits], int]
+
+PROCESSING = Path(__file__).resolve().parents[1]
+"""The folder `processing`: includes of kernel sources start here."""
+
+F32 = np.dtype("<f4")
+I16 = np.dtype("<i2")
+I32 = np.dtype("<i4")
+U8 = np.dtype("u1")
+U16 = np.dtype("<u2")
+U32 = np.dtype("<u4")
+U64 = np.dtype("<u8")
+
+C_TYPES = {
+    F32: "float",
+    I16: "int16_t",
+    I32: "int32_t",
+    U8: "uint8_t",
+    U16: "uint16_t",
+    U32: "uint32_t",
+    U64: "uint64_t",
+}
+
+
+class DeclarationError(ValueError):
+    """A declaration that contradicts itself or another one; the message names algorithm and column."""
+
+
+class Role(Flag):
+    """How the content of a column comes to the device and leaves it."""
+
+    ARENA = 0
+    """Written and read by kernels only."""
+    INPUT = auto()
+    """Copied to the device at the start of a batch."""
+    OUTPUT = auto()
+    """Copied to the host at the end of a batch."""
+    CONSTANT = auto()
+    """Written once, when the engine starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A struct that both languages know: its C++ name in namespace hlt, and its layout.
+
+    `comments` are the meanings and units of fields, for the generated header. Raises DeclarationError for a layout with
+    padding, which a C++ compiler would lay out otherwise.
+    """
+
+    name: str
+    dtype: np.dtype[np.void]
+    comments: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        assert self.dtype.names is not None
+        unknown = set(self.comments) - set(self.dtype.names)
+        if unknown:
+            raise DeclarationError(f"record {self.name}: comments on {sorted(unknown)}, which are no fields")
+        if not np.dtype(self.dtype.descr, align=True) == self.dtype:
+            raise DeclarationError(f"record {self.name}: a C++ compiler would pad it")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the part of each event begins in the columns of a collection: its first element is
+
+        first(event) = (begin(event) // divisor + event * per_event) * times
+
+    with begin(event) from `offsets`, a column of prefix sums, or 0 without one.
+    """
+
+    offsets: "Column | None" = None
+    divisor: int = 1
+    per_event: int = 0
+    times: int = 1
+
+    def first(self, offsets: NDArray[np.integer[Any]] | None, n_events: int) -> NDArray[np.int64]:
+        """i64[n_events], the first element of each event; `offsets` is the content of the column of that name."""
+        begin = np.zeros(n_events, np.int64) if offsets is None else offsets[:n_events].astype(np.int64)
+        return (begin // self.divisor + np.arange(n_events, dtype=np.int64) * self.per_event) * self.times
+
+    @classmethod
+    def fixed(cls, n: int) -> Self:
+        """The same number of elements for every event."""
+        return cls(per_event=1, times=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Column:
+    """An array of `dtype` with `count(limits)` elements, known by its name, `<collection>.<column>`.
+
+    A column without collection has the name alone. `width` elements belong to each object of the collection;
+    `of_event` says that the column has elements per event instead, `width` for each and `extra` at the end.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    bound: Bound
+    collection: "Collection | None" = None
+    record: Record | None = None
+    width: int = 1
+    extra: int = 0
+    of_event: bool = False
+    role: Role = Role.ARENA
+
+    @property
+    def short_name(self) -> str:
+        """The name inside its collection."""
+        return self.name.rpartition(".")[2]
+
+    def count(self, limits: BatchLimits) -> int:
+        """Elements in a batch of these limits."""
+        return self.width * self.bound(limits) + self.extra
+
+    def nbytes(self, limits: BatchLimits) -> int:
+        """Bytes in a batch of these limits."""
+        return int(self.dtype.itemsize) * self.count(limits)
+
+    def __repr__(self) -> str:
+        return f"<column {self.name}>"
+
+
+class Collection:
+    """Objects of all events of a batch, side by side: `capacity` of them, those of an event from `placement` on.
+
+    `max_per_event` bounds the objects of one event (places that are left free behind them included), None: as many as
+    the capacity.
+    """
+
+    def __init__(
+        self, name: str, *, capacity: Bound, placement: Placement | None = None, max_per_event: int | None = None
+    ) -> None:
+        self.name = name
+        self.capacity = capacity
+        self.placement = placement
+        self.max_per_event = max_per_event
+
+    def column(self, name: str, dtype: np.dtype[Any] | Record, *, width: int = 1, role: Role = Role.ARENA) -> Column:
+        """A column with `width` elements for each object."""
+        record = dtype if isinstance(dtype, Record) else None
+        return Column(
+            name=f"{self.name}.{name}",
+            dtype=record.dtype if record else dtype,  # type: ignore[arg-type]
+            record=record,
+            bound=self.capacity,
+            collection=self,
+            width=width,
+            role=role,
+        )
+
+    def per_event(
+        self,
+        name: str,
+        dtype: np.dtype[Any] | Record,
+        *,
+        width: int = 1,
+        extra: int = 0,
+        role: Role = Role.ARENA,
+    ) -> Column:
+        """A column with `width` elements for each event, and `extra` ones at the end (prefix sums need one)."""
+        record = dtype if isinstance(dtype, Record) else None
+        return Column(
+            name=f"{self.name}.{name}",
+            dtype=record.dtype if record else dtype,  # type: ignore[arg-type]
+            record=record,
+            bound=_events,
+            collection=self,
+            width=width,
+            extra=extra,
+            of_event=True,
+            role=role,
+        )
+
+    def __repr__(self) -> str:
+        return f"<collection {self.name}>"
+
+
+def _events(limits: BatchLimits) -> int:
+    return limits.events
+
+
+def constant_column(name: str, dtype: np.dtype[Any] | Record, bound: Bound = lambda _: 1) -> Column:
+    """Memory that is written once, when the engine starts: geometry, tables."""
+    record = dtype if isinstance(dtype, Record) else None
+    return Column(
+        name=name,
+        dtype=record.dtype if record else dtype,  # type: ignore[arg-type]
+        record=record,
+        bound=bound,
+        role=Role.CONSTANT,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Columns that several kernels read together; in C++ one struct hlt::<name>, declared once."""
+
+    name: str
+    columns: tuple[Column, ...]
+    header: str
+    """Its generated header, as kernels include it."""
+
+
+class SharedTypes:
+    """Records, enumerations and sizes of a folder, written to one generated header.
+
+    Args:
+        file: `__file__` of the declaring module; the header is `generated/<name>.h` beside it.
+        enums: unscoped in C++, member names in lower case; those in `scoped` become `enum class`.
+        sizes: constants, unsigned or float.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        name: str,
+        *,
+        records: Sequence[Record] = (),
+        enums: Mapping[str, type[IntEnum | IntFlag]] | None = None,
+        scoped: Sequence[str] = (),
+        sizes: Mapping[str, int | float] | None = None,
+        uses: Sequence["SharedTypes"] = (),
+    ) -> None:
+        self.source = Path(file).resolve()
+        self.path = self.source.parent / "generated" / f"{name}.h"
+        self.records = tuple(records)
+        self.enums = dict(enums or {})
+        self.scoped = frozenset(scoped)
+        self.sizes = dict(sizes or {})
+        self.uses = tuple(uses)
+        for record in self.records:
+            _HEADER_OF_RECORD[record.name] = self
+
+
+_HEADER_OF_RECORD: dict[str, SharedTypes] = {}
+
+
+def types_of(record: Record) -> SharedTypes:
+    """The types that a record was declared with. Raises DeclarationError for a record of none."""
+    try:
+        return _HEADER_OF_RECORD[record.name]
+    except KeyError:
+        raise DeclarationError(f"record {record.name} belongs to no SharedTypes") from None

@@ -1,0 +1,34 @@
+// Written by tools/generate_device_headers.py from lhcb/primary_vertices/extrapolate.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+
+struct pv_beamline_extrapolate_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint32_t* count;
+    } velo_tracks;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        const float* x;
+        const float* y;
+        const float* z;
+        const float* tx;
+        const float* ty;
+        const float* c00;
+        __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
+    } velo_beamline;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        uint32_t* count;
+        float* x;
+        float* y;
+        float* z;
+        float* tx;
+        float* ty;
+        float* weight;
+        __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
+    } pv_tracks;
+};

@@ -1,0 +1,42 @@
+// Written by tools/generate_device_headers.py from lhcb/primary_vertices/multi_fit.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "lhcb/primary_vertices/generated/pv_types.h"
+#include "lhcb/velo/generated/velo_types.h"
+
+struct pv_beamline_multi_fit_parameters {
+    const hlt::batch_header* batch;
+    const hlt::velo_geometry* velo_geometry;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        const uint32_t* count;
+        const float* x;
+        const float* y;
+        const float* z;
+        const float* tx;
+        const float* ty;
+        const float* weight;
+        __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
+    } pv_tracks;
+    struct {
+        const float* z;
+        const uint32_t* count;
+        hlt::primary_vertex* fitted;
+        __device__ uint32_t first(uint32_t event) const { return event * 64u; }
+    } pv_seeds;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        float* denominator;
+        __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
+    } scratch;
+    float max_chi2;
+    float chi2_cut;
+    float max_dz_converged;
+    float max_rho2;
+    uint32_t max_iterations;
+    uint32_t min_tracks;
+    uint32_t min_tracks_smog2;
+};

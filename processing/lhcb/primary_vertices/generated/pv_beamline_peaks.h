@@ -1,0 +1,37 @@
+// Written by tools/generate_device_headers.py from lhcb/primary_vertices/peaks.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "lhcb/velo/generated/velo_types.h"
+
+struct pv_beamline_peaks_parameters {
+    const hlt::batch_header* batch;
+    const hlt::velo_geometry* velo_geometry;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        const uint32_t* count;
+        const float* x;
+        const float* y;
+        const float* z;
+        const float* tx;
+        const float* ty;
+        const float* weight;
+        __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
+    } pv_tracks;
+    struct {
+        uint32_t* flags;
+    } events;
+    struct {
+        float* z;
+        uint32_t* count;
+        __device__ uint32_t first(uint32_t event) const { return event * 64u; }
+    } pv_seeds;
+    float max_track_chi2;
+    float max_z_error;
+    float max_z_error_smog2;
+    float min_integral;
+    float min_integral_smog2;
+    float min_dip;
+};

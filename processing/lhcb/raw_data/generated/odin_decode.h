@@ -1,0 +1,17 @@
+// Written by tools/generate_device_headers.py from lhcb/raw_data/odin_decode.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/raw_banks.h"
+#include "lhcb/raw_data/generated/raw_data_types.h"
+
+struct odin_decode_parameters {
+    const hlt::batch_header* batch;
+    hlt::raw_banks raw_banks;
+    struct {
+        uint32_t* flags;
+        hlt::odin_data* odin;
+    } events;
+};

@@ -1,0 +1,33 @@
+// Written by tools/generate_device_headers.py from lhcb/velo/filter_three_hit_tracks.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+
+struct velo_filter_three_hit_tracks_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        const float* x;
+        const float* y;
+        const float* z;
+        const uint32_t* used;
+        __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
+    } velo_hits;
+    struct {
+        const uint32_t* count;
+    } velo_clusters;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        const uint32_t* count;
+        uint16_t* hits;
+        __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
+    } velo_seeds;
+    struct {
+        const uint32_t* velo_clusters_offset;
+        uint32_t* hit_owner;
+        __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
+    } scratch;
+    float max_chi2;
+};

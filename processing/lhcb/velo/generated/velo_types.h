@@ -1,0 +1,39 @@
+// Written by tools/generate_device_headers.py from lhcb/velo/collections.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+
+namespace hlt {
+
+constexpr uint32_t n_velo_modules = 52;
+constexpr uint32_t n_velo_module_pairs = 26;
+constexpr uint32_t n_velo_sensors = 208;
+constexpr uint32_t n_velo_columns = 768;
+constexpr uint32_t n_velo_rows = 256;
+constexpr float velo_pixel_pitch = 0.055f;
+constexpr uint32_t phi_bin_bits = 7;
+constexpr uint32_t n_phi_bins = 3328;
+constexpr uint32_t max_velo_track_hits = 26;
+constexpr uint32_t max_velo_clusters_of_event = 65535;
+constexpr uint32_t velo_hit_padding = 8;
+constexpr uint32_t no_module_pair = 255;
+constexpr uint32_t no_pv = 255;
+
+enum seed_fate : uint32_t {
+    seed_left = 0,
+    seed_extended = 1,
+    seed_accepted = 2,
+};
+
+struct velo_geometry {
+    float module_z[52];  // mm
+    float local_x[768];  // mm, centre of the column
+    float x_pitch[768];  // mm, wider at the chip borders
+    float local_to_global[208][12];  // rotation row-major, then translation in mm
+    float beamline_x;  // mm
+    float beamline_y;  // mm
+};
+static_assert(sizeof(velo_geometry) == 16344);
+
+}  // namespace hlt

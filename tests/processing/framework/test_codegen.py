@@ -1,0 +1,111 @@
+"""What the generator writes is what a C++ compiler lays out, and headers that are out of date are refused."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.batch import BATCH_HEADER, event_flags
+from hltnode.processing.framework.codegen import algorithm_header, include_path, parameter_columns
+from hltnode.processing.framework.collections import PROCESSING, U32, Collection, DeclarationError, Placement
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid, Scratch
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.velo.kill_clones import kill_clones
+
+COMPILER = shutil.which("c++") or shutil.which("g++")
+
+
+def test_the_committed_headers_are_what_the_declarations_say() -> None:
+    HLT1.check_headers()
+    assert HLT1.kernel_list.read_text() == HLT1.headers[HLT1.kernel_list]
+
+
+def test_an_engine_refuses_a_sequence_whose_header_is_out_of_date() -> None:
+    changed = replace(kill_clones, constants=())
+    algorithms = tuple(changed if algorithm is kill_clones else algorithm for algorithm in HLT1.sequence)
+    chain = replace(HLT1, sequence=AlgorithmSequence(algorithms))
+    with pytest.raises(DeclarationError, match=r"chain hlt1: generated headers are out of date: velo_kill_clones\.h"):
+        chain.check_headers()
+
+
+def test_what_is_only_read_is_const() -> None:
+    header = algorithm_header(kill_clones)
+    assert "const uint32_t* candidate_count;" in header
+    assert "        uint8_t* hit_count;" in header
+    assert "        uint32_t* hit_owner;" in header
+    assert "float max_shared_fraction;" in header
+
+
+def test_a_kernel_file_outside_the_include_folders_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="lies in none of the include folders"):
+        include_path(Path("/elsewhere/kernel.cuh"))
+
+
+def test_the_header_of_the_batch_is_not_named_by_an_algorithm() -> None:
+    from hltnode.processing.framework.batch import batch_header
+
+    algorithm = replace(kill_clones, reads=(batch_header,))
+    with pytest.raises(DeclarationError, match="velo_kill_clones names batch: every kernel has it as `batch`"):
+        algorithm_header(algorithm)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+@pytest.mark.parametrize("algorithm", HLT1.sequence.algorithms, ids=lambda algorithm: algorithm.name)
+def test_a_parameter_struct_has_its_pointers_in_the_order_of_the_engine(algorithm: Algorithm, tmp_path: Path) -> None:
+    words = len(algorithm.constants) + len(algorithm.capacities)
+    pointers = len(parameter_columns(algorithm))
+    source = tmp_path / "size.cpp"
+    source.write_text(
+        f'#include "{include_path(algorithm.header)}"\n'
+        f"static_assert(sizeof({algorithm.name}_parameters) == {8 * pointers + 4 * (words + words % 2)});\n"
+    )
+    subprocess.run([str(COMPILER), "-std=c++17", "-fsyntax-only", f"-I{PROCESSING}", str(source)], check=True)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+@pytest.mark.parametrize(
+    "placement",
+    [
+        Placement.fixed(64),
+        Placement(offsets=Collection("c", capacity=lambda _: 1).per_event("offset", U32, extra=1)),
+        Placement(
+            offsets=Collection("c", capacity=lambda _: 1).per_event("offset", U32, extra=1),
+            divisor=64,
+            per_event=1,
+            times=32,
+        ),
+    ],
+)
+def test_both_languages_agree_where_the_part_of_an_event_begins(placement: Placement, tmp_path: Path) -> None:
+    objects = Collection("objects", capacity=lambda limits: limits.events, placement=placement)
+    algorithm = Algorithm(
+        name="probe",
+        source=PROCESSING / "probe.cuh",
+        grid=Grid.EVENTS,
+        block_size=1,
+        updates=(event_flags,),
+        scratch=(Scratch("place", U32, per=objects),),
+    )
+    library = tmp_path / "probe.so"
+    (tmp_path / "probe.cpp").write_text(
+        algorithm_header(algorithm)
+        + 'extern "C" uint32_t first(const uint32_t* offsets, uint32_t event)\n{\n    probe_parameters p{};\n'
+        + ("    p.scratch.c_offset = offsets;\n" if placement.offsets else "    (void)offsets;\n")
+        + "    return p.scratch.first(event);\n}\n"
+    )
+    command = [str(COMPILER), "-std=c++17", "-shared", "-fPIC", f"-I{PROCESSING}", str(tmp_path / "probe.cpp")]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    first = ctypes.CDLL(str(library)).first
+    offsets = np.array([0, 17, 1000, 70_000, 70_001], np.uint32)
+    expected = placement.first(offsets if placement.offsets else None, 4).tolist()
+    assert [first(ctypes.c_void_p(offsets.ctypes.data), event) for event in range(4)] == expected
+
+
+def test_the_batch_header_has_the_size_that_the_host_writes() -> None:
+    assert BATCH_HEADER.dtype.itemsize == 16
