@@ -1,4 +1,7 @@
-"""How the detectors of LHCb are read out: the source ids of simulated banks, and the VELO encoding that is read."""
+"""How the detectors of LHCb are read out: the source ids of simulated banks, and the VELO encoding that is read.
+
+Source ids: docs/formats/source-ids.md.
+"""
 
 from __future__ import annotations
 

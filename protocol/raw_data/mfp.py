@@ -1,4 +1,4 @@
-"""Multi-fragment packets: what one readout source sends for a range of events (formats.md B3)."""
+"""Multi-fragment packets: what one readout source sends for a range of events (docs/formats/mfp.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run-3 source ids: 5 bits of sub-detector, 11 bits of number (formats.md B2)."""
+"""Run-3 source ids: 5 bits of sub-detector, 11 bits of number (docs/formats/source-ids.md)."""
 
 from __future__ import annotations
 
