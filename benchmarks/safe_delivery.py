@@ -24,7 +24,9 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.readout.feeder_socket import ControlSocket
-from hltnode.protocol.transport.control import Ack, Credit, Goodbye, Reply, RunState, encode_message
+from hltnode.protocol.transport.control_messages import encode_message
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
+from hltnode.protocol.transport.run_control_messages import Reply, RunState
 
 
 def receive_safely(_frame_bytes: int, orders: Connection) -> None:

@@ -1,17 +1,17 @@
 """What is on the wire and on disk: pure functions over buffers, without I/O, threads or clock.
 
-The names below are the everyday ones; formats that few callers need (2019 MEP, truth, reports, VELO banks, LHCbIDs,
-decisions, control messages) are imported from their modules.
+The names below are the everyday ones; formats that few callers need (2019 MEP, truth, reports, decisions, control
+messages) and what belongs to one experiment's detectors are imported from their modules.
 """
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.raw_data.mdf import MdfHeader, MdfRecord, encode_record, iter_records
 from hltnode.protocol.raw_data.mep import Mep, encode_mep, iter_meps
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp, events_of_mfps, mfps_of_events
+from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp, events_of_mfps
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_bank, encode_banks, iter_banks
-from hltnode.protocol.raw_data.source_id import SubDetector, number_of, readout_source_id, source_id, subdetector_of
+from hltnode.protocol.raw_data.source_id import SubDetector, number_of, source_id, subdetector_of
 from hltnode.protocol.transport.frame_header import FrameHeader, check_crc, decode_header, encode_frame
 
 __all__ = [
@@ -42,9 +42,7 @@ __all__ = [
     "iter_banks",
     "iter_meps",
     "iter_records",
-    "mfps_of_events",
     "number_of",
-    "readout_source_id",
     "source_id",
     "subdetector_of",
 ]

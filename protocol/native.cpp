@@ -16,8 +16,8 @@ using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::
 constexpr std::size_t mfp_header_size = 20;
 constexpr uint8_t no_bank = 255;  // type of an absent bank
 
-// Checksum of MDF records (formats.md B1): Bob Jenkins' one-at-a-time hash, seed 0; characters are signed, as in the
-// C++ code that defined the format.
+// Checksum of MDF records (docs/formats/mdf.md): Bob Jenkins' one-at-a-time hash, seed 0; characters are signed, as in
+// the C++ code that defined the format.
 uint32_t jenkins(const Bytes& bytes)
 {
     uint32_t hash = 0;
@@ -32,8 +32,8 @@ uint32_t jenkins(const Bytes& bytes)
     return hash;
 }
 
-// Sum of the padded sizes of the n fragments of an MFP (formats.md B3), or -1 where an absent bank has a size. The
-// caller has checked that both arrays lie inside the packet.
+// Sum of the padded sizes of the n fragments of an MFP (docs/formats/mfp.md), or -1 where an absent bank has a size.
+// The caller has checked that both arrays lie inside the packet.
 int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
 {
     const std::size_t sizes_at = (mfp_header_size + n + 3) & ~std::size_t{3};
@@ -74,8 +74,8 @@ constexpr uint16_t bank_magic = 0xCBCB;
 
 uint16_t u16_at(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
 
-// The raw banks (formats.md B2) that fill a memoryview of bytes, as objects of `type`, a tuple of type, version, source
-// id and a view of the payload; and where the first damaged bank starts, or the end.
+// The raw banks (docs/formats/raw-bank.md) that fill a memoryview of bytes, as objects of `type`, a tuple of type,
+// version, source id and a view of the payload; and where the first damaged bank starts, or the end.
 nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
 {
     const View bytes(view.ptr());
@@ -94,9 +94,9 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
     return nb::make_tuple(banks, at);
 }
 
-// Where the particles of a truth bank (formats.md B12) start, and the lengths of their three lists of ids: `fixed_size`
-// bytes and, three times, a number and so many ids of 32 bits. Stops where the bytes end. Returns starts, lengths
-// (three per particle) and the end.
+// Where the particles of a truth bank (docs/formats/truth-banks.md) start, and the lengths of their three lists of ids:
+// `fixed_size` bytes and, three times, a number and so many ids of 32 bits. Stops where the bytes end. Returns starts,
+// lengths (three per particle) and the end.
 nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::size_t fixed_size)
 {
     constexpr std::size_t n_lists = 3, word = 4;
@@ -116,8 +116,8 @@ nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::
     return nb::make_tuple(starts, lengths, at);
 }
 
-// Header, payload and padding of raw banks (formats.md B2), given as tuples (type, version, source id, payload), back
-// to back. Throws for a bank that does not fit its header.
+// Header, payload and padding of raw banks (docs/formats/raw-bank.md), given as tuples (type, version, source id,
+// payload), back to back. Throws for a bank that does not fit its header.
 nb::bytes encode_banks(const nb::list& banks)
 {
     constexpr std::size_t max_size = 0xFFFF;

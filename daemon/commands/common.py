@@ -77,8 +77,8 @@ def require_places(*paths: Path | None) -> None:
 
 def require_plots() -> None:
     """Fail before the work begins, not after it, where there is nothing to draw the plots with. Raises ValueError."""
-    if find_spec("matplotlib") is None:
-        raise ValueError("an HTML report needs matplotlib: pip install 'hltnode[plot]'")
+    if missing := [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]:
+        raise ValueError(f"an HTML report needs {' and '.join(missing)}: pip install 'hltnode[plot]'")
 
 
 def thread_count(threads: int) -> int:

@@ -15,15 +15,9 @@ import zmq
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
 from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
 from hltnode.daemon.security.curve_keys import ClientKeys, SecurityError, load_client_keys, load_token
-from hltnode.protocol.transport.control import (
-    Command,
-    CommandName,
-    Error,
-    Reply,
-    RunState,
-    decode_message,
-    encode_message,
-)
+from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.transport.feeder_messages import Error
+from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:5556"
 # States that end by themselves: configure and stop are done when the node has left them.

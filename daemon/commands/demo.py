@@ -33,8 +33,8 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.raw_data.mfp import mfps_of_events
 from hltnode.protocol.transport.decisions import decode_decision
 
 EVENTS_PER_MEP = 50

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.lhcb.readout import VeloBanks
 
 VeloBanksOption = Annotated[
     VeloBanks, typer.Option("--velo-banks", help="Encoding to use where a sample has two: auto, retina or superpixel.")

@@ -7,7 +7,9 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
@@ -173,7 +175,7 @@ def _per_event(
         zip(
             zip(*(count.tolist() for count in output.counts.values()), strict=True),
             output.accepted.tolist(),
-            output.lines.tolist(),
+            _names_of_lines(output.lines, lines),
             output.flags.tolist(),
             strict=True,
         )
@@ -186,11 +188,17 @@ def _per_event(
             **_identity(banks),
             **dict(zip(names, counts, strict=True)),
             "accepted": bool(accepted),
-            "lines": [name for bit, name in enumerate(lines) if mask >> bit & 1],
+            "lines": fired,
             "flags": [flag.name for flag in EventFlag(flags)],
         }
-        for banks, (counts, accepted, mask, flags) in zip(events, rows, strict=True)
+        for banks, (counts, accepted, fired, flags) in zip(events, rows, strict=True)
     ]
+
+
+def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
+    """The lines that selected each event; `words` is u32[events, words]."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
+    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:

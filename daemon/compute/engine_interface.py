@@ -10,15 +10,16 @@ from hltnode.processing.framework.batch import MepInBatch
 
 
 class Output(Protocol):
-    """Results of one batch, one element per event: accepted u8, lines u64 (bit i is line i), flags u32.
+    """Results of one batch, one row per event: accepted u8[n], lines u32[n, words], flags u32[n].
 
-    counts: what was found in each event, u32, by the names of the engine's collections.
+    Line i is bit i % 32 of word i // 32; bits beyond the last line are 0.
+    counts: what was found in each event, u32[n], by the names of the engine's collections.
     """
 
     @property
     def accepted(self) -> NDArray[np.uint8]: ...
     @property
-    def lines(self) -> NDArray[np.uint64]: ...
+    def lines(self) -> NDArray[np.uint32]: ...
     @property
     def flags(self) -> NDArray[np.uint32]: ...
     @property

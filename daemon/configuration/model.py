@@ -191,7 +191,7 @@ class DecisionsSection(_Section):
     policy: SlownessPolicy = SlownessPolicy.DROP_NEW
     """A slow subscriber holds the node (wait), misses new (drop_new, after 50 ms) or old decisions (drop_old)."""
     queue: int = Field(default=1000, ge=1, le=1_000_000)
-    """Decisions kept per subscriber, some 10 kB each; with drop_old as many again."""
+    """Decisions kept per subscriber; with drop_old as many again. One takes 4 bytes per event, and 4 per 32 lines."""
 
 
 class EventSocketSection(_Section):

@@ -25,9 +25,9 @@ from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.send_window import SendWindow
 from hltnode.daemon.feeder.sockets import HOPELESS, PLAIN, FeederKeys, FeederSockets, next_trouble
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport.control import (
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message
+from hltnode.protocol.transport.feeder_messages import (
     Ack,
-    ControlMessage,
     Credit,
     EndOfRun,
     Error,
@@ -36,7 +36,6 @@ from hltnode.protocol.transport.control import (
     Nack,
     Revoked,
     Welcome,
-    decode_message,
 )
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 
 from hltnode.daemon.common.mep_ranges import AckLedger
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.control import Nack
+from hltnode.protocol.transport.feeder_messages import Nack
 
 # A fragment that arrives damaged so often is damaged here and not on the way.
 MAX_RESENDS = 5

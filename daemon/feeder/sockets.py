@@ -9,7 +9,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.security.curve_keys import ClientKeys
-from hltnode.protocol.transport.control import ControlMessage, encode_message
+from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
 
 # Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy.
 DATA_HWM = 8

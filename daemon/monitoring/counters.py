@@ -37,6 +37,18 @@ STAGE_BOUNDS = (50e-6, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1
 END_TO_END_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
+def _events_per_bit(words: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Rows of u32[n, words] in which each bit is set: i64[32 * words].
+
+    A row becomes one byte per bit, and eight of these are added as one 64-bit number; 255 rows do not overflow a byte.
+    """
+    n_rows, n_words = words.shape
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(n_rows, 32 * n_words)
+    blocks = np.add.reduceat(bits.view(np.uint64), np.arange(0, n_rows, 255), axis=0)
+    total: NDArray[np.int64] = blocks.view(np.uint8).sum(axis=0, dtype=np.int64)
+    return total
+
+
 class Histogram:
     """Counts of values between ascending bounds; `counts` has one more entry than `bounds`, for what is above."""
 
@@ -191,7 +203,7 @@ class Counters:
             self.sources.setdefault(source, SourceCounters())
 
     def set_lines(self, names: Iterable[str]) -> None:
-        """Name the selection lines; bit i of an event's line word is the i-th name."""
+        """Name the selection lines; bit i % 32 of an event's word i // 32 is the i-th name."""
         self.lines = tuple(names)
         self.line_accepts = [0] * len(self.lines)
 
@@ -204,13 +216,13 @@ class Counters:
         for name, n in objects.items():
             self.objects[name] += n
 
-    def count_batch(self, accepted: NDArray[np.uint8], lines: NDArray[np.uint64], flags: NDArray[np.uint32]) -> None:
-        """Count the decisions of a batch: `accepted` u8[n], `lines` u64[n] (one bit per line), `flags` u32[n]."""
+    def count_batch(self, accepted: NDArray[np.uint8], lines: NDArray[np.uint32], flags: NDArray[np.uint32]) -> None:
+        """Count the decisions of a batch: accepted u8[n], lines u32[n, words] (one bit per line), flags u32[n]."""
         self.batches += 1
         self.events_processed += len(accepted)
         self.events_accepted += int(np.count_nonzero(accepted))
-        for index in range(len(self.lines)):
-            self.line_accepts[index] += int(np.count_nonzero(lines & np.uint64(1 << index)))
+        fired = _events_per_bit(lines).tolist()[: len(self.lines)]
+        self.line_accepts = [before + new for before, new in zip(self.line_accepts, fired, strict=True)]
         if flags.any():
             for flag in EventFlag:
                 self.events_flagged[flag] += int(np.count_nonzero(flags & np.uint32(flag)))

@@ -1,8 +1,8 @@
 """Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status; commands by POST to /control.
 
-Small enough to be read in one go, and strict: one request per connection, GET and HEAD without a body, POST of little
-JSON (`http_control` answers it), a limit on the size of a request, on the time it may take and on the number of
-connections. docs/decisions/0004 tells why there is no HTTP framework.
+Strict: one request per connection, GET and HEAD without a body, POST of little JSON (`http_control` answers it), a
+limit on the size of a request, on the time it may take and on the number of connections. h11 parses the requests and
+writes the answers; docs/decisions/0004 says why there is no HTTP framework.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
+
+import h11
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
@@ -27,6 +29,8 @@ REQUEST_SECONDS = 5.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JSON_TYPE = "application/json"
 
+Headers = tuple[tuple[str, str], ...]
+
 log = get_logger("http_server")
 
 
@@ -37,7 +41,7 @@ class Response:
     status: HTTPStatus
     media_type: str
     body: bytes
-    headers: tuple[str, ...] = ()
+    headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Request:
 class RefusedError(Exception):
     """A request that gets an error answer."""
 
-    def __init__(self, status: HTTPStatus, reason: str, headers: tuple[str, ...] = ()) -> None:
+    def __init__(self, status: HTTPStatus, reason: str, headers: Headers = ()) -> None:
         super().__init__(reason)
         self.response = as_json(status, {"error": reason}, headers)
 
@@ -133,26 +137,31 @@ class HttpServer:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        method = "GET"
+        # h11 refuses what is longer than this without being complete: a request of MAX_REQUEST_BYTES is the largest.
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES - 1)
+        method = b"GET"
         try:
-            request = _parse(await _read_head(reader))
-            method = request.method
-            if method == "POST":
-                body = await reader.readexactly(_body_length(request))
-                response = self._post(replace(request, body=body))
+            head = await _read_head(connection, reader)
+            method = head.method
+            request = _checked(head)
+            if request.method == "POST":
+                response = self._post(replace(request, body=await _read_body(connection, reader)))
             else:
                 response = await self._page(request.path)
         except RefusedError as refused:
             response = refused.response
+        except h11.RemoteProtocolError as error:
+            response = _malformed(error)
         except asyncio.IncompleteReadError:
             return
         except Exception:
             if self._limit.due("page") is not None:
                 log.exception("page_failed")
             response = as_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "page failed, see the log"})
-        writer.write(_head(response))
-        if method != "HEAD":
-            writer.write(response.body)
+        writer.write(connection.send(_head(response)))
+        if method != b"HEAD":
+            writer.write(connection.send(h11.Data(data=response.body)))
+        connection.send(h11.EndOfMessage())
         await writer.drain()
         writer.write_eof()
         # What the client has not been read of would turn the close into a reset, and the answer would be lost with it.
@@ -172,49 +181,68 @@ class HttpServer:
             problems = self._health.problems(now)
             return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
         if path.startswith(CONTROL_PATH):
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", ("Allow: POST",))
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", (("Allow", "POST"),))
         raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /healthz, /readyz and /status")
 
 
-async def _read_head(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise RefusedError(
-            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MAX_REQUEST_BYTES} bytes"
-        ) from None
+async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
+    """The request line and the header fields; no more than MAX_REQUEST_BYTES are read."""
+    left = MAX_REQUEST_BYTES
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        left -= await _receive(connection, reader, left)
+    assert isinstance(event, h11.Request)
+    return event
 
 
-def _parse(head: bytes) -> Request:
-    request_line, *fields = head[:-4].split(b"\r\n")
-    words = request_line.split(b" ")
-    if len(words) != 3 or not words[1].startswith(b"/") or words[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
+async def _read_body(connection: h11.Connection, reader: asyncio.StreamReader) -> bytes:
+    """The body of a request whose length has been checked."""
+    body = b""
+    while not isinstance(event := connection.next_event(), h11.EndOfMessage):
+        if isinstance(event, h11.Data):
+            body += event.data
+        else:
+            await _receive(connection, reader, MAX_BODY_BYTES)
+    return body
+
+
+async def _receive(connection: h11.Connection, reader: asyncio.StreamReader, at_most: int) -> int:
+    data = await reader.read(at_most)
+    if not data:
+        raise asyncio.IncompleteReadError(b"", None)
+    connection.receive_data(data)
+    return len(data)
+
+
+def _checked(head: h11.Request) -> Request:
+    """The request, if it is one that this server takes. Raises RefusedError."""
+    if not head.target.startswith(b"/") or head.http_version not in (b"1.1", b"1.0"):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "expected a request line such as GET /metrics HTTP/1.1")
-    path = words[1].partition(b"?")[0].decode("ascii", "replace")
-    is_command = words[0] == b"POST" and path.startswith(CONTROL_PATH)
-    if words[0] not in (b"GET", b"HEAD") and not is_command:
-        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", ("Allow: GET, HEAD",))
-    by_name: dict[bytes, bytes] = {}
-    for line in fields:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name != name.strip():
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected header lines such as Host: localhost")
-        key = name.lower()
-        value = value.strip()
-        if key == b"transfer-encoding" or (key == b"content-length" and value != b"0" and not is_command):
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no body")
-        if by_name.setdefault(key, value) != value:
+    path = head.target.partition(b"?")[0].decode("ascii")
+    is_command = head.method == b"POST" and path.startswith(CONTROL_PATH)
+    if head.method not in (b"GET", b"HEAD") and not is_command:
+        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", (("Allow", "GET, HEAD"),))
+    fields: dict[bytes, bytes] = {}
+    for name, value in head.headers:
+        if fields.setdefault(name, value) != value:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "expected each header field once")
-    return Request(words[0].decode("ascii"), path, by_name)
-
-
-def _body_length(request: Request) -> int:
-    length = request.fields.get(b"content-length", b"0")
-    if not length.isdigit() or len(length) > 9:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected Content-Length to be a number")
-    if int(length) > MAX_BODY_BYTES:
+    # A chunked body has no announced length, and lengths that are announced twice in different ways are an old attack.
+    if b"transfer-encoding" in fields:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no Transfer-Encoding")
+    length = int(fields.get(b"content-length", b"0"))
+    if length and not is_command:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no body")
+    if length > MAX_BODY_BYTES:
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {MAX_BODY_BYTES} bytes")
-    return int(length)
+    return Request(head.method.decode("ascii"), path, fields)
+
+
+def _malformed(error: h11.RemoteProtocolError) -> Response:
+    if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        reason = f"a request has at most {MAX_REQUEST_BYTES} bytes"
+        return as_json(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, {"error": reason})
+    # What follows the colon are bytes of the client.
+    reason = str(error).partition(":")[0]
+    return as_json(HTTPStatus.BAD_REQUEST, {"error": f"expected a well-formed request: {reason}"})
 
 
 def _verdict(problems: Mapping[Condition, str]) -> Response:
@@ -222,19 +250,21 @@ def _verdict(problems: Mapping[Condition, str]) -> Response:
     return as_json(status, {"ok": not problems, "problems": problems})
 
 
-def as_json(status: HTTPStatus, content: Mapping[str, Any], headers: tuple[str, ...] = ()) -> Response:
-    """A JSON answer; `headers` are whole header lines."""
+def as_json(status: HTTPStatus, content: Mapping[str, Any], headers: Headers = ()) -> Response:
+    """A JSON answer; `headers` are names and values."""
     return Response(status, JSON_TYPE, json.dumps(content, indent=2).encode() + b"\n", headers)
 
 
-def _head(response: Response) -> bytes:
-    lines = (
-        f"HTTP/1.1 {response.status.value} {response.status.phrase}",
-        f"Content-Type: {response.media_type}",
-        f"Content-Length: {len(response.body)}",
-        "Cache-Control: no-store",
-        "X-Content-Type-Options: nosniff",
-        "Connection: close",
-        *response.headers,
+def _head(response: Response) -> h11.Response:
+    return h11.Response(
+        status_code=response.status,
+        reason=response.status.phrase.encode("ascii"),
+        headers=[
+            ("Content-Type", response.media_type),
+            ("Content-Length", str(len(response.body))),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Connection", "close"),
+            *response.headers,
+        ],
     )
-    return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hltnode.daemon.common.vocabulary import SOCKETS, ConnectionEvent, Door, LoginFailure, Outcome
-from hltnode.protocol.transport.control import CommandName, RunState
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 PREFIX = "hlt1_"
 

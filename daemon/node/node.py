@@ -30,7 +30,7 @@ from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_r
 from hltnode.daemon.node.batch_delivery import Delivery
 from hltnode.daemon.node.hot_reload import Reloader
 from hltnode.daemon.node.periodic_tasks import Heartbeat
-from hltnode.daemon.node.sizing import builder_limits, slot_limits
+from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
 from hltnode.daemon.node.status import NodeStatus
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
@@ -47,9 +47,9 @@ from hltnode.daemon.readout.silent_sources import SourceSilence
 from hltnode.daemon.run_control.controller import RunOperator
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.security.access_control import Doorkeeper
-from hltnode.protocol.transport.control import Command, CommandName, Reply, RunState
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.messages import MAX_TEXT_LENGTH
+from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
 # Acknowledgements and last decisions have so long to leave.
 LINGER_MS = 500
@@ -109,7 +109,7 @@ class Node:
                 run=config.node.run,
                 feeders=config.builder.feeders,
                 sources=config.builder.expected_sources,
-                max_events_per_mep=config.pipeline.max_events,
+                max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
             ),
             self.counters,
             self._submit,
@@ -271,6 +271,7 @@ class Node:
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
+            n_lines=len(self._engine.lines),
             hand_on_events=config.hands_on_events,
         )
         self._delivery = Delivery(self.outputs, self.counters, self.coordinator, self._fail, self._clock_ns)

@@ -14,7 +14,7 @@ from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
 from hltnode.daemon.readout.silent_sources import SourceSilence
-from hltnode.protocol.transport.control import RunState
+from hltnode.protocol.transport.run_control_messages import RunState
 
 # Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
 TICK_SECONDS = 0.005

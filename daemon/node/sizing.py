@@ -4,6 +4,7 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.protocol.transport.decisions import max_events_of_decision
 
 
 def batch_limits(config: NodeConfig) -> BatchLimits:
@@ -28,6 +29,11 @@ def slot_limits(config: NodeConfig) -> SlotLimits:
         fragments=limits.rows,
         mep_bytes=config.builder.max_mep_bytes,
     )
+
+
+def max_events_per_mep(config: NodeConfig, n_lines: int) -> int:
+    """The most events that a MEP may have: they must fit in one batch, and their decisions in one message."""
+    return min(config.pipeline.max_events, max_events_of_decision(n_lines))
 
 
 def builder_limits(config: NodeConfig) -> BuilderLimits:

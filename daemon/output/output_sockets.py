@@ -8,9 +8,9 @@ default tries again for a bounded time, then drops the decision and counts it.
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import zmq
+from msgspec.structs import replace
 
 from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, OutputName, SlownessPolicy
 from hltnode.daemon.common.zmq_sockets import bind_socket
@@ -20,7 +20,7 @@ from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
-# Decisions (some 10 kB) that wait per subscriber; libzmq's default, about 10 MB.
+# Decisions that wait per subscriber, libzmq's default; about 10 MB with 1000 events per MEP and a small menu.
 HIGH_WATER_MARK = 1000
 # A subscription is a short topic; nothing else comes from subscribers.
 MAX_SUBSCRIPTION_BYTES = 1024

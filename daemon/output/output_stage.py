@@ -25,6 +25,7 @@ from hltnode.daemon.output.event_writer import EventWriter, OutputError
 from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.output.recovery import take_back
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import line_words
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -32,8 +33,8 @@ from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
 from hltnode.protocol.raw_data.raw_bank import MAGIC as BANK_MAGIC
 from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
-from hltnode.protocol.transport.control import Revoked
 from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.protocol.transport.feeder_messages import Revoked
 
 # A full disk seldom gets room within a second; asking more often would only fill the log of write errors.
 RETRY_SECONDS = 1.0
@@ -46,10 +47,13 @@ log = get_logger("output")
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One element per event of a batch: accepted u8, lines u64, flags u32."""
+    """One row per event of a batch: accepted u8[n], lines u32[n, words], flags u32[n].
+
+    Line i is bit i % 32 of word i // 32.
+    """
 
     accepted: NDArray[np.uint8]
-    lines: NDArray[np.uint64]
+    lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     objects: Mapping[str, int] = field(default_factory=dict)
     """What was found in all events together, by collection; empty without results."""
@@ -120,6 +124,7 @@ class OutputStage:
         *,
         node: str,
         tck: int,
+        n_lines: int,
         hand_on_events: bool,
     ) -> None:
         self._workspaces = workspaces
@@ -133,6 +138,7 @@ class OutputStage:
         self._crashed = crashed
         self._node = node
         self._tck = tck
+        self._n_lines = n_lines
         self._hand_on_events = hand_on_events
         self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
         self._giving_up = threading.Event()
@@ -256,7 +262,7 @@ class OutputStage:
                 for mep in computed.batch.meps
             ]
         )
-        return Results(np.ones(n, dtype=np.uint8), np.zeros(n, dtype=np.uint64), flags)
+        return Results(np.ones(n, dtype=np.uint8), np.zeros((n, line_words(self._n_lines)), dtype=np.uint32), flags)
 
     def _decision(self, run: int, mep: MepRecord, results: Results) -> MepDecision:
         return MepDecision(
@@ -266,11 +272,12 @@ class OutputStage:
             seq=0,
             first_event=mep.first_event,
             n_events=mep.n_events,
+            n_lines=self._n_lines,
             tck=self._tck,
             close_reason=str(mep.close_reason),
             missing_sources=mep.missing,
             accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
-            lines=results.lines.astype("<u8").tobytes(),
+            lines=results.lines.astype("<u4").tobytes(),
             flags=results.flags.astype("<u4").tobytes(),
         )
 
@@ -298,7 +305,7 @@ class OutputStage:
                 bunch_id=bunch_id,
                 banks=banks,
                 accepted=bool(results.accepted[event]),
-                lines=int(results.lines[event]),
+                lines=results.lines[event].tobytes(),
                 flags=flags,
             )
             stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED

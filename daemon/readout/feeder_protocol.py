@@ -39,9 +39,9 @@ from hltnode.daemon.output.output_stage import TakeBack
 from hltnode.daemon.readout.acknowledgements import Acknowledged
 from hltnode.daemon.readout.feeder_registry import FeederRegistry, HelloRefusedError, RunStart
 from hltnode.daemon.readout.feeder_socket import ControlSocket
-from hltnode.protocol.transport.control import (
+from hltnode.protocol.transport.control_messages import ControlMessage
+from hltnode.protocol.transport.feeder_messages import (
     Ack,
-    ControlMessage,
     Credit,
     EndOfRun,
     Error,
@@ -49,9 +49,9 @@ from hltnode.protocol.transport.control import (
     Hello,
     Nack,
     Revoked,
-    RunState,
     Welcome,
 )
+from hltnode.protocol.transport.run_control_messages import RunState
 
 # Last fragments may still be in the sockets when the last feeder has said that it sent everything.
 END_OF_RUN_PATIENCE_NS = 2_000_000_000

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hltnode.daemon.common.vocabulary import HelloRefusal
-from hltnode.protocol.transport.control import EndOfRun, Hello
+from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
 
 # Feeders repeat their hello every second; one that has missed so many is taken as gone until it speaks again.
 SILENT_NS = 5_000_000_000

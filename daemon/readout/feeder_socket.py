@@ -9,7 +9,9 @@ from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.zmq_sockets import HEARTBEAT, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport.control import Command, ControlMessage, Error, Reply, decode_message, encode_message
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
+from hltnode.protocol.transport.feeder_messages import Error
+from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Small messages: a feeder that does not read for so long has to say hello again, and then gets everything it missed.
 CONTROL_HWM = 1000

@@ -15,7 +15,7 @@ from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
 from hltnode.daemon.run_control.state_machine import Happening, IllegalTransitionError, next_state
-from hltnode.protocol.transport.control import CommandName, RunState
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 # Nothing new for so long while draining: the feeders have sent what they had credits for.
 DRAIN_QUIET_SECONDS = 0.25

@@ -8,10 +8,10 @@ from http import HTTPStatus
 from hltnode.daemon.common.vocabulary import LoginFailure
 from hltnode.daemon.monitoring.http_server import CONTROL_PATH, RefusedError, Request, Response, as_json
 from hltnode.daemon.run_control.controller import CommandResult
-from hltnode.protocol.transport.control import CommandName
+from hltnode.protocol.transport.run_control_messages import CommandName
 
 _SCHEME = b"bearer "
-_CHALLENGE = ("WWW-Authenticate: Bearer",)
+_CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 
 
 class HttpControl:

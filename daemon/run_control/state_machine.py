@@ -6,7 +6,7 @@ operators, happenings from the node itself. What a transition means for sockets 
 
 from enum import StrEnum, unique
 
-from hltnode.protocol.transport.control import CommandName, RunState
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 
 @unique

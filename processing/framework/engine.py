@@ -34,13 +34,14 @@ BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_f
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
-    """Views of the pinned output of one batch, one element per event; valid until the next submit().
+    """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
-    accepted: u8; lines: the words of decisions; flags: u32, EventFlag bits; counts: u32 each, as the chain names them.
+    accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, EventFlag bits;
+    counts: u32 each, as the chain names them.
     """
 
     accepted: NDArray[np.uint8]
-    lines: NDArray[np.uint64]
+    lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     counts: Mapping[str, NDArray[np.uint32]]
 
@@ -67,7 +68,7 @@ class Engine:
         self.chain = chain
         self.limits = limits
         self.lines = tuple(line_names)
-        """Names of the selection lines; line i is bit i of BatchOutput.lines."""
+        """Names of the selection lines; line i is bit i % 32 of word i // 32 in BatchOutput.lines."""
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.tck = tck
@@ -204,7 +205,7 @@ class Workspace:
             raise ValueError(f"chain {chain.name} decides nothing")
         return BatchOutput(
             accepted=self._host(chain.accepted)[:n],
-            lines=self._host(chain.lines)[:n],
+            lines=self._host(chain.lines).reshape(-1, self._limits.line_words)[:n],
             flags=self._host(event_flags)[:n],
             counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
         )

@@ -3,6 +3,11 @@
 from dataclasses import dataclass
 
 
+def line_words(n_lines: int) -> int:
+    """32-bit words that hold one bit for each line."""
+    return -(-n_lines // 32)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
     """The most that one batch may hold. All memory of a slot is allocated once from these numbers."""
@@ -12,6 +17,13 @@ class BatchLimits:
     input_bytes: int = 16 << 20
     rows: int = 65536
     """MFPs in the batch, all MEPs together."""
+    lines: int = 64
+    """Selection lines of the menu; an engine is made for exactly as many as its trigger configuration has."""
+
+    @property
+    def line_words(self) -> int:
+        """Words of 32 decisions that each event has: line i is bit i % 32 of word i // 32."""
+        return line_words(self.lines)
 
     @property
     def fragments(self) -> int:

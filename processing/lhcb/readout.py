@@ -4,35 +4,31 @@ from collections.abc import Collection, Sequence
 from typing import cast
 
 from hltnode.processing.framework.readout import AUTO
-from hltnode.protocol.raw_data.mfp import VeloBanks, mfps_of_events
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import readout_source_id
-
-# Simulated events may hold both VELO encodings of the same hits, and both have the same source ids.
-_NOT_READ_WITH = {"retina": BankType.VP, "superpixel": BankType.VP_RETINA_CLUSTER}
+from hltnode.protocol.lhcb.readout import NOT_READ_WITH, VeloBanks, mfps_of_events, readout_source_id, velo_encoding
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 class LhcbReadout:
     """Run-3 source ids, and one of two VELO encodings (framework.readout.Readout)."""
 
-    encodings = (AUTO, "retina", "superpixel")
+    encodings = (AUTO, *NOT_READ_WITH)
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
         """Retina clusters where there are any, else super-pixels."""
-        return "retina" if BankType.VP_RETINA_CLUSTER in bank_types else "superpixel"
+        return velo_encoding(bank_types)
 
     def reads(self, bank_type: int, encoding: str) -> bool:
         """False for the banks of the other VELO encoding."""
-        return bank_type != _NOT_READ_WITH.get(encoding)
+        return all(bank_type != unread for chosen, unread in NOT_READ_WITH.items() if chosen == encoding)
 
     def source_of(self, bank: RawBank) -> int | None:
-        """protocol.readout_source_id."""
+        """protocol.lhcb.readout.readout_source_id."""
         return readout_source_id(bank)
 
     def mfps_of_events(
         self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
     ) -> dict[int, bytes]:
-        """protocol.mfps_of_events."""
+        """protocol.lhcb.readout.mfps_of_events."""
         return mfps_of_events(events, first_event_id, cast(VeloBanks, encoding))
 
 

@@ -15,8 +15,6 @@ from pydantic.dataclasses import dataclass
 from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.selection.scalers import scaler_limit, scaler_seed
 
-MAX_LINES = 64
-"""One bit each in the word of decisions."""
 MAX_PARAMETERS = 8
 
 _SCALER = Record(
@@ -42,9 +40,7 @@ LINE_RECORD = Record(
 )
 """One place of the line table. The meaning of the parameters is that of the kind."""
 
-selection_types = SharedTypes(
-    __file__, "selection_types", records=(_SCALER, LINE_RECORD), sizes={"max_lines": MAX_LINES}
-)
+selection_types = SharedTypes(__file__, "selection_types", records=(_SCALER, LINE_RECORD))
 
 VALIDATED = ConfigDict(extra="forbid", strict=True)
 """For the dataclass decorator of a line: values are checked, unknown cuts refused."""

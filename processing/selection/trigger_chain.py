@@ -46,13 +46,15 @@ class TriggerChain(Chain):
     ) -> Engine:
         """The engine that runs this chain with a geometry and a trigger configuration.
 
+        The number of lines in `limits` becomes that of the configuration.
+
         Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
         """
         return Engine(
             backend,
             replace(self, sequence=trigger.configure(self.sequence)),
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
-            limits,
+            replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
             tck=trigger.tck(self.sequence),
         )

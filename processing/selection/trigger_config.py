@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
-from hltnode.processing.selection.line import LINE_RECORD, MAX_LINES, Line
+from hltnode.processing.selection.line import LINE_RECORD, Line
+from hltnode.protocol.raw_data.reports import MAX_LINES
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -58,7 +59,8 @@ class Override:
 class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
-    Raises TriggerConfigError where there are too many lines or two of one name.
+    Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
+    or two of one name.
     """
 
     lines: tuple[Line, ...]
@@ -66,11 +68,15 @@ class TriggerConfig:
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
-            raise TriggerConfigError(f"lines: {len(self.lines)} lines, at most {MAX_LINES} can run")
-        names = self.line_names
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{names.index(name)}] too")
+            raise TriggerConfigError(
+                f"lines: {len(self.lines)} lines, at most {MAX_LINES} fit in the decision report of an event"
+            )
+        if not self.lines:
+            raise TriggerConfigError("lines: at least one line is expected; without lines no event is accepted")
+        places: dict[str, int] = {}
+        for i, name in enumerate(self.line_names):
+            if (first := places.setdefault(name, i)) != i:
+                raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{first}] too")
 
     @classmethod
     def default(cls, menu: Menu) -> Self:
@@ -108,15 +114,12 @@ class TriggerConfig:
 
     @property
     def line_names(self) -> tuple[str, ...]:
-        """Name i belongs to bit i of the decision word."""
+        """Name i belongs to bit i % 32 of decision word i // 32."""
         return tuple(line.name for line in self.lines)
 
     def line_table(self) -> NDArray[np.void]:
-        """The content of the constant buffer `line_table`: LINE_RECORD[MAX_LINES], unused places zero."""
-        table = np.zeros(MAX_LINES, dtype=LINE_RECORD.dtype)
-        for i, line in enumerate(self.lines):
-            table[i] = line.record()
-        return table
+        """The content of the constant buffer `line_table`: LINE_RECORD[lines]."""
+        return np.array([line.record() for line in self.lines], dtype=LINE_RECORD.dtype)
 
     def configure(self, sequence: AlgorithmSequence) -> AlgorithmSequence:
         """The sequence with the overridden constants.

@@ -1,4 +1,4 @@
-"""LHCbIDs of VELO, UT and SciFi hits (formats.md B8, B10): 28 bits of channel, detector type in the top four bits.
+"""LHCbIDs of VELO, UT and SciFi hits (docs/formats/lhcb-id.md): 28 bits of channel, detector type in the top four bits.
 
 All functions work element by element on u32 arrays.
 """
@@ -18,7 +18,7 @@ VP_TYPE = 2
 UT_TYPE = 3
 FT_TYPE = 5
 
-# Detector types that samples of before 2022 have (formats.md B8), by the type that they became.
+# Detector types that samples of before 2022 have (docs/formats/lhcb-id.md), by the type that they became.
 _OLD_TYPES = {VP_TYPE: 8, UT_TYPE: 11, FT_TYPE: 10}
 
 # Bit 22 of every UT channel: the only station type of the upgrade's numbering.
@@ -116,7 +116,7 @@ def ut_channel(lhcb_id: Ids) -> UtChannel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SciFiChannel:
-    """Where a SciFi channel is; all arrays u32[n] (formats.md B10).
+    """Where a SciFi channel is; all arrays u32[n] (docs/formats/lhcb-id.md).
 
     `station` 1..3; `layer` 0..3 (x, u, v, x); `quarter` 0..3 (0, 1 below, 2, 3 above the beam); `module` 0..5 from the
     beam outwards; `mat` 0..3; `sipm` 0..3; `channel` 0..127, from 64 on in the second die.

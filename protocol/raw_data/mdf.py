@@ -1,4 +1,4 @@
-"""MDF: the file format of raw events, records back to back without file header or trailer (formats.md B1)."""
+"""MDF: the file format of raw events, records back to back without file header or trailer (docs/formats/mdf.md)."""
 
 from __future__ import annotations
 

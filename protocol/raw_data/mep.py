@@ -1,4 +1,4 @@
-"""Run-3 multi-event packets: the MFPs of all sources for one range of events (formats.md B4)."""
+"""Run-3 multi-event packets: the MFPs of all sources for one range of events (docs/formats/mep.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The multi-event packet of the 2019 event builder, read only (formats.md B5)."""
+"""The multi-event packet of the 2019 event builder, read only (docs/formats/mep-2019.md)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Multi-fragment packets: what one readout source sends for a range of events (formats.md B3)."""
+"""Multi-fragment packets: what one readout source sends for a range of events (docs/formats/mfp.md)."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,7 @@ from numpy.typing import NDArray
 from hltnode.protocol._native import fragment_bytes
 from hltnode.protocol.buffers import Buffer, byte_view, padded
 from hltnode.protocol.errors import MfpError, RejectReason
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import readout_source_id
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 MAGIC = 0x40CE
 HEADER_SIZE = 20
@@ -34,8 +32,6 @@ _LAST_EVENT_ID = 0xFFFF_FFFF_FFFF_FFFF
 _PAD_MASKS = tuple(np.uint32((1 << align) - 1) for align in range(MAX_ALIGN + 1))
 _KEEP_MASKS = tuple(~mask for mask in _PAD_MASKS)
 _PADDING = tuple(bytes(length) for length in range(1 << MAX_ALIGN))
-
-VeloBanks = Literal["auto", "retina", "superpixel"]
 
 
 def data_offset(n_fragments: int) -> int:
@@ -197,28 +193,22 @@ def with_event_id(mfp: Buffer, event_id: int) -> bytes:
     return bytes(copy)
 
 
-def mfps_of_events(
-    events: Sequence[Sequence[RawBank]], first_event_id: int, velo_banks: VeloBanks = "auto"
+def group_into_mfps(
+    events: Sequence[Sequence[RawBank]], first_event_id: int, source_of: Callable[[RawBank], int | None]
 ) -> dict[int, bytes]:
     """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
 
-    Event i of the MEP has the id first_event_id + i.  Banks are grouped by :func:`readout_source_id`; those that no
-    readout board writes are left out.  `velo_banks` picks one VELO encoding; "auto" keeps retina clusters where the
-    events have any, else super-pixels.  Raises MfpError if a source has two banks in one event or two bank versions.
+    Event i of the MEP has the id first_event_id + i.  `source_of` gives the u16 source id under which a bank is read
+    out; banks for which it gives None are left out.  Raises MfpError if a source has two banks in one event or two bank
+    versions.
     """
-    if velo_banks == "auto":
-        has_retina = any(bank.type == BankType.VP_RETINA_CLUSTER for banks in events for bank in banks)
-        velo_banks = "retina" if has_retina else "superpixel"
-    unwanted = BankType.VP if velo_banks == "retina" else BankType.VP_RETINA_CLUSTER
     n = len(events)
     types_of: dict[int, bytearray] = {}
     fragments_of: dict[int, list[Buffer]] = {}
     version_of: dict[int, int] = {}
     for i, banks in enumerate(events):
         for bank in banks:
-            if bank.type == unwanted:
-                continue
-            source = readout_source_id(bank)
+            source = source_of(bank)
             if source is None:
                 continue
             types = types_of.get(source)

@@ -1,4 +1,4 @@
-"""ODIN banks: what the timing and readout supervisor says of an event (formats.md B7)."""
+"""ODIN banks: what the timing and readout supervisor says of an event (docs/formats/odin.md)."""
 
 from __future__ import annotations
 

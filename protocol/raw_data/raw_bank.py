@@ -1,4 +1,4 @@
-"""Raw banks: the unit in which every sub-detector writes the data of one event (formats.md B2)."""
+"""Raw banks: the unit in which every sub-detector writes the data of one event (docs/formats/raw-bank.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol import _native
+from hltnode.protocol._native import encode_banks as encode_valid_banks
+from hltnode.protocol._native import scan_banks
 from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import BankError, RejectReason
 
@@ -27,7 +28,7 @@ _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 
 class BankType(IntEnum):
-    """Raw-bank types that hltnode meets (formats.md B2); other values are legal and pass through."""
+    """Raw-bank types that hltnode meets (docs/formats/raw-bank.md); other values are legal and pass through."""
 
     VELO = 8
     RICH = 9
@@ -84,7 +85,7 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
     is damaged or does not fit; banks before it have been yielded.
     """
     view = byte_view(buffer)
-    banks, at = _native.scan_banks(view, RawBank)
+    banks, at = scan_banks(view, RawBank)
     yield from banks
     end = len(view)
     if at < end:
@@ -148,7 +149,7 @@ def encode_banks(banks: Iterable[RawBank]) -> bytes:
     """The raw banks back to back, as they fill an MDF record; raises BankError as encode_bank does."""
     several = list(banks)
     try:
-        return _native.encode_banks(several)
+        return encode_valid_banks(several)
     except ValueError:
         # Bank by bank, the error says which one it is and why.
         return b"".join(map(encode_bank, several))

@@ -1,4 +1,4 @@
-"""Monte Carlo truth in raw banks: particles (type 32) and vertices (type 33) (formats.md B12)."""
+"""Monte Carlo truth in raw banks: particles (type 32) and vertices (type 33) (docs/formats/truth-banks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truth banks of particles (type 32, formats.md B12) as columns: the one place that knows their bytes."""
+"""Truth banks of particles (type 32, docs/formats/truth-banks.md) as columns: the one place that knows their bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hltnode.protocol import _native
+from hltnode.protocol._native import find_particles
 from hltnode.protocol.errors import RejectReason, TruthError
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.source_id import number_of
@@ -100,7 +100,7 @@ def _find_particles(data: bytes, fixed_size: int) -> tuple[list[int], list[int]]
     if len(data) < _U32.size:
         raise TruthError(RejectReason.TRUNCATED, f"MC particles: {len(data)} bytes hold no number of particles")
     (n,) = _U32.unpack_from(data)
-    starts, counts, at = _native.find_particles(data, _U32.size, n, fixed_size)
+    starts, counts, at = find_particles(data, _U32.size, n, fixed_size)
     if at < 0:
         raise TruthError(
             RejectReason.TRUNCATED, f"MC particle {len(starts) - 1} of {n}: needs more than the {len(data)} bytes"

@@ -1,7 +1,8 @@
 """Kept events on a socket: one message per event, a short header that can be subscribed to, and the MDF record."""
 
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import MessageError, RejectReason
@@ -13,8 +14,7 @@ ERROR = b"E"
 _HEADER = struct.Struct("<cIQ")
 
 
-@dataclass(frozen=True, slots=True)
-class EventHeader:
+class EventHeader(msgspec.Struct, frozen=True):
     """First part of an event message; `stream` is ACCEPTED or ERROR."""
 
     stream: bytes
@@ -23,12 +23,15 @@ class EventHeader:
 
 
 def encode_event_header(header: EventHeader) -> bytes:
-    """13 bytes, little-endian: stream, run u32, sequence u64."""
-    return _HEADER.pack(header.stream, header.run, header.sequence)
+    """13 bytes, little-endian: stream, run u32, sequence u64.  Raises MessageError for a field that does not fit."""
+    try:
+        return _HEADER.pack(header.stream, header.run, header.sequence)
+    except struct.error as error:
+        raise MessageError(RejectReason.MALFORMED, f"event header: {header!r:.200}: {error}") from error
 
 
 def decode_event_header(buffer: Buffer) -> EventHeader:
-    """The header of an event message. Raises MessageError."""
+    """The header of an event message.  Raises MessageError."""
     view = byte_view(buffer)
     if len(view) != _HEADER.size:
         raise MessageError(RejectReason.BAD_SIZE, f"event header: {_HEADER.size} bytes expected, {len(view)} received")

@@ -1,107 +1,204 @@
-"""Reading of versioned msgpack messages under strict limits: what control and decision messages share."""
+"""Versioned msgpack messages under strict limits: the base of all messages, and their encoding and decoding."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from itertools import count
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgpack
+import msgspec
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import MessageError, RejectReason
 
-# Largest message that is looked at.  A decision on the most events that a MEP can have, 65,535, takes 800 kB.
+# Largest message that is looked at, decisions aside (decisions.py).
 MAX_MESSAGE_SIZE = 1 << 20
+# Bytes of one text.
 MAX_TEXT_LENGTH = 4096
 # Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it sees its
 # announced length, and nests up to 511 deep, so this bounds what a hostile message can make it allocate to 17 MB.
 MAX_ITEMS = 4096
 _VERSION_KEY = "v"
+_TYPE_KEY = "type"
+_MAX_SHOWN = 200
+_BUILTIN_TYPES = (bytes,)
+_LIMITS: dict[str, Any] = {
+    "raw": False,
+    "strict_map_key": True,
+    "max_str_len": MAX_TEXT_LENGTH,
+    "max_map_len": 64,
+    "max_ext_len": 0,
+}
+
+# msgpack raises ValueError (and subclasses) for bad bytes and limits; its own hierarchy for formats and depth.
+_UNPACK_ERRORS = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
+
+U16: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
+U32: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
+# msgpack itself has no integers of more than 64 bits.
+U64: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Ranges: TypeAlias = tuple[tuple[U64, U64], ...]
 
 
-class MessageFields:
-    """The fields of one message map; each getter takes a field out and checks it, :meth:`finish` refuses leftovers."""
+def _wire_name(class_name: str) -> str:
+    """EndOfRun is "end_of_run"."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in class_name).lstrip("_")
 
-    __slots__ = ("_fields", "_what")
 
-    def __init__(self, raw: Buffer, *, what: str, version: int) -> None:
-        """Unpack `raw` and check its version field.  `what` names the message in errors.  Raises MessageError."""
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=_TYPE_KEY, tag=_wire_name):
+    """Base of the messages: a subclass declares the fields, in their order on the wire, with types and ranges.
+
+    The field "type" on the wire is the name of the class in lower case, words joined by underscores, unless the class
+    gives another as `tag`.
+    """
+
+    def check(self) -> None:
+        """Raise ValueError if fields, each valid by itself, contradict one another."""
+
+
+def check_ranges(name: str, ranges: Ranges) -> None:
+    """Raise ValueError unless first <= last in every range of the field `name`."""
+    for first, last in ranges:
+        if first > last:
+            raise ValueError(f"range from {first} to {last} - at `$.{name}`")
+
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+
+class MessageCodec(Generic[AnyMessage]):
+    """Writes and reads one family of messages.
+
+    Args:
+        types: the messages of the family.
+        what: what the messages are called in errors.
+        version: version of the wire format, the value of the field "v".
+        change: what distinguishes this version from the one before, for the error of a message of another version.
+        max_size: bound on the bytes of a message.
+        max_containers: bound on the lists and maps of a message, itself included, so that a large message of nothing
+            but empty lists cannot take many times its size.
+    """
+
+    __slots__ = ("_change", "_limits", "_max_containers", "_max_size", "_types", "_version", "_what")
+
+    def __init__(
+        self,
+        *types: type[AnyMessage],
+        what: str,
+        version: int,
+        change: str = "",
+        max_size: int = MAX_MESSAGE_SIZE,
+        max_containers: int | None = None,
+    ) -> None:
+        self._types: dict[object, type[AnyMessage]] = {it.__struct_config__.tag: it for it in types}
         self._what = what
-        self._fields = _unpack_map(raw, what)
-        found = self._fields.pop(_VERSION_KEY, None)
-        if type(found) is not int or found != version:
-            raise MessageError(RejectReason.BAD_VERSION, f"{what}: version {version} expected, {_shown(found)} found")
+        self._version = version
+        self._change = change
+        self._max_size = max_size
+        self._max_containers = max_containers
+        self._limits: dict[str, Any] = {**_LIMITS, "max_bin_len": max_size}
 
-    def malformed(self, text: str) -> MessageError:
-        """The error for a message that is well-formed msgpack but not what it should be."""
-        return MessageError(RejectReason.MALFORMED, f"{self._what}: {text}")
-
-    def _take(self, name: str) -> object:
+    def encode(self, message: AnyMessage) -> bytes:
+        """The message as msgpack.  Raises MessageError for a message that :meth:`decode` would refuse."""
         try:
-            return self._fields.pop(name)
-        except KeyError:
-            raise self.malformed(f"field {name!r} is missing") from None
+            fields = msgspec.to_builtins(message, builtin_types=_BUILTIN_TYPES)
+            packed: bytes = msgpack.packb({_VERSION_KEY: self._version, **fields}, use_bin_type=True)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._malformed(f" of type {message.__struct_config__.tag!r}: cannot be packed", error) from error
+        if len(packed) > self._max_size:
+            raise MessageError(
+                RejectReason.OVERSIZED,
+                f"{self._what}: message of {len(packed)} bytes, at most {self._max_size} are sent",
+            )
+        self.decode(packed)
+        return packed
 
-    def uint(self, name: str, bits: int) -> int:
-        """An unsigned integer of at most `bits` bits."""
-        return self._checked_uint(name, self._take(name), bits)
+    def decode(self, raw: Buffer) -> AnyMessage:
+        """The message in `raw`.
 
-    def optional_uint(self, name: str, bits: int) -> int | None:
-        """An unsigned integer of at most `bits` bits, or nil."""
-        value = self._take(name)
-        return None if value is None else self._checked_uint(name, value, bits)
+        Raises MessageError for anything that is not exactly a known message of this version: unknown type, missing or
+        unknown field, wrong type or range, over a limit.
+        """
+        fields = self._unpack(raw)
+        version = fields.pop(_VERSION_KEY, None)
+        if type(version) is not int or version != self._version:
+            text = f"{self._what}: version {self._version} expected, {_shown(version)} found"
+            raise MessageError(RejectReason.BAD_VERSION, f"{text}; {self._change}" if self._change else text)
+        name = fields.get(_TYPE_KEY)
+        message_type = self._types.get(name) if type(name) is str else None
+        if message_type is None:
+            known = f"{name:.80}" if type(name) is str else _shown(name)
+            raise MessageError(RejectReason.MALFORMED, f"{self._what}: unknown type {known!r}")
+        try:
+            # Without builtin_types, text would be taken for bytes in base64.
+            message = msgspec.convert(fields, message_type, strict=True, builtin_types=_BUILTIN_TYPES)
+            message.check()
+        except ValueError as error:
+            raise self._malformed(f" of type {name!r}", error) from error
+        return message
 
-    def _checked_uint(self, name: str, value: object, bits: int) -> int:
-        if type(value) is not int or not 0 <= value < 1 << bits:
-            raise self.malformed(f"field {name!r}: unsigned integer of {bits} bits expected, {_shown(value)} found")
-        return value
+    def _unpack(self, raw: Buffer) -> dict[str, object]:
+        if len(raw) > self._max_size:
+            raise MessageError(
+                RejectReason.OVERSIZED,
+                f"{self._what}: message of {len(raw)} bytes, at most {self._max_size} are read",
+            )
+        hook = None if self._max_containers is None else _limit_containers(self._max_containers)
+        try:
+            fields = msgpack.unpackb(
+                raw, max_array_len=min(MAX_ITEMS, len(raw)), list_hook=hook, object_hook=hook, **self._limits
+            )
+        # The text of an error, as its representation may hold the rest of the message.
+        except _UNPACK_ERRORS as error:
+            raise self._malformed(f"{self._place_of_damage(raw)}: not a msgpack message", error) from error
+        if type(fields) is not dict or not all(type(key) is str for key in fields):
+            raise MessageError(
+                RejectReason.MALFORMED, f"{self._what}: map with text keys expected, {_shown(fields)} found"
+            )
+        return fields
 
-    def text(self, name: str) -> str:
-        """A string."""
-        value = self._take(name)
-        if type(value) is not str:
-            raise self.malformed(f"field {name!r}: text expected, {_shown(value)} found")
-        return value
+    def _place_of_damage(self, raw: Buffer) -> str:
+        """Type and field of a message that cannot be unpacked, as far as they can be read, for the error's text."""
+        if len(raw) > MAX_MESSAGE_SIZE:
+            # The unpacker copies what it reads step by step.
+            return ""
+        # The map of the message, whose header is read by itself, is not counted.
+        hook = None if self._max_containers is None else _limit_containers(self._max_containers - 1)
+        unpacker = msgpack.Unpacker(
+            max_buffer_size=MAX_MESSAGE_SIZE,
+            max_array_len=min(MAX_ITEMS, len(raw)),
+            list_hook=hook,
+            object_hook=hook,
+            **self._limits,
+        )
+        unpacker.feed(raw)
+        named = field = ""
+        try:
+            for _ in range(unpacker.read_map_header()):
+                field = ""
+                field = f", field {_cut(str(unpacker.unpack()))!r}"
+                value = unpacker.unpack()
+                if field == f", field {_TYPE_KEY!r}":
+                    named = f" of type {_cut(str(value))!r}"
+        except _UNPACK_ERRORS:
+            return named + field
+        return named
 
-    def boolean(self, name: str) -> bool:
-        """A truth value."""
-        value = self._take(name)
-        if type(value) is not bool:
-            raise self.malformed(f"field {name!r}: true or false expected, {_shown(value)} found")
-        return value
+    def _malformed(self, where: str, error: Exception) -> MessageError:
+        return MessageError(RejectReason.MALFORMED, f"{self._what}{where}: {_cut(str(error) or type(error).__name__)}")
 
-    def binary(self, name: str, size: int) -> bytes:
-        """Exactly `size` bytes."""
-        value = self._take(name)
-        if type(value) is not bytes or len(value) != size:
-            raise self.malformed(f"field {name!r}: {size} bytes expected, {_shown(value)} found")
-        return value
 
-    def uints(self, name: str, bits: int) -> tuple[int, ...]:
-        """A list of unsigned integers of at most `bits` bits."""
-        return tuple(self._checked_uint(name, item, bits) for item in self._items(name, self._take(name)))
+def _limit_containers(limit: int) -> Callable[[object], object]:
+    """A hook of msgpack that lets this number of lists and maps pass."""
+    seen = count(1)
 
-    def ranges(self, name: str, bits: int) -> tuple[tuple[int, int], ...]:
-        """A list of pairs first <= last of unsigned integers of at most `bits` bits."""
-        ranges: list[tuple[int, int]] = []
-        for item in self._items(name, self._take(name)):
-            pair = self._items(name, item)
-            if len(pair) != 2:
-                raise self.malformed(f"field {name!r}: pairs expected, a list of {len(pair)} found")
-            first, last = (self._checked_uint(name, end, bits) for end in pair)
-            if first > last:
-                raise self.malformed(f"field {name!r}: range from {first} to {last}")
-            ranges.append((first, last))
-        return tuple(ranges)
+    def check(container: object) -> object:
+        if next(seen) > limit:
+            raise ValueError(f"more than {limit} lists and maps")
+        return container
 
-    def _items(self, name: str, value: object) -> list[object]:
-        if type(value) is not list:
-            raise self.malformed(f"field {name!r}: list expected, {_shown(value)} found")
-        return value
-
-    def finish(self) -> None:
-        """Refuse a message that has fields which nobody took."""
-        if self._fields:
-            raise self.malformed(f"unknown fields {sorted(self._fields)[:8]}")
+    return check
 
 
 def _shown(value: object) -> str:
@@ -111,38 +208,7 @@ def _shown(value: object) -> str:
     return repr(value)[:80]
 
 
-def _unpack_map(raw: Buffer, what: str) -> dict[str, object]:
-    if len(raw) > MAX_MESSAGE_SIZE:
-        raise MessageError(
-            RejectReason.OVERSIZED, f"{what}: message of {len(raw)} bytes, at most {MAX_MESSAGE_SIZE} are read"
-        )
-    try:
-        value = msgpack.unpackb(
-            raw,
-            raw=False,
-            strict_map_key=True,
-            max_str_len=MAX_TEXT_LENGTH,
-            max_bin_len=MAX_MESSAGE_SIZE,
-            max_array_len=min(MAX_ITEMS, len(raw)),
-            max_map_len=64,
-            max_ext_len=0,
-        )
-    # msgpack raises ValueError (and subclasses) for bad bytes and limits; its own hierarchy for formats and depth.
-    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
-        raise MessageError(RejectReason.MALFORMED, f"{what}: not a msgpack message: {error!r:.200}") from error
-    if type(value) is not dict or not all(type(key) is str for key in value):
-        raise MessageError(RejectReason.MALFORMED, f"{what}: map with text keys expected, {_shown(value)} found")
-    return value
-
-
-def pack_message(fields: dict[str, Any], *, what: str, version: int) -> bytes:
-    """`fields` with their version as msgpack.  Raises MessageError for what cannot be packed or is too large."""
-    try:
-        packed = bytes(msgpack.packb({_VERSION_KEY: version, **fields}, use_bin_type=True))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise MessageError(RejectReason.MALFORMED, f"{what}: cannot be packed: {error!r:.200}") from error
-    if len(packed) > MAX_MESSAGE_SIZE:
-        raise MessageError(
-            RejectReason.OVERSIZED, f"{what}: message of {len(packed)} bytes, at most {MAX_MESSAGE_SIZE} are sent"
-        )
-    return packed
+def _cut(text: str) -> str:
+    """`text` without its middle if it is long: what was found may be long, and the field's name stands at the end."""
+    half = _MAX_SHOWN // 2
+    return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"

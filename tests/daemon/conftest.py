@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import structlog
 import zmq
+from zmq.utils.garbage import gc as pyzmq_memory
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +43,8 @@ async def nothing_is_left_behind() -> AsyncIterator[None]:
     threads = set(threading.enumerate())
     descriptors = _descriptors()
     yield
+    # The thread with which pyzmq frees the memory of messages above 64 kB, which it sends without a copy.
+    pyzmq_memory.stop()
     others = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
     assert not others, others
     await asyncio.sleep(0)

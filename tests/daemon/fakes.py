@@ -21,7 +21,7 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, Timings
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
 
@@ -35,7 +35,7 @@ SOURCES = (ODIN_SOURCE, 4096, 4097, 6144)
 @dataclass
 class FakeOutput:
     accepted: NDArray[np.uint8]
-    lines: NDArray[np.uint64]
+    lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     counts: dict[str, NDArray[np.uint32]]
 
@@ -49,10 +49,17 @@ class Behaviour:
     hang: threading.Event = field(default_factory=threading.Event)
 
 
-class FakeWorkspace:
-    """Accepts every second event of a MEP by line 0."""
+def lines_of_event(event: int, n_lines: int) -> list[int]:
+    """The lines of the fake engine that accept this event of a MEP: none if its number is even, else the last line
+    and those whose numbers are multiples of twice its own."""
+    return sorted({n_lines - 1, *range(0, n_lines, 2 * event)}) if event % 2 else []
 
-    def __init__(self, limits: BatchLimits, behaviour: Behaviour) -> None:
+
+class FakeWorkspace:
+    """Accepts every second event of a MEP, as `lines_of_event` says."""
+
+    def __init__(self, limits: BatchLimits, behaviour: Behaviour, decisions: NDArray[np.uint32]) -> None:
+        self._decisions = decisions
         self._input = np.zeros(limits.input_bytes, dtype=np.uint8)
         self._behaviour = behaviour
         self._done_at = 0.0
@@ -91,29 +98,32 @@ class FakeWorkspace:
     @property
     def output(self) -> FakeOutput:
         n = sum(mep.n_events for mep in self._meps)
-        lines = np.concatenate([np.arange(mep.n_events, dtype=np.uint64) % 2 for mep in self._meps])
+        lines = np.concatenate([self._decisions[: mep.n_events] for mep in self._meps])
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
-        return FakeOutput(
-            (lines != 0).astype(np.uint8), lines, flags, {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
-        )
+        counts = {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
+        return FakeOutput(lines.any(axis=1).astype(np.uint8), lines, flags, counts)
 
 
 class FakeEngine:
     """What the daemon needs of an engine."""
 
-    lines = ("every_second",)
     collections = ("tracks",)
     tck = TCK
 
-    def __init__(self, limits: BatchLimits) -> None:
+    def __init__(self, limits: BatchLimits, lines: tuple[str, ...] = ("every_second",)) -> None:
+        self.lines = lines
+        fired = np.zeros((limits.events, 32 * line_words(len(lines))), dtype=np.uint8)
+        for event in range(limits.events):
+            fired[event, lines_of_event(event, len(lines))] = 1
+        self._decisions = np.packbits(fired, axis=1, bitorder="little").view("<u4")
         self.behaviour = Behaviour()
         self.workspaces: list[FakeWorkspace] = []
         self.closed = False
         self._limits = limits
 
     def create_workspace(self) -> FakeWorkspace:
-        self.workspaces.append(FakeWorkspace(self._limits, self.behaviour))
+        self.workspaces.append(FakeWorkspace(self._limits, self.behaviour, self._decisions))
         return self.workspaces[-1]
 
     def close(self) -> None:
@@ -141,9 +151,11 @@ def make_config(directory: Path, **sections: dict[str, Any]) -> NodeConfig:
 
 
 @asynccontextmanager
-async def running_node(config: NodeConfig) -> AsyncIterator[tuple[Node, FakeEngine]]:
+async def running_node(
+    config: NodeConfig, lines: tuple[str, ...] = ("every_second",)
+) -> AsyncIterator[tuple[Node, FakeEngine]]:
     """A node that is ready; stopped and drained afterwards."""
-    engine = FakeEngine(batch_limits(config))
+    engine = FakeEngine(batch_limits(config), lines)
     async with node_of_engine(config, engine, "fake") as node:
         yield node, engine
 
@@ -192,10 +204,11 @@ def make_feeder(
     sources: Sequence[int] = SOURCES,
     run: int = RUN,
     events: int = 8,
+    max_fragment_bytes: int = 60_000,
 ) -> Feeder:
     """A feeder that is connected to a node of this process."""
     identity = FeederIdentity(
-        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=60_000
+        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=max_fragment_bytes
     )
     return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity)
 

@@ -16,9 +16,13 @@ def status_page(port: int) -> dict[str, Any] | None:
         return None
 
 
+def all_metrics(port: int) -> dict[str, float]:
+    """The value of every series, named with its labels as /metrics writes it."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        rows = [row.rsplit(" ", 1) for row in page.read().decode().splitlines() if not row.startswith("#")]
+    return {series: float(value) for series, value in rows}
+
+
 def metric(port: int, series: str) -> float:
     """The value of one series, named with its labels as /metrics writes it."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
-        rows = page.read().decode().splitlines()
-    [value] = [row.rsplit(" ", 1)[1] for row in rows if row.startswith(series + " ")]
-    return float(value)
+    return all_metrics(port)[series]

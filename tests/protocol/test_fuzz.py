@@ -31,13 +31,13 @@ from hltnode.protocol import (
     iter_banks,
     iter_meps,
     iter_records,
-    mfps_of_events,
 )
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.banks.muon import decode_muon, decode_muon_pads
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.reports import (
     HltDecReports,
@@ -54,7 +54,9 @@ from hltnode.protocol.raw_data.truth import (
     encode_particles,
     encode_vertices,
 )
-from hltnode.protocol.transport import control as c
+from hltnode.protocol.transport import feeder_messages as f
+from hltnode.protocol.transport.assignments import Assignments, decode_assignment_message, encode_assignment_message
+from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
 from tests.protocol import fuzz
 
@@ -163,14 +165,24 @@ CASES: dict[str, tuple[Parser, bytes]] = {
         _bank_parser(decode_routing_bits, BankType.HLT_ROUTING_BITS, 0),
         bytes(encode_routing_bits((1, 0, 0)).payload),
     ),
-    "hello": (c.decode_message, c.encode_message(c.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20))),
-    "ack": (c.decode_message, c.encode_message(c.Ack(1, ((0, 4), (7, 7))))),
-    "nack": (c.decode_message, c.encode_message(c.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
-    "end of run": (c.decode_message, c.encode_message(c.EndOfRun(1, 5))),
+    "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20))),
+    "ack": (decode_message, encode_message(f.Ack(1, ((0, 4), (7, 7))))),
+    "nack": (decode_message, encode_message(f.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
+    "end of run": (decode_message, encode_message(f.EndOfRun(1, 5))),
+    "assignments": (
+        decode_assignment_message,
+        encode_assignment_message(Assignments("session", 3, 1, (1, 2, 1 << 40), (0, 1, 2), "")),
+    ),
+    "decision of 500 lines": (
+        decode_decision,
+        encode_decision(
+            MepDecision("node", 1, 2, 3, 4, 2, 500, 6, "complete", (), b"\x03", bytes(range(128)), bytes(8)),
+        ),
+    ),
     "decision": (
         decode_decision,
         encode_decision(
-            MepDecision("node", 1, 2, 3, 4, 5, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
+            MepDecision("node", 1, 2, 3, 4, 5, 33, 6, "complete", (7, 8), b"\x15", bytes(40), bytes(20)),
         ),
     ),
 }
@@ -227,7 +239,7 @@ def test_only_protocol_errors_come_out_of_noise(name: str, data: bytes) -> None:
     assert error is None or _is_refusal(error)
 
 
-@pytest.mark.parametrize("parse", [c.decode_message, decode_decision])
+@pytest.mark.parametrize("parse", [decode_message, decode_decision, decode_assignment_message])
 @pytest.mark.parametrize("data", fuzz.HOSTILE_MSGPACK)
 def test_hostile_msgpack_is_refused(parse: Parser, data: bytes) -> None:
     assert _refuses_or_reads(parse, data)

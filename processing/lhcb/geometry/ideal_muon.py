@@ -1,9 +1,9 @@
 """The ideal muon stations from figures: chambers in four planes each, projective towards the collisions.
 
 Figures: division into regions, chambers, pads and strips as in the LHCb muon system TDR and the upgrade's read-out
-(LHCb-TDR-004, LHCb-TDR-014; formats.md B11); active sizes of chambers, planes and distances as simulated in the events
-of `../shared`, to which they were fitted. Against their geometry file pads are right within 0.3 mm in x and 5 mm in y
-(single chambers are shifted there), exactly in z (tests/processing/geometry).
+(LHCb-TDR-004, LHCb-TDR-014; docs/formats/muon-banks.md); active sizes of chambers, planes and distances as in LHCb's
+simulated events, to which they were fitted. Against their geometry file pads are right within 0.3 mm in x and 5 mm
+in y (single chambers are shifted there), exactly in z (tests/processing/lhcb/geometry).
 
 A quarter of a region is an L of chambers. Neighbouring chambers overlap: columns alternate between an inner and an
 outer pair of planes, rows between the front and the back plane of the pair. Positions are given on the station's middle
@@ -38,7 +38,7 @@ LEAN = 0.003601
 _COLUMN_FACTOR = (0.5, 1.0, 2.0, 2.0)
 _ROWS_OF_PADS = (8, 4, 2, 1)  # per chamber, in regions R1..R4
 
-# Grids of the three tables, (gridX, gridY) by 4 station + region (reconstruction-facts.md 6.1).
+# Grids of the three tables, (gridX, gridY) by 4 station + region (docs/formats/geometry-files.md).
 _PAD_X = np.repeat((48, 48, 12, 12), N_REGIONS)
 _EIGHT = np.full(N_STATIONS * N_REGIONS, 8)
 _X_STRIP_Y = np.array((1, 2, 2, 2, 1, 2, 2, 2, 8, 2, 2, 2, 8, 2, 2, 2))

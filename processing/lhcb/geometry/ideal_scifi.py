@@ -1,9 +1,8 @@
 """The ideal SciFi tracker from figures: three stations of four layers (x, u, v, x), leaning forward with the beam.
 
 Figures: layout of modules, mats and SiPMs as in the LHCb tracker upgrade TDR (LHCb-TDR-015) and the SciFi's published
-dimensions; distances of mats and layers as simulated in the events of `../shared` (reconstruction-facts.md 4.1), to
-which they were fitted. The formulas agree with the geometry file of the simulated events to its rounding, 2 um
-(tests/processing/geometry).
+dimensions; distances of mats and layers as in LHCb's simulated events, to which they were fitted. The formulas agree
+with the geometry file of the simulated events to its rounding, 2 um (tests/processing/lhcb/geometry).
 
 Frames. A *mat* has its fibres along v, away from the beam height, and channels along u. A *module* is four mats beside
 each other; in the stereo layers it is turned about its middle at the height of the beam. A *station* leans about the x
@@ -63,7 +62,7 @@ def first_channel_of_bank() -> NDArray[np.uint32]:
 
 
 def mat_parameters() -> dict[str, NDArray[np.float32]]:
-    """The arrays of the geometry file (formats.md B10), f32[1536], or [1536, 3] for points and directions."""
+    """Arrays of scifi_geometry.bin (docs/formats/geometry-files.md): f32[1536]; [1536, 3] for points and directions."""
     values: dict[str, NDArray[np.float64]] = {name: np.zeros((N_MAT_INDICES, 3)) for name in ("mirrorPoint", "ddx")}
     values.update((name, np.zeros(N_MAT_INDICES)) for name in ("dxdy", "dzdy", "globaldy"))
     used = np.zeros(N_MAT_INDICES, np.bool_)

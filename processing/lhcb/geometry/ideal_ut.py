@@ -1,9 +1,9 @@
 """The ideal UT from figures: four layers of vertical staves, the two inner layers turned by +-5 degrees.
 
 Figures: layout of staves, modules and sensors as in the LHCb tracker upgrade TDR (LHCb-TDR-015); pitches, sensor sizes,
-distances of the staves and z as simulated in the events of `../shared` (reconstruction-facts.md 3.1), to which they
-were fitted. The sensors as built have pitches of 0.1875 and 0.0935 mm instead. The formulas agree with the geometry
-file of the simulated events to its rounding (tests/processing/geometry).
+distances of the staves and z as in LHCb's simulated events, to which they were fitted. The sensors as built have
+pitches of 0.1875 and 0.0935 mm instead. The formulas agree with the geometry file of the simulated events to its
+rounding (tests/processing/lhcb/geometry).
 
 A stave carries 14 rows of sensors, in turn on its two faces. Near the beam a row holds finer sensors: two side by side,
 and in the two middle rows of the innermost stave four, of half the height.
@@ -36,7 +36,7 @@ STAVE_PITCH_NEAR = (95.885, 95.885, 95.909, 95.909)
 STAVE_PITCH_FAR = (96.275, 96.275, 96.251, 96.251)
 
 STEREO_ANGLE = np.radians((0.0, 5.0, -5.0, 0.0))
-# dx/dy of the strips of a layer, as the reconstruction uses them (reconstruction-facts.md 3.1).
+# dx/dy of the strips of a layer, as the reconstruction uses them (docs/physics/detector.md).
 DX_DY = (0.0, 0.08748867, -0.0874886, 0.0)
 
 # Positions of sensors along a stave, by number 2 module + (1 - face) from the bottom: 7 and 8 are used by the innermost
@@ -78,7 +78,7 @@ def sectors() -> list[Sector]:
 
 
 def sector_parameters() -> dict[str, NDArray[np.float32]]:
-    """The arrays f32[1048] of the geometry file (formats.md B9), by its names."""
+    """The arrays f32[1048] of the geometry file (docs/formats/geometry-files.md), by its names."""
     rows = sectors()
     pitch, height, u, v, stave_x, shift_y, z = np.array([row[6:] for row in rows]).T
     angle = STEREO_ANGLE[[row.layer for row in rows]]

@@ -1,8 +1,8 @@
 """The ideal upgrade VELO from figures: 52 L-shaped modules of 4 sensors, turned by 45 degrees about the beam.
 
-Figures: the pixel pitch, the chip size and the module positions are published (hlt1-allen.md A.4, LHCb-TDR-013); the
-placement of the four sensors on a module is four numbers, named below, that follow from the closest approach to the
-beam. The result agrees with the geometry file of the simulated events (tests/processing/geometry).
+Figures: the pixel pitch, the chip size and the module positions are published (LHCb-TDR-013; docs/physics/detector.md);
+the placement of the four sensors on a module is four numbers, named below, that follow from the closest approach to the
+beam. The result agrees with the geometry file of the simulated events (tests/processing/lhcb/geometry).
 """
 
 from itertools import pairwise

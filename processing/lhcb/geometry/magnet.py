@@ -5,11 +5,11 @@ divergence and rotation everywhere between the sheets, with the fringe fields th
 sheets stand for the poles, which open like the acceptance, the return yoke and a shielding plate.
 
 Source of the figures: the strengths were fitted (least squares, regularised) to long tracks of the real simulated
-events, to the published bending power (about 4 Tm) and kick plane (z = 5212 mm, reconstruction-facts.md 5), and to the
-fringe field in the VELO and before the UT that follows from the tables of the VELO-UT search (section 3.4). Found: 1.04
-T at most, 4.17 Tm from the collisions to the end of the SciFi, centred at 5187 mm up to its middle, 0.104 Tm between
-VELO and UT. Real tracks of more than 10 GeV, followed from the VELO with it, hit the UT within 0.5 mm and the SciFi
-within 3.5 mm (68 %), about what scattering and the measured slope leave open (tests/processing/geometry).
+events, to the published bending power (about 4 Tm) and kick plane (z = 5212 mm, docs/physics/detector.md), and to the
+fringe field in the VELO and before the UT that follows from the tables of the VELO-UT search. Found: 1.04 T at most,
+4.17 Tm from the collisions to the end of the SciFi, centred at 5187 mm up to its middle, 0.104 Tm between VELO and UT.
+Real tracks of more than 10 GeV, followed from the VELO with it, hit the UT within 0.5 mm and the SciFi within 3.5 mm
+(68 %), about what scattering and the measured slope leave open (tests/processing/lhcb/geometry).
 """
 
 from collections.abc import Callable

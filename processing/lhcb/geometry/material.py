@@ -4,7 +4,7 @@ A simple budget: thin slabs at the z of the detectors, uniform in x and y outsid
 lengths (X0) at normal incidence. Sources: VELO upgrade TDR (LHCb-TDR-013), tracker upgrade TDR (LHCb-TDR-015), PID
 upgrade TDR (LHCb-TDR-014), the LHCb detector paper (JINST 3 (2008) S08005), Review of Particle Physics (material
 constants, multiple scattering). The VELO figures agree with the noise terms that the reconstruction uses
-(reconstruction-facts.md 7): 1.48 MeV^2 per module is 0.80 % X0, 0.6 MeV^2 of foil 0.3 % X0.
+(docs/physics/detector.md): 1.48 MeV^2 per module is 0.80 % X0, 0.6 MeV^2 of foil 0.3 % X0.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The muon stations M2-M5: from digits to pads, with positions and sizes.
 
-Lengths in mm, global LHCb frame. Conventions of reconstruction-facts.md 6. A station has four regions around the beam;
-a region four quarters; a quarter of a region is an L of three blocks of `grid_x` by `grid_y` cells, the block at the
-beam being left out. Pads are read out as they are, or as crossings of vertical with horizontal strips.
+Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md. A station has four regions around the
+beam; a region four quarters; a quarter of a region is an L of three blocks of `grid_x` by `grid_y` cells, the block at
+the beam being left out. Pads are read out as they are, or as crossings of vertical with horizontal strips.
 """
 
 from dataclasses import dataclass
@@ -140,7 +140,7 @@ class MuonGeometry:
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read muon_geometry.bin and muon_tables.bin (version 2, reconstruction-facts.md 6.1) from a directory.
+        """Read muon_geometry.bin and muon_tables.bin (version 2, docs/formats/geometry-files.md) from a directory.
 
         Raises GeometryError, which names the file, if one is missing, of the wrong size, or holds impossible values.
         """

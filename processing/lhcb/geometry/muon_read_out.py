@@ -6,8 +6,8 @@ R1 of M4 and M5 its pads are read one by one. All quarters are alike, seen from 
 M5, but for the order in which a bank has the boards of M2.
 
 Sectors and boards: LHCb-TDR-004 (logical layout), LHCb-TDR-014 (nODE boards of 192 channels). Their order, and that of
-channels, was read off the table that fits the events of `../shared` (formats.md B11), that of pad addresses off these
-events; this module gives every address of both (tests/processing/lhcb/geometry/test_muon_read_out.py).
+channels, was read off the table of LHCb's simulated events (docs/formats/muon-banks.md), that of pad addresses off
+these events; this module gives every address of both (tests/processing/lhcb/geometry/test_muon_read_out.py).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The SciFi tracker: where each channel of the 1,024 fibre mats is, and which bank reads it.
 
-Lengths in mm, global LHCb frame. Conventions of reconstruction-facts.md 4 and formats.md B10.
+Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class SciFiGeometry:
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read scifi_geometry.bin (version 0, formats.md B10) from a directory.
+        """Read scifi_geometry.bin (version 0, docs/formats/geometry-files.md) from a directory.
 
         Raises GeometryError, which names the file, if it is missing, of the wrong size, or holds impossible values.
         """

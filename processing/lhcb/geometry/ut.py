@@ -1,6 +1,6 @@
 """The UT: where each strip of the 1,048 sensors is, and which board and lane reads it.
 
-Lengths in mm, global LHCb frame. Conventions of reconstruction-facts.md 3 and formats.md B9.
+Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class UtGeometry:
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read ut_boards.bin and ut_geometry.bin (formats.md B9) from a directory.
+        """Read ut_boards.bin and ut_geometry.bin (docs/formats/geometry-files.md) from a directory.
 
         Raises GeometryError, which names the file, if one is missing, of the wrong size, or holds impossible values.
         """

@@ -1,7 +1,7 @@
 """The VELO: where each pixel of the 208 sensors is, and which pixel is hit at a given place.
 
 Frames. *Local*: x along the 768 columns, y along the 256 rows of a sensor, origin at its corner, mm.
-*Global*: the LHCb frame, z along the beam, mm. Conventions of formats.md B8 and reconstruction-facts.md 1.1.
+*Global*: the LHCb frame, z along the beam, mm. Conventions of docs/formats/geometry-files.md.
 """
 
 import struct
@@ -39,7 +39,7 @@ class VeloGeometry:
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read velo_geometry.bin and beamline.bin (formats.md B8) from a directory.
+        """Read velo_geometry.bin and beamline.bin (docs/formats/geometry-files.md) from a directory.
 
         Raises GeometryError, which names the file, if one is missing, unreadable, of the wrong size or not finite.
         """

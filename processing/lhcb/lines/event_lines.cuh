@@ -1,11 +1,12 @@
 // Selection lines on whole events, and the decision (formats.md C3 event lines, C4).
 //
-// One block per event. First all threads count the tracks that a line asks for, line by line; then one thread per line
-// makes its decision: prescale and selection and postscale. The event is accepted if a line is left.
+// One block per event, which takes the lines in tiles, so that a menu may have any number of them. First all threads
+// count the tracks that a line asks for, line by line; then one thread per line makes its decision: prescale and
+// selection and postscale. The event is accepted if a line is left.
 //
 // A new line type gets a number in kinds.py, a case in `line_selects` (and, if it loops over tracks, one in
 // `line_counts_track`), and its dataclass in processing/lines.
-// Bounds: max_lines lines; tracks of an event as velo_track_count.
+// Bounds: n_lines lines, an event's decisions in ceil(n_lines / 32) words; tracks of an event as velo_tracks.count.
 #pragma once
 
 #include "lhcb/lines/generated/event_lines.h"
@@ -14,6 +15,9 @@
 #include "selection/scalers.cuh"
 
 namespace hlt {
+
+/// Lines whose counts are held at a time.
+constexpr uint32_t lines_per_tile = 256;
 
 /// What lines may look at in an event.
 struct line_event {
@@ -72,40 +76,50 @@ HLT_KERNEL(event_lines)
 {
     const event_lines_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
-    __shared__ uint32_t counted[hlt::max_lines];
-    __shared__ uint32_t decisions[hlt::max_lines / 32];
-
-    for (uint32_t i = threadIdx.x; i < hlt::max_lines; i += blockDim.x) counted[i] = 0;
-    for (uint32_t i = threadIdx.x; i < hlt::max_lines / 32; i += blockDim.x) decisions[i] = 0;
-    __syncthreads();
+    __shared__ uint32_t counted[hlt::lines_per_tile];
+    __shared__ uint32_t decisions[hlt::lines_per_tile / 32];
 
     const hlt::line_event event{p.events.odin[blockIdx.x], p.events.flags[blockIdx.x], p.velo_tracks.count[blockIdx.x]};
     const hlt::scaler_event scaler = hlt::scaler_event_of(event.odin);
     const uint32_t first = p.velo_tracks.first(blockIdx.x);
-    for (uint32_t i = 0; i < hlt::max_lines; ++i) {
-        const hlt::line_record line = p.line_table[i];
-        if (!hlt::line_wants_velo_tracks(line.kind)) continue;
-        uint32_t mine = 0;
-        for (uint32_t track = first + threadIdx.x; track < first + event.n_velo_tracks; track += blockDim.x) {
-            const hlt::line_velo_track seen{p.velo_tracks.ip[track], p.velo_tracks.ip_chi2[track],
-                                            p.velo_tracks.backward[track] != 0, p.velo_tracks.pv[track] != hlt::no_pv};
-            mine += hlt::line_counts_track(line, seen) ? 1u : 0u;
-        }
-        if (mine != 0) atomicAdd(&counted[i], mine);
-    }
-    __syncthreads();
+    uint32_t* const words = p.events.lines + static_cast<uint64_t>(blockIdx.x) * ((p.n_lines + 31) / 32);
+    bool accepted = false;  // of thread 0
+    for (uint32_t tile = 0; tile < p.n_lines; tile += hlt::lines_per_tile) {
+        const hlt::line_record* const lines = p.line_table + tile;
+        const uint32_t n_lines = hlt::min_of(p.n_lines - tile, hlt::lines_per_tile);
+        const uint32_t n_words = (n_lines + 31) / 32;
+        for (uint32_t i = threadIdx.x; i < n_lines; i += blockDim.x) counted[i] = 0;
+        for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) decisions[i] = 0;
+        __syncthreads();
 
-    for (uint32_t i = threadIdx.x; i < hlt::max_lines; i += blockDim.x) {
-        const hlt::line_record line = p.line_table[i];
-        if (line.kind == 0u) continue;
-        if (hlt::scaler_passes(line.prescale, scaler.words) && hlt::line_selects(line, event, counted[i]) &&
-            hlt::scaler_passes(line.postscale, scaler.words))
-            atomicOr(&decisions[i / 32], 1u << (i % 32));
+        for (uint32_t i = 0; i < n_lines; ++i) {
+            if (!hlt::line_wants_velo_tracks(lines[i].kind)) continue;
+            const hlt::line_record line = lines[i];
+            uint32_t mine = 0;
+            for (uint32_t track = first + threadIdx.x; track < first + event.n_velo_tracks; track += blockDim.x) {
+                const hlt::line_velo_track seen{p.velo_tracks.ip[track], p.velo_tracks.ip_chi2[track],
+                                                p.velo_tracks.backward[track] != 0,
+                                                p.velo_tracks.pv[track] != hlt::no_pv};
+                mine += hlt::line_counts_track(line, seen) ? 1u : 0u;
+            }
+            if (mine != 0) atomicAdd(&counted[i], mine);
+        }
+        __syncthreads();
+
+        for (uint32_t i = threadIdx.x; i < n_lines; i += blockDim.x) {
+            const hlt::line_record line = lines[i];
+            if (hlt::scaler_passes(line.prescale, scaler.words) && hlt::line_selects(line, event, counted[i]) &&
+                hlt::scaler_passes(line.postscale, scaler.words))
+                atomicOr(&decisions[i / 32], 1u << (i % 32));
+        }
+        __syncthreads();
+
+        if (threadIdx.x == 0)
+            for (uint32_t i = 0; i < n_words; ++i) {
+                words[tile / 32 + i] = decisions[i];
+                accepted = accepted || decisions[i] != 0;
+            }
+        __syncthreads();
     }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        const uint64_t mask = static_cast<uint64_t>(decisions[1]) << 32 | decisions[0];
-        p.events.lines[blockIdx.x] = mask;
-        p.events.accepted[blockIdx.x] = mask != 0 ? 1 : 0;
-    }
+    if (threadIdx.x == 0) p.events.accepted[blockIdx.x] = accepted ? 1 : 0;
 }

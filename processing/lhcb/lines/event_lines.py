@@ -13,4 +13,5 @@ event_lines = Algorithm.beside(
     block_size=64,
     reads=(line_table, odin, event_flags, track_count, track_backward, track_ip, track_ip_chi2, track_pv),
     writes=(lines, accepted),
+    capacities={"n_lines": lambda limits: limits.lines},
 )

@@ -3,8 +3,8 @@
 //
 // One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
 // to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
-// x and y of a track have the same variance (velo/kalman.cuh); pv_track_weight is its inverse.
-// Bounds: tracks of an event as velo_track_count, plus padding (tracks.cuh).
+// x and y of a track have the same variance (lhcb/velo/kalman_filter.cuh); pv_tracks.weight is its inverse.
+// Bounds: tracks of an event as velo_tracks.count, plus padding (tracks.cuh).
 #pragma once
 
 #include "lhcb/primary_vertices/generated/pv_beamline_extrapolate.h"

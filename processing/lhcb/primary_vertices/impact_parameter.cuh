@@ -5,7 +5,7 @@
 //     IP = sqrt((dx^2 + dy^2) / (1 + tx^2 + ty^2)), d = track at the z of the vertex minus vertex;
 //     IP chi2 = d^T V^-1 d, V = covariance of the track there plus that of the vertex as the track sees it.
 // An event without vertex: IP and IP chi2 are 0, the vertex is no_pv.
-// Bounds: tracks of an event as velo_track_count, vertices as pv_count.
+// Bounds: tracks of an event as velo_tracks.count, vertices as pvs.count.
 #pragma once
 
 #include "lhcb/primary_vertices/generated/velo_impact_parameter.h"

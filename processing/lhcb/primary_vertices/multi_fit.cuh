@@ -13,7 +13,7 @@
 // 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
 //
 // The facts take S to x = y = 0; here it is to the beam line, as the term that is subtracted.
-// Bounds: tracks as pv_track_count, seeds as pv_seed_count.
+// Bounds: tracks as pv_tracks.count, seeds as pv_seeds.count.
 #pragma once
 
 #include "framework/device/math.cuh"

@@ -15,9 +15,9 @@ from hltnode.processing.lhcb.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.simulation.worker_processes import results_in_order
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.raw_data.mfp import mfps_of_events
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 # Events of a block, and so of a MEP: every file of a request is cut in the same way, whoever makes the blocks.

@@ -27,14 +27,14 @@ from hltnode.protocol.raw_data.truth_columns import encode_particle_columns
 # Events that are made together: enough to keep the vectors long, few enough for the memory.
 CHUNK = 16
 
-# Mean number of collisions of a crossing in the minimum-bias samples of the upgrade (hlt1-allen.md 1.3).
+# Mean number of collisions of a crossing in the minimum-bias samples of the upgrade (docs/physics/detector.md).
 DEFAULT_NU = 7.6
 DEFAULT_RUN = 1
 
-# A particle counts as seen by the VELO with hits in this many modules (reconstruction-facts.md 9).
+# A particle counts as seen by the VELO with hits in this many modules (docs/physics/validation.md).
 MIN_MODULES = 3
 
-# Collisions with this many tracks count as primary vertices (formats.md F).
+# Collisions with this many tracks count as primary vertices (docs/physics/validation.md).
 _MIN_TRACKS_OF_PV = 4
 
 # Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);

@@ -2,7 +2,7 @@
 //
 // An event with more clusters than a 16-bit index reaches, or that no longer fits in the buffers, gets bound 0 and is
 // flagged: it is kept, without clusters.
-// In:  velo_cluster_bound [event]. Out: velo_cluster_offset [event + 1]; velo_cluster_bound, event_flags.
+// In:  velo_clusters.bound [event]. Out: velo_clusters.offset [event + 1]; velo_clusters.bound, events.flags.
 // One block; threads stride over the events.
 // Bounds: offsets never exceed max_velo_clusters, the size of every buffer of clusters.
 #pragma once

@@ -1,9 +1,9 @@
 // Consolidation: the tracks that are left, without gaps, then the accepted three-hit tracks.
 //
 // Tracks move down in place: a track is read before a barrier and written after it, and never up.
-// In:  velo_candidate_count, velo_seed_hits, velo_seed_count; velo_track_hits and velo_track_hit_count of the
-// candidates,
-//      0 hits for one that was killed. Out: the same two without gaps, velo_track_count [event].
+// In:  velo_tracks.candidate_count, velo_seeds.hits, velo_seeds.count; velo_tracks.hits and velo_tracks.hit_count of
+//      the candidates, 0 hits for one that was killed.
+// Out: the same two without gaps, velo_tracks.count [event].
 // One block per event; a thread moves one track at a time.
 // Bounds: the event has half as many places as clusters; tracks beyond are dropped and flag it.
 #pragma once

@@ -3,9 +3,9 @@
 //
 // Hits come out in the order of the banks, not sorted. A word of 0 is a filler and one with a column beyond the sensor
 // is broken: both leave a place marked no_module_pair, and the latter flags the event. A bank whose count lies gives no
-// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted_{x, y, z, phi, id, module_pair} and
-// velo_unsorted_count [event]; event_flags. One block per event; a thread decodes one bank at a time, places come from
-// a prefix sum over the banks. Bounds: the words of all banks of the event were counted into velo_cluster_bound; an
+// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted.{x, y, z, phi, id, module_pair} and
+// velo_unsorted.count [event]; events.flags. One block per event; a thread decodes one bank at a time, places come from
+// a prefix sum over the banks. Bounds: the words of all banks of the event were counted into velo_clusters.bound; an
 // event of bound 0 is skipped.
 #pragma once
 

@@ -1,10 +1,11 @@
 // Three-hit tracks: triplets that could not be extended, if they are straight and their hits are free.
 //
 // Three hits are easily aligned by chance, so these must have no hit on a longer track, a good straight-line fit, and,
-// of those that want the same hits, the best fit on two of the three. In:  velo_seed_hits, velo_seed_count,
-// velo_hit_used, velo_hit_{x, y, z}. Out: velo_seed_hits [seed][3] = seed_accepted for those that pass; scratch
-// velo_hit_owner. One block per event; threads stride over hits and over seeds. Bounds: velo_seed_count <=
-// velo_cluster_count of the event.
+// of those that want the same hits, the best fit on two of the three.
+// In:  velo_seeds.hits, velo_seeds.count, velo_hits.used, velo_hits.{x, y, z}.
+// Out: velo_seeds.hits [seed][3] = seed_accepted for those that pass; scratch.hit_owner.
+// One block per event; threads stride over hits and over seeds.
+// Bounds: velo_seeds.count <= velo_clusters.count of the event.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -15,7 +16,7 @@ namespace hlt {
 
 constexpr float velo_hit_weight = 6400.f;  // 1 / (12.5 um)^2
 constexpr uint32_t min_owned_hits = 2;     // of the three: collimated particles share one
-constexpr uint32_t owned_by_nobody = 0xffffffffu;
+constexpr uint32_t no_owner = 0xffffffffu;
 
 /// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the
 /// middle.
@@ -42,7 +43,7 @@ HLT_KERNEL(velo_filter_three_hit_tracks)
     uint16_t* seeds = p.velo_seeds.hits + 4u * first_hit;
     uint32_t* owner = p.scratch.hit_owner + first_hit;
 
-    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) owner[i] = hlt::owned_by_nobody;
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) owner[i] = hlt::no_owner;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n_seeds; i += blockDim.x) {
         uint16_t* seed = seeds + 4u * i;

@@ -11,7 +11,7 @@
 //
 // x and y are filtered independently with the same hit error, noise and start, so their covariances are equal:
 // c11 = c00, c31 = c20, c33 = c22. They are computed and stored once.
-// Bounds: tracks of an event as velo_track_count; at most max_velo_track_hits hits on a track.
+// Bounds: tracks of an event as velo_tracks.count; at most max_velo_track_hits hits on a track.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

@@ -1,9 +1,11 @@
 // Clone killing: of two tracks that share most of their hits one goes.
 //
 // Every hit belongs to the best track on it: the one with more hits, of equal ones the earlier. A track of which too
-// many hits belong to others is a clone. In:  velo_track_hits, velo_candidate_count. Out: velo_track_hit_count, 0 for a
-// clone; scratch velo_hit_owner. One block per event; threads stride over hits and over tracks. Bounds:
-// velo_candidate_count <= places of the event; hits of tracks lie below velo_cluster_count.
+// many hits belong to others is a clone.
+// In:  velo_tracks.hits, velo_tracks.candidate_count.
+// Out: velo_tracks.hit_count, 0 for a clone; scratch.hit_owner.
+// One block per event; threads stride over hits and over tracks.
+// Bounds: velo_tracks.candidate_count <= places of the event; hits of tracks lie below velo_clusters.count.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

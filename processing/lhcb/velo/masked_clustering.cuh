@@ -5,13 +5,13 @@
 // of several candidates of one cluster the one furthest east, then north, reports it. The precedence is tested on the
 // cluster, not on the map. Nothing depends on the order of the words: words of one position are merged.
 // A cluster's centre is the mean of its pixels; the LHCbID is the pixel of the centre, without orientation bits.
-// In:  the fragments of the VELO rows, velo_geometry, velo_super_pixel_bound.
-// Out: velo_unsorted_{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted_count [event];
-//      event_flags; scratch velo_super_pixel_table.
+// In:  the fragments of the VELO rows, velo_geometry, velo_clusters.super_pixel_bound.
+// Out: velo_unsorted.{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted.count [event];
+//      events.flags; scratch.super_pixel_table.
 // One block per event; threads stride over banks, then over the table.
-// Bounds: an event has at most velo_super_pixel_bound clusters of super-pixels, since every word has at most the
-// candidates of its own pattern and merged words at most two. Its part of the table has four places for each of them,
-// of which the largest power of two is used: it is at most half full.
+// Bounds: an event has at most velo_clusters.super_pixel_bound clusters of super-pixels, since every word has at most
+// the candidates of its own pattern and merged words at most two. Its part of the table has four places for each of
+// them, of which the largest power of two is used: it is at most half full.
 #pragma once
 
 #include "lhcb/velo/bank.cuh"

@@ -5,20 +5,21 @@
 // that are still unused in three neighbouring pairs. Only forwarding writes the marks and only seeding reads them, with
 // a barrier between the two, and everything is numbered by prefix sums: the result does not depend on the threads.
 //
-// A triplet that is extended becomes a track and takes a place in velo_track_hits. One that is not is left as a seed
+// A triplet that is extended becomes a track and takes a place in velo_tracks.hits. One that is not is left as a seed
 // for velo_filter_three_hit_tracks. What differs from the paper: a hit that several tracks would take goes to the one
 // that is closest, and seeds that turn in phi must be flat.
 //
-// In:  velo_hit_{x, y, z, phi}, velo_module_pair_offset, velo_phi_bin_offset, velo_geometry.
-// Out: velo_track_hits [track][26] from large to small z, velo_track_hit_count, velo_candidate_count [event]: tracks of
-//      four hits and more, clones included; velo_seed_hits [seed][4]: three hits and the fate of the seed,
-//      velo_seed_count [event]; velo_hit_used [hit]. Scratch: velo_open_* [open track], velo_hit_bid and
-//      velo_unused_hits [hit], velo_downstream_* [unused hit of one pair].
+// In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset, velo_hits.phi_bin_offset, velo_geometry.
+// Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
+//      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the fate of the seed,
+//      velo_seeds.count [event]; velo_hits.used [hit].
+// Scratch: open_* [open track], hit_bid and unused_hits [hit], downstream_* [unused hit of one pair]. What forwarding
+//      alone uses (open_found, open_bid) and what seeding alone uses (downstream_*) may share memory.
 // One block per event; threads stride over open tracks and over middle hits, in tiles that fit in shared memory.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
-// has at most one hit in each of the 26 pairs. It needs a place in velo_track_hits: the event has half as many as
-// clusters; one track more flags it. velo_downstream_* holds 8 places more than the hits of a pair: every event has 8
-// to spare.
+// has at most one hit in each of the 26 pairs. It needs a place in velo_tracks.hits: the event has half as many as
+// clusters; one track more flags it. scratch.downstream_* holds 8 places more than the hits of a pair: every event has
+// 8 to spare.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

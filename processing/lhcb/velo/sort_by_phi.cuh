@@ -2,12 +2,12 @@
 //
 // The order is total (phi, LHCbID, x, y), so that the result depends neither on the order of the words in a bank nor on
 // the threads. A counting sort puts the hits into bins of module pair and phi (about one hit each), then every hit
-// counts those of its bin that stand before it. In:  velo_unsorted_{x, y, z, phi, id, module_pair},
-// velo_unsorted_count. Out: velo_hit_{x, y, z, phi, id}, velo_cluster_count [event], velo_module_pair_offset
-// [event][27],
-//      velo_phi_bin_offset [event][26 * 128 + 1]; scratch velo_sort_key, velo_sort_index.
+// counts those of its bin that stand before it.
+// In:  velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count.
+// Out: velo_hits.{x, y, z, phi, id}, velo_clusters.count [event], velo_hits.module_pair_offset [event][27],
+//      velo_hits.phi_bin_offset [event][26 * 128 + 1]; scratch.sort_key, scratch.sort_index.
 // One block per event; threads stride over hits, then over bins.
-// Bounds: velo_unsorted_count <= velo_cluster_bound of the event. A bin with more than max_hits_per_bin hits is no
+// Bounds: velo_unsorted.count <= velo_clusters.bound of the event. A bin with more than max_hits_per_bin hits is no
 // physics, and its square would stall the batch: the event is flagged and gives no hits.
 #pragma once
 

@@ -6,8 +6,6 @@
 
 namespace hlt {
 
-constexpr uint32_t max_lines = 64;
-
 struct line_scaler {
     uint32_t seed;  // hash of the line's name and _pre or _post
     uint32_t limit;  // passes if the hash of the event is below

@@ -1,4 +1,4 @@
-"""Muon raw banks of version 2 (formats.md B11, reconstruction-facts.md 6.2).
+"""Muon raw banks of version 2 (docs/formats/muon-banks.md).
 
 A bank holds first the pads that the read-out board found at the crossings of strips, then the digits (single strips
 and pads) in four batches.  The trigger reads the digits; the address of a digit means a tile of the bank's read-out

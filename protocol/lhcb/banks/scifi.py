@@ -1,4 +1,4 @@
-"""SciFi (FTCluster) raw banks of versions 4, 5 and 6 (formats.md B10, reconstruction-facts.md 4.2).
+"""SciFi (FTCluster) raw banks of versions 4, 5 and 6 (docs/formats/scifi-banks.md).
 
 The front end sums neighbouring channels to clusters and writes one word for a cluster of up to four channels.  A wider
 one is cut into pieces of four channels; versions 5 and 6 write only its first and last piece, both flagged as edges.

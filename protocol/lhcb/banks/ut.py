@@ -1,4 +1,4 @@
-"""UT raw banks: version 3 (simulation) and version 4 (data taking) (formats.md B9, reconstruction-facts.md 3.2).
+"""UT raw banks: version 3 (simulation) and version 4 (data taking) (docs/formats/ut-banks.md).
 
 A board reads out six lanes, one sensor of 512 strips each.  Version 3 lists clusters, then their charges; version 4
 lists single strips with their charge, lane by lane in lines of 256 bits.

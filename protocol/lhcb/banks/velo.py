@@ -1,7 +1,7 @@
 """VELO raw banks: super-pixels (VP) and retina clusters (VPRetinaCluster), each of versions 2, 3 and 4.
 
-formats.md B8.  A sensor has 768 columns (3 chips of 256) and 256 rows.  Versions 2 and 3 hold one sensor per bank,
-behind a count word; version 4 holds a pair of sensors without a count.
+docs/formats/velo-banks.md.  A sensor has 768 columns (3 chips of 256) and 256 rows.  Versions 2 and 3 hold one sensor
+per bank, behind a count word; version 4 holds a pair of sensors without a count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason, VeloBankError
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, cut_into_banks
-from hltnode.protocol.raw_data.source_id import FIRST_SENSOR_PAIR_VERSION, number_of
+from hltnode.protocol.raw_data.source_id import number_of
 
 N_SENSORS = 208
 N_COLUMNS = 768
@@ -22,6 +22,8 @@ N_ROWS = 256
 SUPERPIXEL_COLUMNS = 2
 SUPERPIXEL_ROWS = 4
 READABLE_VERSIONS = (2, 3, 4)
+# From this version on, a bank holds a pair of sensors.
+FIRST_SENSOR_PAIR_VERSION = 4
 
 _WORD = np.dtype("<u4")
 _SENSOR_PAIR_MASK = 0x1FF

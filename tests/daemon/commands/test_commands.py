@@ -21,18 +21,11 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.control import (
-    Command,
-    CommandName,
-    Error,
-    Goodbye,
-    Reply,
-    RunState,
-    decode_message,
-    encode_message,
-)
+from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.transport.feeder_messages import Error, Goodbye
 from hltnode.protocol.transport.frame_header import encode_frame
 from hltnode.protocol.transport.messages import MAX_TEXT_LENGTH
+from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
 pytestmark = pytest.mark.loopback
@@ -282,7 +275,7 @@ async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_fr
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
         flooder = Console(context, node).socket
         for request in range(3000):
-            await flooder.send(encode_message(Command(request, CommandName.START)))
+            await flooder.send(encode_message(Command(request, CommandName.START, None)))
         assert (await feed_meps(synthetic_meps(20), [feeder])).complete
         assert (await Console(context, node)("status")).ok
         await eventually(lambda: node.counters.operation.commands[CommandName.START, Outcome.REFUSED] == 3000)

@@ -28,7 +28,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 from hltnode.daemon.feeder.assignment import choose_node
 from hltnode.daemon.feeder.send_window import SendWindow
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.protocol.transport.control import Nack
+from hltnode.protocol.transport.feeder_messages import Nack
 
 EVENTS = 4
 SOURCES = (1, 2, 3)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from hltnode.daemon.feeder.send_window import MAX_RESENDS, SendWindow
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.control import Nack
+from hltnode.protocol.transport.feeder_messages import Nack
 
 
 def window_with(*meps: int, limit: int = 100) -> SendWindow:

@@ -56,8 +56,8 @@ def test_a_batch_is_counted_by_event_line_and_flag() -> None:
     counters = Counters()
     counters.set_lines(["passthrough", "micro_bias"])
     flags = np.array([0, EventFlag.BANK_ERROR, EventFlag.BANK_ERROR | EventFlag.INCOMPLETE, 0], np.uint32)
-    counters.count_batch(np.array([1, 0, 1, 1], np.uint8), np.array([1, 0, 2, 3], np.uint64), flags)
-    counters.count_batch(np.array([0], np.uint8), np.array([0], np.uint64), np.array([0], np.uint32))
+    counters.count_batch(np.array([1, 0, 1, 1], np.uint8), np.array([[1], [0], [2], [3]], np.uint32), flags)
+    counters.count_batch(np.array([0], np.uint8), np.array([[0]], np.uint32), np.array([0], np.uint32))
     assert counters.batches == 2
     assert counters.events_processed == 5
     assert counters.events_accepted == 3
@@ -77,8 +77,17 @@ def test_objects_are_summed_by_collection() -> None:
     assert counters.objects == {"hits": 42, "tracks": 3}
 
 
-def test_the_64th_line_is_counted() -> None:
+@pytest.mark.parametrize("n_lines", [1, 31, 32, 33, 63, 64, 65, 500])
+@pytest.mark.parametrize("n_events", [0, 1, 255, 256, 1000])
+def test_every_line_is_counted_however_many_there_are(n_lines: int, n_events: int) -> None:
+    rng = np.random.default_rng(n_lines)
+    fired = rng.random((n_events, n_lines)) < rng.uniform(0, 1, n_lines)
+    fired[:, -1] = True
+    bits = np.zeros((n_events, 32 * -(-n_lines // 32)), dtype=bool)
+    bits[:, :n_lines] = fired
+    words = np.packbits(bits, axis=1, bitorder="little").view("<u4")
     counters = Counters()
-    counters.set_lines([f"line_{i}" for i in range(64)])
-    counters.count_batch(np.ones(1, np.uint8), np.array([1 << 63], np.uint64), np.zeros(1, np.uint32))
-    assert counters.line_accepts == [0] * 63 + [1]
+    counters.set_lines([f"line_{i}" for i in range(n_lines)])
+    for _ in range(2):
+        counters.count_batch(np.ones(n_events, np.uint8), words, np.zeros(n_events, np.uint32))
+    assert counters.line_accepts == (2 * fired.sum(axis=0)).tolist()

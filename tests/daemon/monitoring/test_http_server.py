@@ -47,6 +47,7 @@ class Node:
             self.metrics, self.health, lambda: self.status(), self.post, request_seconds=request_seconds
         )
         self.broken = False
+        self.posted: list[bytes] = []
         self.port = 0
 
     def metrics(self) -> bytes:
@@ -55,6 +56,7 @@ class Node:
         return b"hlt1_ready 1.0\n"
 
     def post(self, request: Request) -> Response:
+        self.posted.append(request.body)
         return as_json(HTTPStatus.OK, {"path": request.path, "body": request.body.decode()})
 
     def status(self) -> Mapping[str, Any]:
@@ -169,15 +171,26 @@ async def test_other_methods_are_405(node: Node, method: str) -> None:
         b"GET\r\n\r\n",
         b"GET /metrics\r\n\r\n",
         b"GET /metrics HTTP/2.0\r\n\r\n",
-        b"GET metrics HTTP/1.1\r\n\r\n",
-        b"GET http://localhost/metrics HTTP/1.1\r\n\r\n",
-        b"GET  /metrics HTTP/1.1\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nno colon\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\n : empty\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
-        b"GET /metrics HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET metrics HTTP/1.1\r\nHost: n\r\n\r\n",
+        b"GET http://localhost/metrics HTTP/1.1\r\nHost: n\r\n\r\n",
+        b"GET  /metrics HTTP/1.1\r\nHost: n\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\nno colon\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\n: empty\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\n folded: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX\x00: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: a\rInjected: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n",
+        b"GET /\xff\xfe\x00%00.. HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /metrics\x00 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET * HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\nContent-Length: 5\r\n\r\nhello",
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\ncontent-length: -1\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"\x00\x00\x00\x00 / \xff\r\n\r\n",
     ],
@@ -190,7 +203,7 @@ async def test_a_malformed_request_is_400_and_the_next_one_is_served(node: Node,
 
 
 async def test_a_command_arrives_with_its_body(node: Node) -> None:
-    request = b"POST /control/start HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b'{"run": 7}'
+    request = b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 10\r\n\r\n" + b'{"run": 7}'
     status, _, body = parse(await node.raw(request))
     assert (status, json.loads(body)) == (200, {"path": "/control/start", "body": '{"run": 7}'})
 
@@ -207,13 +220,13 @@ async def test_a_command_arrives_with_its_body(node: Node) -> None:
     ],
 )
 async def test_a_body_of_no_or_too_great_length_is_refused(node: Node, fields: bytes, expected: int) -> None:
-    request = b"POST /control/start HTTP/1.1\r\n" + fields + b"\r\n\r\n"
+    request = b"POST /control/start HTTP/1.1\r\nHost: n\r\n" + fields + b"\r\n\r\n"
     assert parse(await node.raw(request))[0] == expected
     assert (await node.ask("/healthz"))[0] == 200
 
 
 async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_a_request(node: Node) -> None:
-    assert await node.raw(b"POST /control/start HTTP/1.1\r\nContent-Length: 10\r\n\r\n{") == b""
+    assert await node.raw(b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 10\r\n\r\n{") == b""
     assert (await node.ask("/healthz"))[0] == 200
 
 
@@ -222,21 +235,118 @@ async def test_a_command_by_get_is_405(node: Node) -> None:
     assert (status, headers["Allow"]) == (405, "POST")
 
 
-async def test_a_path_of_strange_bytes_is_404(node: Node) -> None:
-    assert parse(await node.raw(b"GET /\xff\xfe\x00%00.. HTTP/1.1\r\n\r\n"))[0] == 404
+@pytest.mark.parametrize(
+    "smuggled",
+    [
+        b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n\r\n",
+        b"Transfer-Encoding: identity\r\n\r\n",
+        b"Transfer-Encoding : chunked\r\n\r\n",
+        b"Transfer-Encoding:\x0bchunked\r\n\r\n",
+        b"Content-Length: 0, 10\r\n\r\n",
+        b"Content-Length: +10\r\n\r\n",
+        b"Content-Length: 0x10\r\n\r\n",
+        b"Content-Length: 1_0\r\n\r\n",
+        b"Content-Length: \xb2\r\n\r\n",
+        b"Content-Length: 10\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "start", [b"GET /metrics HTTP/1.1\r\nHost: n\r\n", b"POST /control/start HTTP/1.1\r\nHost: n\r\n"]
+)
+async def test_a_request_with_another_hidden_in_its_body_is_400_and_the_hidden_one_is_not_answered(
+    node: Node, start: bytes, smuggled: bytes
+) -> None:
+    hidden = b"POST /control/stop HTTP/1.1\r\nHost: n\r\n\r\n"
+    for body in (b"0\r\n\r\n" + hidden, hidden):
+        answer = await node.raw(start + smuggled + body)
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert parse(answer)[0] == 400
+    assert node.posted == []
+
+
+async def test_a_chunked_body_is_refused_before_it_comes(node: Node) -> None:
+    chunked = b"POST /control/start HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert parse(await node.raw(chunked))[0] == 400
+    assert parse(await node.raw(chunked + b"a\r\n" + b'{"run": 7}' + b"\r\n0\r\n\r\n"))[0] == 400
+    assert node.posted == []
+
+
+async def test_only_the_first_of_several_requests_is_answered(node: Node) -> None:
+    request = b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n"
+    command = b"POST /control/stop HTTP/1.1\r\nHost: n\r\n\r\n"
+    for following in (request * 20, command, b"\x00" * 100):
+        status, headers, body = parse(await node.raw(request + following))
+        assert (status, headers["Connection"], body) == (200, "close", b"hlt1_ready 1.0\n")
+    assert node.posted == []
+
+
+async def test_what_follows_the_body_of_a_command_is_not_part_of_it(node: Node) -> None:
+    request = b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 2\r\n\r\n{}{}"
+    assert parse(await node.raw(request))[0] == 200
+    assert node.posted == [b"{}"]
+
+
+async def test_a_request_that_comes_byte_by_byte_is_answered(node: Node) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+    for byte in b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 2\r\n\r\n{}":
+        writer.write(bytes((byte,)))
+        await writer.drain()
+        await asyncio.sleep(0)
+    assert parse(await reader.read())[0] == 200
+    writer.close()
+    assert node.posted == [b"{}"]
+
+
+async def test_a_request_of_http_1_0_needs_no_host(node: Node) -> None:
+    assert parse(await node.raw(b"GET /healthz HTTP/1.0\r\n\r\n"))[0] == 200
+
+
+async def test_a_header_continued_on_a_second_line_is_one_field(node: Node) -> None:
+    assert parse(await node.raw(b"GET /healthz HTTP/1.1\r\nHost: n\r\nX: a\r\n b\r\n\r\n"))[0] == 200
+
+
+async def test_the_text_of_an_error_holds_nothing_of_the_request(node: Node) -> None:
+    status, headers, body = parse(await node.raw(b"GET /metrics HTTP/1.1\r\n<script>\r\n\r\n"))
+    assert (status, headers["X-Content-Type-Options"]) == (400, "nosniff")
+    assert b"script" not in body
+
+
+@pytest.mark.parametrize("size", [MAX_REQUEST_BYTES, MAX_REQUEST_BYTES + 1])
+async def test_a_request_is_read_up_to_the_limit_and_431_over_it(node: Node, size: int) -> None:
+    start, end = b"GET /healthz HTTP/1.1\r\nHost: n\r\nX: ", b"\r\n\r\n"
+    request = start + b"a" * (size - len(start) - len(end)) + end
+    assert parse(await node.raw(request))[0] == (200 if size == MAX_REQUEST_BYTES else 431)
+
+
+async def test_many_small_headers_are_431_as_one_huge_one_is(node: Node) -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: n\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(4000)) + b"\r\n"
+    answer = await node.raw(request)
+    # What is not read may reset the connection.
+    assert answer == b"" or parse(answer)[0] == 431
+    assert (await node.ask("/healthz"))[0] == 200
 
 
 async def test_a_huge_header_is_431_and_not_read_to_its_end(node: Node) -> None:
-    request = b"GET /metrics HTTP/1.1\r\nX: " + b"a" * (4 * MAX_REQUEST_BYTES) + b"\r\n\r\n"
+    request = b"GET /metrics HTTP/1.1\r\nHost: n\r\nX: " + b"a" * (4 * MAX_REQUEST_BYTES) + b"\r\n\r\n"
     answer = await node.raw(request)
     # The rest of the request that nobody reads may reset the connection before the answer is seen.
     assert answer == b"" or parse(answer)[0] == 431
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_a_client_that_dribbles_is_cut_off(node: Node) -> None:
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\nX: ",
+        b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 1000\r\n\r\n",
+    ],
+    ids=["header", "body"],
+)
+async def test_a_client_that_dribbles_is_cut_off(node: Node, start: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
-    writer.write(b"GET /metrics HTTP/1.1\r\nX: ")
+    writer.write(start)
     started = time.monotonic()
     ended = asyncio.create_task(reader.read())
     while not ended.done():
@@ -252,7 +362,7 @@ async def test_a_client_that_dribbles_is_cut_off(node: Node) -> None:
 async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "status", lambda: {"large": "x" * (32 << 20)})
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1024)
-    writer.write(b"GET /status HTTP/1.1\r\n\r\n")
+    writer.write(b"GET /status HTTP/1.1\r\nHost: n\r\n\r\n")
     await until(lambda: bool(node.server._connections))
     await until(lambda: not node.server._connections)
     came = 0
@@ -265,7 +375,7 @@ async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, mon
 
 
 async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
-    for request in (b"", b"GE", b"GET /metrics HTTP/1.1\r\n\r\n"):
+    for request in (b"", b"GE", b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n"):
         _, writer = await asyncio.open_connection("127.0.0.1", node.port)
         writer.write(request)
         writer.transport.abort()
@@ -276,7 +386,7 @@ async def test_too_many_connections_are_turned_away_and_later_ones_served() -> N
     async with running_node(request_seconds=60) as node:
         held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(MAX_CONNECTIONS)]
         await until(lambda: len(node.server._connections) == MAX_CONNECTIONS)
-        assert await node.raw(b"GET /healthz HTTP/1.1\r\n\r\n") == b""
+        assert await node.raw(b"GET /healthz HTTP/1.1\r\nHost: n\r\n\r\n") == b""
         for _, writer in held:
             writer.close()
             await writer.wait_closed()
@@ -321,7 +431,7 @@ def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -
             await test_metrics_are_served_as_prometheus_text(node)
             await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n")
             await test_a_huge_header_is_431_and_not_read_to_its_end(node)
-            await test_a_client_that_dribbles_is_cut_off(node)
+            await test_a_client_that_dribbles_is_cut_off(node, b"GET /metrics HTTP/1.1\r\nX: ")
             await test_a_client_that_goes_away_at_once_is_no_error(node)
         await test_too_many_connections_are_turned_away_and_later_ones_served()
         await test_closing_ends_connections_that_wait()

@@ -80,7 +80,7 @@ def test_what_was_counted_is_what_is_exported() -> None:
 def test_a_line_is_exported_by_its_name() -> None:
     counters = Counters()
     counters.set_lines(["passthrough", "micro_bias"])
-    counters.count_batch(np.ones(2, np.uint8), np.array([2, 3], np.uint64), np.zeros(2, np.uint32))
+    counters.count_batch(np.ones(2, np.uint8), np.array([[2], [3]], np.uint32), np.zeros(2, np.uint32))
     samples = scrape(counters)
     assert samples[key("hlt1_line_accepts_total", line="passthrough")] == 1
     assert samples[key("hlt1_line_accepts_total", line="micro_bias")] == 2

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.common.vocabulary import CloseReason, HelloRefusal
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
@@ -20,16 +21,20 @@ from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.reports import decode_dec_reports
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision, max_events_of_decision
 from tests.daemon.fakes import (
     SOURCES,
     TRACKS_PER_EVENT,
     eventually,
+    lines_of_event,
     make_config,
     make_feeder,
     running_node,
     synthetic_meps,
 )
+from tests.daemon.pages import all_metrics
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -41,14 +46,14 @@ def context() -> zmq.asyncio.Context:
 
 
 async def feed_and_listen(
-    context: zmq.asyncio.Context, node: Node, feeder: Feeder, n_meps: int
+    context: zmq.asyncio.Context, node: Node, feeder: Feeder, n_meps: int, meps: Iterator[FeedMep] | None = None
 ) -> tuple[FeedReport, list[MepDecision]]:
     """Feed some MEPs, and what a subscriber hears of them."""
     with context.socket(zmq.SUB) as subscriber:
         subscriber.subscribe(b"")
         subscriber.connect(node.publisher.endpoint)
         await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
-        report = await feed_meps(synthetic_meps(n_meps), [feeder])
+        report = await feed_meps(meps or synthetic_meps(n_meps), [feeder])
         return report, [decode_decision(await subscriber.recv()) for _ in range(n_meps)]
 
 
@@ -93,6 +98,79 @@ async def test_accepted_events_are_in_the_files_bank_for_bank(tmp_path: Path, co
     assert summary["objects"] == {"tracks": 160 * TRACKS_PER_EVENT}
     assert summary["identities"] == {"fragments": True, "meps": True}
     assert summary["accounting_closes"]
+
+
+async def test_a_menu_of_500_lines_goes_through_the_node(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+    lines = tuple(f"Hlt1Line{i}" for i in range(500))
+    of_event = [lines_of_event(event, 500) for event in range(8)]
+    async with running_node(make_config(tmp_path), lines) as (node, _), make_feeder(context, node) as feeder:
+        report, taken = await feed_and_listen(context, node, feeder, 20)
+        metrics = await asyncio.to_thread(all_metrics, node.http_port)
+    assert report.complete
+    assert len(taken) == 20
+    for decision in taken:
+        assert (decision.n_lines, decision.accepted) == (500, bytes([0b10101010]))
+        words = np.frombuffer(decision.lines, dtype="<u4").reshape(8, 16)
+        assert [[i for i in range(512) if row[i // 32] >> i % 32 & 1] for row in words] == of_event
+    [path] = (tmp_path / "out").glob("*accepted*.mdf")
+    records = list(iter_records(path.read_bytes()))
+    assert len(records) == 80
+    for record, fired in zip(records, of_event[1::2] * 20, strict=True):
+        [bank] = [bank for bank in record.banks() if bank.type == BankType.HLT_DEC_REPORTS]
+        reports = decode_dec_reports(bank).lines
+        assert [line.decision_id for line in reports] == list(range(1, 501))
+        assert [i for i, line in enumerate(reports) if line.decision] == fired
+    expected = [20 * sum(line in fired for fired in of_event) for line in range(500)]
+    assert {0, 20, 80} <= set(expected)
+    assert [metrics[f'hlt1_line_accepts_total{{line="{line}"}}'] for line in lines] == expected
+    assert node.counters.line_accepts == expected
+    check_accounts(node)
+
+
+async def test_a_batch_that_the_back_end_loses_has_a_decision_of_500_lines_too(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    lines = tuple(f"Hlt1Line{i}" for i in range(500))
+    async with running_node(make_config(tmp_path), lines) as (node, engine), make_feeder(context, node) as feeder:
+        engine.behaviour.fail_next = 1
+        _, taken = await feed_and_listen(context, node, feeder, 1)
+    assert (taken[0].n_lines, taken[0].lines) == (500, bytes(8 * 64))
+
+
+async def test_the_decision_on_the_largest_mep_with_500_lines_is_published(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    events = 0xFFFF
+    config = make_config(
+        tmp_path,
+        network={"max_frame_bytes": 8 << 20},
+        builder={"max_mep_bytes": 16 << 20},
+        pipeline={"slot_bytes": 16 << 20, "max_events": events},
+    )
+    lines = tuple(f"Hlt1Line{i}" for i in range(500))
+    async with (
+        running_node(config, lines) as (node, _),
+        make_feeder(context, node, sources=SOURCES[:1], events=events, max_fragment_bytes=4 << 20) as feeder,
+    ):
+        meps = synthetic_meps(1, sources=SOURCES[:1], events=events, size=1)
+        report, [decision] = await feed_and_listen(context, node, feeder, 1, meps)
+    assert report.complete
+    assert (decision.n_events, decision.n_lines) == (events, 500)
+    assert len(decision.lines) == 64 * events
+
+
+async def test_meps_whose_decisions_do_not_fit_a_message_are_refused_before_the_run(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    config = make_config(tmp_path, pipeline={"max_events": 20_000})
+    lines = tuple(f"Hlt1Line{i}" for i in range(10_000))
+    allowed = max_events_of_decision(len(lines))
+    assert allowed < 20_000
+    async with running_node(config, lines) as (node, _), make_feeder(context, node, events=allowed + 1) as feeder:
+        await eventually(lambda: node.counters.hellos_refused[HelloRefusal.EVENTS_PER_MEP] >= 1)
+        assert feeder.node_session is None
+    async with running_node(config, lines) as (node, _), make_feeder(context, node, events=allowed) as feeder:
+        await eventually(lambda: feeder.node_session == node.session)
 
 
 async def test_sources_of_several_feeders_meet_in_one_mep(tmp_path: Path, context: zmq.asyncio.Context) -> None:

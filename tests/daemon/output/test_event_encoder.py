@@ -8,17 +8,21 @@ import pytest
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.output_stage import encoded_banks
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.protocol.errors import ReportError
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, MAX_PAYLOAD_SIZE, BankType, RawBank, encode_banks
-from hltnode.protocol.raw_data.reports import decode_dec_reports, decode_routing_bits
+from hltnode.protocol.raw_data.reports import MAX_LINES, decode_dec_reports, decode_routing_bits
 
 BANKS = [RawBank(BankType.ODIN, 7, 0, memoryview(b"o" * 40)), RawBank(BankType.VP, 4, 4096, memoryview(b"vp-data"))]
 
 
-def kept(*, accepted: bool = True, lines: int = 0b101, flags: int = 0) -> tuple[list[RawBank], tuple[int, ...]]:
-    record = EventEncoder(tck=0xABCD, n_lines=3).encode(
-        run=7, orbit=8, bunch_id=9, banks=encode_banks(BANKS), accepted=accepted, lines=lines, flags=flags
+def kept(
+    *, accepted: bool = True, lines: int = 0b101, n_lines: int = 3, flags: int = 0
+) -> tuple[list[RawBank], tuple[int, ...]]:
+    words = lines.to_bytes(4 * -(-n_lines // 32), "little")
+    record = EventEncoder(tck=0xABCD, n_lines=n_lines).encode(
+        run=7, orbit=8, bunch_id=9, banks=encode_banks(BANKS), accepted=accepted, lines=words, flags=flags
     )
     (read,) = iter_records(record)
     assert (read.header.run, read.header.orbit, read.header.bunch_id) == (7, 8, 9)
@@ -37,6 +41,22 @@ def test_the_report_holds_the_tck_and_a_decision_per_line() -> None:
     assert report.tck == 0xABCD
     assert [line.decision for line in report.lines] == [True, False, True]
     assert [line.decision_id for line in report.lines] == [1, 2, 3]
+
+
+def test_the_report_holds_500_lines() -> None:
+    fired = {0, 31, 32, 33, 63, 64, 65, 498, 499}
+    banks, _ = kept(lines=sum(1 << line for line in fired), n_lines=500)
+    report = decode_dec_reports(banks[2])
+    assert {i for i, line in enumerate(report.lines) if line.decision} == fired
+    assert [line.decision_id for line in report.lines] == list(range(1, 501))
+
+
+def test_the_report_of_the_largest_menu_fits_in_its_bank() -> None:
+    banks, _ = kept(lines=1 << MAX_LINES - 1, n_lines=MAX_LINES)
+    report = decode_dec_reports(banks[2])
+    assert [line.decision_id for line in report.lines if line.decision] == [MAX_LINES]
+    with pytest.raises(ReportError, match=f"{MAX_LINES + 1} lines, at most {MAX_LINES} fit"):
+        EventEncoder(tck=1, n_lines=MAX_LINES + 1)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def decision(mep: int, n_events: int = 8) -> MepDecision:
         seq=0,
         first_event=mep * n_events,
         n_events=n_events,
+        n_lines=33,
         tck=1,
         close_reason="complete",
         missing_sources=(),

@@ -3,7 +3,7 @@
 import pytest
 
 from hltnode.daemon.readout.feeder_registry import SILENT_NS, FeederRegistry, HelloRefusedError, RunStart
-from hltnode.protocol.transport.control import EndOfRun, Hello
+from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
 
 
 def hello(

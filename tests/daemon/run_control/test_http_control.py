@@ -9,7 +9,7 @@ from hltnode.daemon.common.vocabulary import LoginFailure
 from hltnode.daemon.monitoring.http_server import RefusedError, Request
 from hltnode.daemon.run_control.controller import CommandResult
 from hltnode.daemon.run_control.http_control import HttpControl
-from hltnode.protocol.transport.control import CommandName, RunState
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 TOKEN = b"0123456789abcdef0123"
 

@@ -11,7 +11,7 @@ from hltnode.daemon.run_control.state_machine import (
     legal_commands,
     next_state,
 )
-from hltnode.protocol.transport.control import CommandName, RunState
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 S, C, H = RunState, CommandName, Happening
 

@@ -25,8 +25,9 @@ from hltnode.daemon.security.curve_keys import (
     load_key_pair,
     load_public_key,
 )
-from hltnode.protocol.transport.control import Command, CommandName, Reply, RunState, decode_message, encode_message
+from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import decode_decision
+from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, running_node, synthetic_meps
 
 pytestmark = [
@@ -153,7 +154,7 @@ async def ask(context: zmq.asyncio.Context, node: Node, keys: ClientKeys, name: 
     with context.socket(zmq.DEALER) as socket:
         keys.apply(socket)
         socket.connect(node.control.endpoint)
-        await socket.send(encode_message(Command(1, name)))
+        await socket.send(encode_message(Command(1, name, None)))
         reply = decode_message(await socket.recv())
         assert isinstance(reply, Reply)
         return reply

@@ -1,6 +1,7 @@
 """The engine: what a batch may allocate, what a workspace refuses, and that batches do not see each other."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import psutil
@@ -14,6 +15,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.lines import Passthrough, VeloMicroBias
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -70,8 +72,8 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
     runner = OfflineRunner(an_engine(backend))
     events = [banks for mep in meps for banks in mep.events]
 
-    def results(packing: int) -> list[tuple[int, ...]]:
-        rows: list[tuple[int, ...]] = []
+    def results(packing: int) -> list[tuple[object, ...]]:
+        rows: list[tuple[object, ...]] = []
         for batch in runner.run(encode_meps(HLT1, events, packing)):
             output = batch.workspace.output
             columns = (output.lines, output.accepted, output.flags, *output.counts.values())
@@ -120,3 +122,29 @@ def test_a_constant_of_the_wrong_size_is_refused(backend: CountingBackend) -> No
     engine = an_engine(backend)
     with pytest.raises(ValueError, match="velo_geometry has 4 bytes, expected 16344"):
         Engine(backend, engine.chain, {"velo_geometry": np.zeros(4, np.uint8)}, LIMITS)
+
+
+def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_need(
+    backend: CountingBackend, meps: list[EncodedMep]
+) -> None:
+    menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n) for n in range(1, 501))
+    engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
+    assert engine.limits == replace(LIMITS, lines=500)
+    for batch in OfflineRunner(engine).run(meps):
+        output = batch.workspace.output
+        assert output.lines.shape == (batch.workspace.n_events, 16)
+        expected = output.counts["velo_tracks"][:, None] >= np.arange(1, 501)
+        assert 0 < expected[:, 31:].sum() < expected[:, 31:].size
+        found = np.unpackbits(output.lines.view(np.uint8), axis=1, bitorder="little")
+        assert (found[:, :500] == expected).all()
+        assert not found[:, 500:].any()
+
+
+def test_lines_behind_the_first_word_decide_in_the_engine_too(backend: CountingBackend, meps: list[EncodedMep]) -> None:
+    menu = tuple(Passthrough(f"Line{i}", prescale=float(i == 499)) for i in range(500))
+    (batch,) = OfflineRunner(
+        HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
+    ).run(meps[:1])
+    output = batch.workspace.output
+    assert output.lines.tolist() == [[0] * 15 + [1 << 499 % 32]] * batch.workspace.n_events
+    assert output.accepted.all()

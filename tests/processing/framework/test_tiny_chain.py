@@ -97,7 +97,7 @@ def test_a_broken_bank_flags_its_event_alone(tiny: ModuleType) -> None:
 def test_results_do_not_depend_on_the_threads(tiny: ModuleType, block_size: int, backward: bool) -> None:
     payloads = [[event[0] * 20, event[1] * 7] for event in some_payloads(8)]
     mep = encode_mep(tiny.TINY, events_of(tiny, payloads))
-    limits = BatchLimits(events=8, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=2)
+    limits = BatchLimits(events=8, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=2, lines=1)
     backend = create_backend("cpu", tiny.TINY.kernels)
     trigger = tiny.TINY.load_trigger(None)
     workspace = tiny.TINY.create_engine(backend, {}, trigger, limits).create_workspace()

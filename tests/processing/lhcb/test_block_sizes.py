@@ -17,7 +17,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.lhcb.readout import VeloBanks
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 
 N_EVENTS = 5
@@ -33,9 +33,8 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     mep = encode_mep(HLT1, events, encoding=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     trigger = TriggerConfig.default(HLT1.menu)
-    workspace = HLT1.create_engine(
-        create_backend("cpu", HLT1.kernels), geometry_constants(geometry), trigger, limits
-    ).create_workspace()
+    engine = HLT1.create_engine(create_backend("cpu", HLT1.kernels), geometry_constants(geometry), trigger, limits)
+    workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(N_EVENTS, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
@@ -44,7 +43,7 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     workspace.submit()
     workspace.wait()
     made = {name: workspace.fetch(name).tobytes() for name in compared()}
-    return given, limits, made
+    return given, engine.limits, made
 
 
 def compared() -> list[str]:

@@ -24,7 +24,7 @@ from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
 
 pytestmark = pytest.mark.physics
 
-# Issue 2, in per cent: a plain prototype of search by triplet on all 300 events of each set.
+# In per cent: what a plain search by triplet reaches on all 300 events of each set.
 FLOORS = {
     "minbias": {"velo_eta25": 97.86, "long": 99.15, "long_p5": 99.41},
     "bsphiphi": {"velo_eta25": 98.18, "long": 99.33, "long_p5": 99.61, "long_from_b_p5": 99.37},

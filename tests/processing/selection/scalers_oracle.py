@@ -1,4 +1,4 @@
-"""The deterministic scaler of HLT1, written out once more in plain Python (formats.md C4)."""
+"""The deterministic scaler of HLT1, written out once more in plain Python (docs/physics/selection-lines.md)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hltnode.processing.selection.scalers import mix, scaler_limit, scaler_seed
 
 
 def test_mix_of_one_follows_the_published_rounds() -> None:
-    # formats.md C4, round by round; the first sum is 0x10001.
+    # docs/physics/selection-lines.md, round by round; the first sum is 0x10001.
     state = 0x10001 ^ 0x10001 >> 13
     state += state << 4
     state ^= state >> 7

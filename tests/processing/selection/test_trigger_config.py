@@ -9,8 +9,8 @@ import pytest
 
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.lines import Passthrough, VeloMicroBias
-from hltnode.processing.selection.line import MAX_LINES
 from hltnode.processing.selection.trigger_config import Override, TriggerConfig, TriggerConfigError
+from hltnode.protocol.raw_data.reports import MAX_LINES
 
 EXAMPLE = """
 [sequence.pv_beamline_multi_fit]
@@ -117,11 +117,23 @@ def test_errors_of_a_file_name_the_file(tmp_path: Path) -> None:
         TriggerConfig.load(path, HLT1.menu)
 
 
-def test_there_is_room_for_64_lines() -> None:
+def test_there_are_as_many_lines_as_a_decision_report_holds() -> None:
     lines = tuple(Passthrough(f"Line{i}") for i in range(MAX_LINES + 1))
-    assert len(TriggerConfig(lines[:MAX_LINES]).line_table()) == MAX_LINES
-    with pytest.raises(TriggerConfigError, match="at most 64"):
+    assert len(TriggerConfig(lines[:MAX_LINES]).line_names) == MAX_LINES
+    with pytest.raises(TriggerConfigError, match=f"{MAX_LINES + 1} lines, at most {MAX_LINES} fit in the decision"):
         TriggerConfig(lines)
+
+
+def test_a_menu_without_lines_is_refused() -> None:
+    with pytest.raises(TriggerConfigError, match=r"^lines: at least one line"):
+        TriggerConfig.from_toml("lines = []", HLT1.menu)
+
+
+def test_the_table_holds_the_lines_in_their_order() -> None:
+    lines = tuple(VeloMicroBias(f"Line{i}", min_tracks=i + 1) for i in range(500))
+    table = TriggerConfig(lines).line_table()
+    assert table["parameters"][:, 0].tolist() == list(range(1, 501))
+    assert [record.tobytes() for record in table] == [line.record().tobytes() for line in lines]
 
 
 def test_a_configuration_cannot_be_changed() -> None:

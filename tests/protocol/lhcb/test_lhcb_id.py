@@ -91,7 +91,7 @@ def test_scifi_channels_come_back_from_their_ids(data: st.DataObject) -> None:
 
 
 def test_ids_of_ut_and_scifi_have_the_bits_of_the_real_ones() -> None:
-    # A strip and a fibre of the real events, from the spot values of reconstruction-facts.md 14.
+    # A strip and a fibre of the real events, from the spot values of docs/physics/detector.md.
     ut = ut_channel(np.array([0x3041C943], np.uint32))
     assert [int(getattr(ut, n)[0]) for n in ("side", "layer", "stave", "module", "strip")] == [0, 0, 7, 2, 0x143]
     scifi = scifi_channel(np.array([0x500D8FA9], np.uint32))

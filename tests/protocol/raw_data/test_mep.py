@@ -18,9 +18,9 @@ from hltnode.protocol import (
     encode_mfp,
     events_of_mfps,
     iter_meps,
-    mfps_of_events,
     source_id,
 )
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from tests.protocol.strategies import mep_inputs
 
 ODIN = source_id(0, 0)
@@ -34,7 +34,7 @@ def mfp_of(source: int, *, size: int = 40, event_id: int = 1, n: int = 2) -> byt
 
 
 def test_three_mfps_lie_where_the_test_vector_of_the_format_says() -> None:
-    # formats.md B4: 3 MFPs give offsets 7, 35, 67 and a size of 99, all in 32-bit words.
+    # docs/formats/mep.md: 3 MFPs give offsets 7, 35, 67 and a size of 99, all in 32-bit words.
     mfps = [mfp_of(ODIN, size=84), mfp_of(VELO, size=100), mfp_of(UT, size=97)]
     assert [len(mfp) for mfp in mfps] == [28 * 4, 32 * 4, 32 * 4]
     mep = encode_mep(mfps, align=2)

@@ -16,11 +16,9 @@ from hltnode.protocol import (
     RejectReason,
     encode_mfp,
     events_of_mfps,
-    mfps_of_events,
-    readout_source_id,
 )
 from hltnode.protocol.errors import MfpError
-from hltnode.protocol.raw_data.mfp import VeloBanks
+from hltnode.protocol.raw_data.mfp import group_into_mfps
 from tests.protocol.strategies import fragment_lists, mep_inputs
 
 
@@ -128,51 +126,37 @@ def test_mfps_of_different_events_are_refused() -> None:
     assert error.value.reason is RejectReason.MISMATCH
 
 
+def by_number(bank: RawBank) -> int | None:
+    return bank.source_id
+
+
 def test_two_banks_of_one_source_in_an_event_are_refused() -> None:
     bank = RawBank(BankType.UT, 3, 1, memoryview(b""))
     with pytest.raises(MfpError) as error:
-        mfps_of_events([[bank, bank]], 0)
+        group_into_mfps([[bank, bank]], 0, by_number)
     assert error.value.reason is RejectReason.DUPLICATE
 
 
 def test_two_bank_versions_of_one_source_are_refused() -> None:
     events = [[RawBank(BankType.UT, version, 1, memoryview(b""))] for version in (3, 4)]
     with pytest.raises(MfpError) as error:
-        mfps_of_events(events, 0)
+        group_into_mfps(events, 0, by_number)
     assert error.value.reason is RejectReason.MISMATCH
 
 
 def test_an_event_without_a_bank_has_a_fragment_of_type_no_bank() -> None:
     events = [[], [RawBank(BankType.UT, 3, 1, memoryview(b"ab"))], []]
-    (packet,) = mfps_of_events(events, 100).values()
+    (packet,) = group_into_mfps(events, 100, by_number).values()
     mfp = Mfp.parse(packet)
     assert mfp.types.tolist() == [NO_BANK, BankType.UT, NO_BANK]
     assert mfp.sizes.tolist() == [0, 2, 0]
     assert [len(banks) for banks in events_of_mfps([mfp])] == [0, 1, 0]
 
 
-def _as_read_out(banks: list[RawBank], left_out: int) -> list[RawBank]:
-    kept = [
-        RawBank(b.type, b.version, source, b.payload)
-        for b in banks
-        if b.type != left_out and (source := readout_source_id(b)) is not None
-    ]
-    return sorted(kept, key=lambda b: b.source_id)
-
-
-@pytest.mark.parametrize(
-    ("choice", "left_out"), [("auto", BankType.VP), ("retina", BankType.VP), ("superpixel", BankType.VP_RETINA_CLUSTER)]
-)
-def test_real_events_come_back_from_their_mfps(
-    retina_events: list[list[RawBank]], choice: VeloBanks, left_out: BankType
-) -> None:
-    packets = mfps_of_events(retina_events, 6001, choice)
-    assert list(packets) == sorted(packets)
-    events = events_of_mfps([Mfp.parse(packet) for packet in packets.values()])
-    assert events == [_as_read_out(banks, left_out) for banks in retina_events]
-
-
-def test_auto_keeps_superpixels_where_there_are_no_retina_clusters(superpixel_events: list[list[RawBank]]) -> None:
-    packets = mfps_of_events(superpixel_events, 6001)
-    types = {bank_type for packet in packets.values() for bank_type in Mfp.parse(packet).types.tolist()}
-    assert BankType.VP in types
+def test_banks_are_grouped_under_the_source_they_are_given_and_left_out_without_one() -> None:
+    events = [[RawBank(9, 3, number, memoryview(bytes([number]))) for number in (3, 1, 2)]] * 2
+    packets = group_into_mfps(events, 7, lambda bank: None if bank.source_id == 1 else 40 - bank.source_id)
+    assert list(packets) == [37, 38]
+    mfps = [Mfp.parse(packet) for packet in packets.values()]
+    assert [(mfp.source_id, mfp.event_id, mfp.n_fragments) for mfp in mfps] == [(37, 7, 2), (38, 7, 2)]
+    assert [bytes(mfp.fragment(1)) for mfp in mfps] == [b"\3", b"\2"]

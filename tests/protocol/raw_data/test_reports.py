@@ -11,6 +11,7 @@ from hltnode.protocol.errors import ReportError
 from hltnode.protocol.raw_data.reports import (
     MAX_LINES,
     HltDecReports,
+    LineMaskEncoder,
     LineReport,
     decode_dec_reports,
     decode_routing_bits,
@@ -52,6 +53,16 @@ def test_as_many_lines_as_fit_a_bank_are_written() -> None:
     encode_bank(encode_dec_reports(many))
     with pytest.raises(ReportError):
         encode_dec_reports(HltDecReports.of_line_mask(0, MAX_LINES + 1, key=1, tck=1, task_id=1))
+
+
+@given(st.sampled_from([0, 1, 31, 32, 33, 64, 65, 500]), st.data())
+def test_the_reports_of_a_mask_are_those_of_its_lines(n_lines: int, data: st.DataObject) -> None:
+    mask = data.draw(st.integers(0, 2**n_lines - 1))
+    words = mask.to_bytes(4 * -(-n_lines // 32), "little")
+    encoder = LineMaskEncoder(n_lines, key=1, tck=2, task_id=3)
+    assert encoder.encode(words) == encode_dec_reports(
+        HltDecReports.of_line_mask(mask, n_lines, key=1, tck=2, task_id=3)
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from hltnode.protocol import (
     RejectReason,
     encode_bank,
     events_of_mfps,
-    mfps_of_events,
 )
 from hltnode.protocol.errors import TruthError
+from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.truth import (
     McParticle,
     McVertex,

@@ -23,3 +23,11 @@ def test_a_header_comes_back_as_it_was(stream: bytes) -> None:
 def test_a_damaged_header_is_refused(raw: bytes) -> None:
     with pytest.raises(MessageError, match="event header"):
         decode_event_header(raw)
+
+
+@pytest.mark.parametrize(
+    "header", [EventHeader(b"AB", 1, 2), EventHeader(ACCEPTED, 1 << 32, 2), EventHeader(ACCEPTED, 1, -1)]
+)
+def test_a_header_whose_fields_do_not_fit_cannot_be_written(header: EventHeader) -> None:
+    with pytest.raises(MessageError, match="event header"):
+        encode_event_header(header)

@@ -13,7 +13,7 @@ struct event_lines_parameters {
     struct {
         const hlt::odin_data* odin;
         const uint32_t* flags;
-        uint64_t* lines;
+        uint32_t* lines;
         uint8_t* accepted;
     } events;
     struct {
@@ -25,4 +25,5 @@ struct event_lines_parameters {
         const uint8_t* pv;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
     } velo_tracks;
+    uint32_t n_lines;
 };

@@ -1,4 +1,4 @@
-"""Truth banks of the whole detector: who left which hits, and who could be reconstructed (formats.md B12)."""
+"""Truth banks of the whole detector: who left which hits, and who is reconstructible (docs/formats/truth-banks.md)."""
 
 import itertools
 from collections.abc import Sequence

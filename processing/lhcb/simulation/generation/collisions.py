@@ -2,7 +2,7 @@
 
 No physics generator: spectra and rates are simple shapes whose parameters were set by eye so that multiplicities,
 angles and momenta look like LHCb's own simulated minimum-bias events (the velo-truth minbias set and the truth of the
-seven full events in ../shared/data). Units: mm, MeV.
+seven full events; docs/simulation.md). Units: mm, MeV.
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ FloatArray = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# Particle id of the heavy ancestor where there is none (formats.md B12).
+# Particle id of the heavy ancestor where there is none (docs/formats/truth-banks.md).
 NO_ANCESTOR = -999_999
 
 
@@ -21,7 +21,7 @@ class ParticleColumns:
     origin f64[n, 3] (mm), momentum f64[n, 3] (MeV), pid and charge i64[n], z_end f64[n] (mm, where the particle stops),
     mother i64[n] (PDG id of the particle it comes from, 0 if from the collision), mother_key i64[n] (its number in the
     event, -1 if not known), from_beauty, from_charm, from_strange, from_signal bool[n]; of the decaying heavy ancestor
-    (formats.md B12): dom_key, dom_pid i64[n] and dom_pt (MeV), dom_tau (ns) f64[n].
+    (docs/formats/truth-banks.md): dom_key, dom_pid i64[n] and dom_pt (MeV), dom_tau (ns) f64[n].
     """
 
     origin: FloatArray
@@ -104,7 +104,7 @@ class ParticleColumns:
         return np.arctan2(self.momentum[:, 1], self.momentum[:, 0])
 
     def truth(self, key: Int64Array) -> dict[str, NDArray[np.generic]]:
-        """The fields of truth banks (formats.md B12) that do not depend on hits, of particles with these keys."""
+        """The fields of truth banks (docs/formats/truth-banks.md) that do not depend on hits, for these particles."""
         return {
             "key": key,
             "pid": self.pid,

@@ -1,8 +1,8 @@
 """From fired VELO pixels to clusters, as the clustering of the readout or of HLT1 gives them.
 
-A pixel is named by its channel id, sensor << 18 | column << 8 | row with column 0-767 (formats.md B8), which sorts
-pixels by sensor, column and row. Where pixels of several events are handled together, the event's number in the chunk
-stands above the channel id.
+A pixel is named by its channel id, sensor << 18 | column << 8 | row with column 0-767 (docs/formats/velo-banks.md),
+which sorts pixels by sensor, column and row. Where pixels of several events are handled together, the event's number in
+the chunk stands above the channel id.
 """
 
 import numpy as np
@@ -74,7 +74,7 @@ def clusters_at_quarters(sensor: Int64Array, col4: Int64Array, row4: Int64Array)
 
 
 def retina_ids(clusters: RetinaClusters) -> NDArray[np.uint32]:
-    """LHCbIDs that the decoding of retina banks gives, with orientation bits (reconstruction-facts.md 1.2)."""
+    """LHCbIDs that the decoding of retina banks gives, with orientation bits (docs/formats/lhcb-id.md)."""
     ids = _ids(clusters.sensor, clusters.column, clusters.row)
     ids[clusters.fraction_x != 0] |= _ORIENTATION_X
     ids[clusters.fraction_y != 0] |= _ORIENTATION_Y

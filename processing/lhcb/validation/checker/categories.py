@@ -1,9 +1,9 @@
 """The categories of particles in which efficiencies are given, stage by stage.
 
-Definitions: reconstruction-facts.md 9, and TrackCheckerCategories.h of Allen. No electrons unless named, but in
-`fromSignal`, which takes all, and in `noVelo_UT`, which takes electrons alone; 2 < eta < 5 except in `velo`. `name` is
-the key in JSON, a stable contract; `label` is the name that Allen's checker prints. A category without name is printed
-only, one without label is in JSON only.
+Definitions: docs/physics/validation.md. No electrons unless named, but in `fromSignal`, which takes all, and in
+`noVelo_UT`, which takes electrons alone; 2 < eta < 5 except in `velo`. `name` is the key in JSON, a stable contract;
+`label` is the name that Allen's checker prints. A category without name is printed only, one without label is in JSON
+only.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The checker: reconstructed tracks and vertices against Monte Carlo truth, as Allen counts.
 
-Rules: reconstruction-facts.md 9 and hlt1-allen.md 6.1. A stage is counted from the first batch on that brings its
-tracks; so the checker grows with the chain.
+Rules: docs/physics/validation.md. A stage is counted from the first batch on that brings its tracks; so the checker
+grows with the chain.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which particle a reconstructed track belongs to: the 70 % rule (hlt1-allen.md 6.1, reconstruction-facts.md 9).
+"""Which particle a reconstructed track belongs to: the 70 % rule (docs/physics/validation.md).
 
 A LHCbID may belong to several particles and a track may match several of them; one that matches none is a ghost.
 """
@@ -41,7 +41,7 @@ def match_tracks(tracks: TrackTable, particles: ParticleTable) -> TrackMatches:
     """Match the tracks of a batch with the particles of the same events.
 
     Orientation bits of VELO ids are left out: clusters of super-pixels have none while truth made for retina clusters
-    does, and no two clusters of an event differ by them alone (reconstruction-facts.md 1.2).
+    does, and no two clusters of an event differ by them alone (docs/formats/lhcb-id.md).
     """
     hit_track = np.repeat(np.arange(len(tracks)), tracks.n_ids)
     detector = np.full(len(hit_track), -1)

@@ -1,4 +1,4 @@
-"""Muon identification of long tracks against truth (reconstruction-facts.md 9)."""
+"""Muon identification of long tracks against truth (docs/physics/validation.md)."""
 
 from dataclasses import dataclass
 from typing import Any

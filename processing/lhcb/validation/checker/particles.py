@@ -84,7 +84,7 @@ class ParticleTable:
 
     @classmethod
     def of_events(cls, events: Sequence[McParticleColumns]) -> Self:
-        """The table of the particles of events 0, 1, ... (truth banks of type 32, formats.md B12)."""
+        """The table of the particles of events 0, 1, ... (truth banks of type 32, docs/formats/truth-banks.md)."""
         event = np.repeat(np.arange(len(events)), [len(columns) for columns in events])
         columns = join_particle_columns([*events, decode_particle_columns([])])
         seen = columns.n_velo_ids + columns.n_ut_ids + columns.n_scifi_ids > 0

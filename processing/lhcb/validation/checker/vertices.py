@@ -1,4 +1,4 @@
-"""Which Monte Carlo collision a reconstructed primary vertex belongs to (reconstruction-facts.md 9)."""
+"""Which Monte Carlo collision a reconstructed primary vertex belongs to (docs/physics/validation.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,10 @@
-"""The likeness report as one self-contained HTML file: table of means, then every distribution. Needs matplotlib."""
+"""The likeness report as one self-contained HTML file: table of means, then every distribution.
+
+Needs matplotlib and Jinja2.
+"""
 
 from collections.abc import Sequence
-from html import escape
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,9 +14,10 @@ from hltnode.processing.lhcb.validation.checker.particles import Float64Array, I
 from hltnode.processing.lhcb.validation.likeness.comparison import MAX_DIFFERENCE, Compared
 from hltnode.processing.lhcb.validation.likeness.distribution import Distribution, Quantity
 from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
-from hltnode.processing.lhcb.validation.reports.html_report import figure_element, page
+from hltnode.processing.lhcb.validation.reports.html_report import Drawn, Row, Section, drawn, render
 from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title, panels
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _PANELS_PER_FIGURE = 9
 # What the title of a quantity does not say by itself.
 _PER_LARGE_THING = ("event", "bank", "sensor")
@@ -27,92 +31,57 @@ def likeness_page(
 ) -> str:
     """The report: names of the two samples, their summaries, and the quantities as `compare` gives them."""
     means = [pair for pair in compared if pair.ratio is not None]
-    body = [
-        f"<p>Real: {escape(names[0])}, {real.events} events. Simulated: {escape(names[1])}, {simulated.events} "
-        "events.</p>",
-        *_verdict(means),
-        *_truth(names, (real, simulated)),
-        "<h2>Means</h2>",
-        *_means_table(means),
-        "<h2>Shapes</h2>",
-        *_shapes_table([pair for pair in compared if pair.ratio is None and pair.distance is not None]),
-    ]
-    missing = [pair for pair in compared if pair.real is None or pair.simulated is None]
-    if missing:
-        body.append("<h2>In one sample only</h2>")
-    for name, has in (("real", [p for p in missing if p.real]), ("simulated", [p for p in missing if p.simulated])):
-        if has:
-            titles = ", ".join(_title(pair.quantity) for pair in has)
-            body.append(f"<p>Only in the {name} sample: {titles}.</p>")
-    body.append(
-        "<p class=note>Distributions: points are the real sample with √n errors, lines the simulated one, scaled to "
-        "the same area; hits by place are per event. D: Kolmogorov distance, the largest difference of the cumulative "
-        "distributions. By chance: what D is on average for as many independent entries of one distribution; hits "
-        "come in clusters and tracks and have more.</p>"
+    events = (real.events, simulated.events)
+    return render(
+        "likeness.html",
+        _TEMPLATES,
+        title=f"Likeness: {names[0]} and {names[1]}",
+        names=names,
+        events=events,
+        max_difference=f"{100 * MAX_DIFFERENCE:.0f}",
+        differing=[f"{_title(pair.quantity)} ({pair.ratio:.2f})" for pair in means if pair.differs],
+        left_out=[
+            (name, sample.faults) for name, sample in zip(names, (real, simulated), strict=True) if sample.faults.events
+        ],
+        means=[_means_row(pair) for pair in means],
+        shapes=[_shapes_row(pair) for pair in compared if pair.ratio is None and pair.distance is not None],
+        only=_only_in_one(compared),
+        sections=[
+            Section(detector, _figures([pair for pair in compared if pair.quantity.detector == detector], events))
+            for detector in dict.fromkeys(pair.quantity.detector for pair in compared)
+        ],
     )
-    for detector in dict.fromkeys(pair.quantity.detector for pair in compared):
-        of_detector = [pair for pair in compared if pair.quantity.detector == detector]
-        body.append(f"<h2>{escape(detector)}</h2>")
-        body += [
-            _figure(of_detector[start : start + _PANELS_PER_FIGURE], real.events, simulated.events)
-            for start in range(0, len(of_detector), _PANELS_PER_FIGURE)
-        ]
-    return page(f"Likeness: {names[0]} and {names[1]}", body)
 
 
-def _verdict(means: Sequence[Compared]) -> list[str]:
-    differ = [pair for pair in means if pair.differs]
-    limit = f"{100 * MAX_DIFFERENCE:.0f}&nbsp;%"
-    if not differ:
-        return [f"<p><b>All {len(means)} means that can be compared agree within {limit}.</b></p>"]
-    named = ", ".join(f"{_title(pair.quantity)} ({pair.ratio:.2f})" for pair in differ)
+def _only_in_one(compared: Sequence[Compared]) -> list[tuple[str, list[str]]]:
+    """The titles of what one sample lacks, by the name of the other."""
+    real = [_title(pair.quantity) for pair in compared if pair.simulated is None and pair.real]
+    simulated = [_title(pair.quantity) for pair in compared if pair.real is None and pair.simulated]
+    return [(name, titles) for name, titles in (("real", real), ("simulated", simulated)) if titles]
+
+
+def _means_row(pair: Compared) -> Row:
+    it = pair.quantity
+    assert pair.real is not None
+    assert pair.simulated is not None
+    numbers = (f"{number:.3f}" for number in (pair.ratio, pair.distance, pair.chance))
+    cells = [_title(it), it.per, _mean(pair.real), _mean(pair.simulated), *numbers, "differs" if pair.differs else ""]
+    return Row(cells, pair.differs)
+
+
+def _shapes_row(pair: Compared) -> Row:
+    samples = [
+        "–" if sample is None or sample.mean is None else f"{sample.mean:.4g}, {sample.width:.4g}"
+        for sample in (pair.real, pair.simulated)
+    ]
+    return Row([_title(pair.quantity), pair.quantity.per, *samples, f"{pair.distance:.3f}", f"{pair.chance:.3f}"])
+
+
+def _figures(compared: Sequence[Compared], events: tuple[int, int]) -> list[Drawn]:
     return [
-        f"<p><b>{len(differ)} of {len(means)} means differ by more than {limit}</b> (simulated / real): {named}.</p>"
+        _figure(compared[start : start + _PANELS_PER_FIGURE], *events)
+        for start in range(0, len(compared), _PANELS_PER_FIGURE)
     ]
-
-
-def _truth(names: tuple[str, str], samples: tuple[SampleSummary, SampleSummary]) -> list[str]:
-    return [
-        f"<p>{escape(name)}: the truth of {sample.faults.events} events does not fit and is left out: "
-        f"{escape('; '.join(sample.faults.named))}.</p>"
-        for name, sample in zip(names, samples, strict=True)
-        if sample.faults.events
-    ]
-
-
-def _means_table(means: Sequence[Compared]) -> list[str]:
-    rows = [
-        "<table><tr><th>quantity</th><th>per</th><th>real</th><th>simulated</th><th>ratio</th><th>D</th>"
-        "<th>by chance</th><th></th></tr>"
-    ]
-    for pair in means:
-        it = pair.quantity
-        assert pair.real is not None
-        assert pair.simulated is not None
-        rows.append(
-            f"<tr{' class=differs' if pair.differs else ''}><td>{_title(it)}</td><td>{it.per}</td>"
-            f"<td>{_mean(pair.real)}</td><td>{_mean(pair.simulated)}</td>"
-            f"<td>{pair.ratio:.3f}</td><td>{pair.distance:.3f}</td>"
-            f"<td>{pair.chance:.3f}</td><td>{'differs' if pair.differs else ''}</td></tr>"
-        )
-    return [*rows, "</table>"]
-
-
-def _shapes_table(shapes: Sequence[Compared]) -> list[str]:
-    rows = [
-        "<table><tr><th>quantity</th><th>per</th><th>real: mean, width</th><th>simulated: mean, width</th><th>D</th>"
-        "<th>by chance</th></tr>"
-    ]
-    for pair in shapes:
-        cells = [
-            "–" if sample is None or sample.mean is None else f"{sample.mean:.4g}, {sample.width:.4g}"
-            for sample in (pair.real, pair.simulated)
-        ]
-        rows.append(
-            f"<tr><td>{_title(pair.quantity)}</td><td>{pair.quantity.per}</td><td>{cells[0]}</td><td>{cells[1]}</td>"
-            f"<td>{pair.distance:.3f}</td><td>{pair.chance:.3f}</td></tr>"
-        )
-    return [*rows, "</table>"]
 
 
 def _mean(sample: Distribution) -> str:
@@ -122,30 +91,30 @@ def _mean(sample: Distribution) -> str:
 
 def _title(quantity: Quantity) -> str:
     title = quantity.title.replace("$p_T$", "pT").replace(r"$\eta$", "η").replace(r"$\phi$", "φ")
-    return escape(f"{title} [{quantity.unit}]" if quantity.unit else title)
+    return f"{title} [{quantity.unit}]" if quantity.unit else title
 
 
-def _figure(compared: Sequence[Compared], real_events: int, simulated_events: int) -> str:
+def _figure(compared: Sequence[Compared], real_events: int, simulated_events: int) -> Drawn:
     figure, axes = panels(len(compared))
     for axis, pair in zip(axes, compared, strict=True):
         edges, groups = _bins(pair)
         per_event = (real_events, simulated_events) if pair.quantity.occupancy else (None, None)
-        drawn = []
+        heights = []
         if pair.simulated is not None:
             values, _ = _heights(pair.simulated, groups, per_event[1])
             axis.stairs(values, edges, color=COLOURS[1], linewidth=1.3, label=_label("sim", pair.simulated))
-            drawn.append(values)
+            heights.append(values)
         if pair.real is not None:
             values, errors = _heights(pair.real, groups, per_event[0])
             _draw_points(axis, edges, values, errors, _label("real", pair.real))
-            drawn.append(values)
+            heights.append(values)
         per = f" / {pair.quantity.per}" if pair.quantity.per in _PER_LARGE_THING else ""
         axis.set_xlabel(axis_title(pair.quantity.title + per, pair.quantity.unit))
         axis.set_ylabel("hits per event" if pair.quantity.occupancy else f"fraction of {_plural(pair.quantity.per)}")
-        _dress(axis, pair.quantity, edges, np.concatenate(drawn))
+        _dress(axis, pair.quantity, edges, np.concatenate(heights))
         distance = "" if pair.distance is None else f"D = {pair.distance:.3f} (by chance {pair.chance:.3f})"
         axis.legend(loc="upper right", fontsize=8, frameon=False, title=distance, title_fontsize=8)
-    return figure_element(figure, ", ".join(_title(pair.quantity) for pair in compared) + ".")
+    return drawn(figure, ", ".join(_title(pair.quantity) for pair in compared) + ".")
 
 
 def _dress(axis: Axes, quantity: Quantity, edges: Float64Array, heights: Float64Array) -> None:

@@ -3,9 +3,9 @@
 Each line is an event: x, y, z of the hits in mm, sorted by module; module_prefix_sum, the first hit of each of the 52
 modules; and the particles, each with the indices of its hits. The sets have no collisions, hence no truth of vertices.
 
-Every hit lies on a pixel of the VELO geometry (formats.md D5). Its position becomes a cluster centre in quarters of a
-pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by their particles,
-as one pixel can only have one id.
+Every hit lies on a pixel of the VELO geometry (docs/physics/validation.md). Its position becomes a cluster centre in
+quarters of a pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by
+their particles, as one pixel can only have one id.
 """
 
 import gzip

@@ -52,12 +52,12 @@ Result = tuple[str, dict[str, Any]]
 """Name and "histograms" object of a result."""
 
 
-def svg_image(figure: Figure, alternative: str) -> str:
-    """The figure as an <img> element that holds its own SVG."""
+def svg_source(figure: Figure) -> str:
+    """The figure as the address of an image that holds its own SVG."""
     buffer = BytesIO()
     with mpl.rc_context(_STYLE):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return f'<img alt="{alternative}" src="data:image/svg+xml;base64,{b64encode(buffer.getvalue()).decode()}">'
+    return f"data:image/svg+xml;base64,{b64encode(buffer.getvalue()).decode()}"
 
 
 def panels(n: int, columns: int = 3) -> tuple[Figure, list[Axes]]:

@@ -17,7 +17,7 @@ from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.line import VALIDATED, Line, selection_types
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.processing.selection.trigger_config import Menu
-from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id, subdetector_of
 
@@ -54,17 +54,7 @@ class TinyReadout:
     def mfps_of_events(
         self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
     ) -> dict[int, bytes]:
-        mfps = {}
-        for source in SOURCES:
-            banks = [next((bank for bank in event if bank.source_id == source), None) for event in events]
-            mfps[source] = encode_mfp(
-                source_id=source,
-                event_id=first_event_id,
-                version=1,
-                types=[NO_BANK if bank is None else bank.type for bank in banks],
-                fragments=[b"" if bank is None else bank.payload for bank in banks],
-            )
-        return mfps
+        return group_into_mfps(events, first_event_id, self.source_of)
 
 
 def load_geometry(directory: Path | None) -> Constants:

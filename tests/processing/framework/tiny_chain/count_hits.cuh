@@ -1,7 +1,7 @@
 // Counts the hits of an event: bytes of its banks that are not below a threshold. Then each line asks for its number.
 //
 // One block per event; threads stride over the bytes of a bank, then over the lines. A bank that reaches beyond its MFP
-// flags the event. Bounds: sizes of fragments, max_lines lines.
+// flags the event. Bounds: sizes of fragments, n_lines lines in words of 32.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -14,9 +14,10 @@ HLT_KERNEL(tiny_count_hits)
     const tiny_count_hits_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint32_t n_hits;
-    __shared__ uint32_t decisions[hlt::max_lines / 32];
+    const uint32_t n_words = (p.n_lines + 31) / 32;
+    uint32_t* const decisions = p.events.lines + blockIdx.x * n_words;
     if (threadIdx.x == 0) n_hits = 0;
-    for (uint32_t i = threadIdx.x; i < hlt::max_lines / 32; i += blockDim.x) decisions[i] = 0;
+    for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) decisions[i] = 0;
     __syncthreads();
 
     const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];
@@ -38,9 +39,9 @@ HLT_KERNEL(tiny_count_hits)
     __syncthreads();
 
     const uint32_t words[1] = {number};
-    for (uint32_t i = threadIdx.x; i < hlt::max_lines; i += blockDim.x) {
+    for (uint32_t i = threadIdx.x; i < p.n_lines; i += blockDim.x) {
         const hlt::line_record line = p.line_table[i];
-        if (line.kind == 0 || n_hits < line.parameters[0]) continue;
+        if (n_hits < line.parameters[0]) continue;
         if (hlt::scaler_passes(line.prescale, words) && hlt::scaler_passes(line.postscale, words))
             atomicOr(&decisions[i / 32], 1u << (i % 32));
     }
@@ -48,7 +49,8 @@ HLT_KERNEL(tiny_count_hits)
     if (threadIdx.x == 0) {
         p.hits.count[blockIdx.x] = n_hits;
         if (broken) p.events.flags[blockIdx.x] |= hlt::bank_error;
-        p.events.lines[blockIdx.x] = static_cast<uint64_t>(decisions[1]) << 32 | decisions[0];
-        p.events.accepted[blockIdx.x] = (decisions[0] | decisions[1]) != 0 ? 1 : 0;
+        uint32_t any = 0;
+        for (uint32_t i = 0; i < n_words; ++i) any |= decisions[i];
+        p.events.accepted[blockIdx.x] = any != 0 ? 1 : 0;
     }
 }

@@ -29,4 +29,5 @@ count_hits = Algorithm.beside(
     updates=(event_flags,),
     writes=(hit_count, lines, accepted),
     constants={"threshold": 100},  # charge
+    capacities={"n_lines": lambda limits: limits.lines},
 )

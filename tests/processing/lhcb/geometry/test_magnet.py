@@ -127,7 +127,7 @@ def test_the_material_adds_up_to_the_published_budgets() -> None:
 
 
 def test_scattering_agrees_with_the_noise_of_the_reconstruction() -> None:
-    # reconstruction-facts.md 7: 1.48 (MeV/p)^2 per module, 0.6 per crossing of the foil; without the logarithm.
+    # docs/physics/detector.md: 1.48 (MeV/p)^2 per module, 0.6 per crossing of the foil; without the logarithm.
     assert pytest.approx([1.48 / 13.6**2, 0.6 / 13.6**2], rel=0.02) == [VELO_MODULE, RF_FOIL]
     assert scattering_angle(1000.0, 0.01) == pytest.approx(0.00112, rel=0.01)
     assert scattering_angle(2000.0, 0.01) == pytest.approx(scattering_angle(1000.0, 0.01) / 2)

@@ -28,7 +28,7 @@ def real(geometry_files: Path) -> MuonGeometry:
 
 
 def write_geometry(directory: Path, geometry: MuonGeometry) -> Path:
-    """The geometry in the layout of reconstruction-facts.md 6.1."""
+    """The geometry in the layout of docs/formats/geometry-files.md."""
     parts = [struct.pack("<IQ", 2, 10)]
     for tiles in geometry.tile_of_address:
         parts += [struct.pack("<Q", len(tiles)), tiles.astype("<u4").tobytes()]

@@ -22,7 +22,7 @@ def ideal() -> SciFiGeometry:
 
 
 def write_geometry(directory: Path, geometry: SciFiGeometry) -> Path:
-    """The geometry in the layout of formats.md B10."""
+    """The geometry in the layout of docs/formats/geometry-files.md."""
     header = [3, 4, 12, 4, 48, *np.repeat((5, 5, 6), 16), 4, 1024, 240, 0, *geometry.first_channel, 1536]
     columns = [*geometry.mirror_point.T, *geometry.ddx.T, geometry.u_begin, geometry.half_pitch, geometry.die_gap]
     columns += [geometry.sipm_pitch, geometry.dx_dy, geometry.dz_dy, geometry.length_y]

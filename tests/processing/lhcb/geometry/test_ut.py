@@ -22,7 +22,7 @@ def ideal() -> UtGeometry:
 
 
 def write_geometry(directory: Path, geometry: UtGeometry) -> Path:
-    """The geometry in the layout of formats.md B9."""
+    """The geometry in the layout of docs/formats/geometry-files.md."""
     channel = ut_channel(geometry.channel_of_lane)
     used = geometry.sector_of_lane >= 0
     strips = np.where(used.reshape(240, 6).any(axis=1), 512, 0)

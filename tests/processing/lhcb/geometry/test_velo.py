@@ -15,7 +15,7 @@ def ideal() -> VeloGeometry:
 
 
 def write_geometry(directory: Path, geometry: VeloGeometry) -> Path:
-    """The geometry in the layout of formats.md B8."""
+    """The geometry in the layout of docs/formats/geometry-files.md."""
     parts = []
     for counts, values in (
         ((52,), geometry.module_z),

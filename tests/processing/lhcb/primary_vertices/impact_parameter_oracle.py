@@ -1,4 +1,4 @@
-"""Impact parameter of a track, slow and clear: matrices, double precision (reconstruction-facts.md 7)."""
+"""Impact parameter of a track, slow and clear: matrices, double precision (docs/physics/impact-parameter.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primary vertex finder, slow and clear: NumPy, double precision (reconstruction-facts.md 2)."""
+"""The primary vertex finder, slow and clear: NumPy, double precision (docs/physics/primary-vertices.md)."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_the_vertices_of_the_real_events_are_found(shared: Path) -> None:
 
 @pytest.mark.physics
 def test_the_vertices_of_event_6002_have_their_spot_values(shared: Path) -> None:
-    # reconstruction-facts.md 14; its tracks are reconstructed ones, ours here are of the true particles.
+    # docs/physics/detector.md, spot values; its tracks are reconstructed ones, ours here are of the true particles.
     sample, _, _ = truth_tracks(shared)
     found = vertices_of(reconstructed(sample), 1)
     expected = [(-0.0230, 0.0212, -28.0879), (-0.0239, 0.0072, -23.1429), (-0.0513, 0.0252, -5.3801),

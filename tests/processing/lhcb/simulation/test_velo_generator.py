@@ -85,7 +85,7 @@ def test_super_pixels_are_marked_isolated_where_no_neighbour_fired() -> None:
     written = decode_superpixels(banks)
     expected = superpixels_of_pixels(*written.pixels())
     np.testing.assert_array_equal(np.sort(written.isolated), np.sort(expected.isolated))
-    assert 0.4 < written.isolated.mean() < 0.7  # 0.525 in the real events (formats.md B8)
+    assert 0.4 < written.isolated.mean() < 0.7  # 0.525 in the real events (docs/formats/velo-banks.md)
 
 
 def test_a_particle_is_seen_with_hits_in_three_modules(particles: list[McParticle]) -> None:

@@ -257,7 +257,7 @@ def test_tracks_and_vertices_made_from_the_truth_of_real_events_are_all_right(sh
     result = checker.result()
     assert result["velo"]["ghost_rate"] == 0.0
     counts = result["velo"]["categories"]
-    # Numbers of particles: reconstruction-facts.md 11.
+    # Numbers of particles: docs/physics/validation.md.
     assert counts["velo_eta25"]["reconstructible"] == 651
     assert counts["long"]["reconstructible"] == 374
     assert counts["long_p5"]["reconstructible"] == 244
@@ -406,7 +406,7 @@ def forward_dumps(shared: Path) -> list[Path]:
 @pytest.mark.physics
 def test_lhcbs_forward_tracks_come_out_with_their_counts_and_all_match_on_their_velo_hits(shared: Path) -> None:
     tracks = read_forward_tracks(forward_dumps(shared))
-    # Counts: formats.md D4.
+    # Counts: docs/physics/validation.md.
     assert np.bincount(tracks.event).tolist() == [43, 5, 18, 19, 32, 5, 11]
     particles = ParticleTable.of_particles([decode_particles(banks) for banks in real_events(shared)])
     segments = tracks.hits_of(2)
@@ -418,7 +418,7 @@ def test_lhcbs_forward_tracks_come_out_with_their_counts_and_all_match_on_their_
     # With SciFi hits, eight tracks have less than 70 % of them from one particle.
     assert result["long"]["ghost_rate"] == pytest.approx(8 / 133)
     assert result["long"]["categories"]["long"]["reconstructed"] == 121
-    # formats.md D4 gives 1.07 % for all ten events.
+    # All ten events of that kind have 1.07 %.
     assert result["resolution"]["long"]["dp_over_p"]["width"] == pytest.approx(0.92, abs=0.1)
 
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+pytest.importorskip("jinja2", reason="the extra `plot` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -80,6 +81,31 @@ def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events) ->
     assert "Wilson" in page
 
 
+SCRIPT = "<script>alert('a' + \"b\")</script>"
+
+
+def tags_of(page: str) -> set[str]:
+    found: set[str] = set()
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            found.add(tag)
+
+    Tags().feed(page)
+    return found
+
+
+def test_markup_in_the_names_and_texts_of_the_checker_is_escaped(events) -> None:
+    result = checked(events, 0.9)
+    result["histograms"] |= {"stages": {}, "residuals": {}}
+    page = checker_page([(SCRIPT, result), ("</title><img onerror=x>", result)], f"</pre>{SCRIPT}")
+    assert "script" not in tags_of(page)
+    assert SCRIPT not in page
+    assert "&lt;script&gt;alert(&#39;a&#39; + &#34;b&#34;)&lt;/script&gt;" in page
+    assert "<img onerror" not in page
+    assert "</pre><script>" not in page
+
+
 def test_two_results_are_overlaid_and_stand_beside_each_other(events) -> None:
     first, second = checked(events, 0.95), checked(events, 0.8)
     page = checker_page([("new", first), ("old", second)], "text")
@@ -112,6 +138,16 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> N
     assert "sim&lt;1&gt;.mdf" in page
     images = "".join(images_of(page))
     assert images.count("D = ") == sum(pair.distance is not None for pair in compared)
+
+
+def test_markup_in_the_names_of_the_samples_is_escaped() -> None:
+    real, simulated = SampleSummary(Detector.builtin()), SampleSummary(Detector.builtin())
+    for sample in (real, simulated):
+        sample._add("ut_layer", [2])
+    page = likeness_page((SCRIPT, "</title><img onerror=x>"), real, simulated, compare(real, simulated))
+    assert "script" not in tags_of(page)
+    assert "&lt;script&gt;" in page
+    assert "<img onerror" not in page
 
 
 def test_the_likeness_report_names_layers_and_regions_and_has_whole_ticks_for_whole_numbers() -> None:

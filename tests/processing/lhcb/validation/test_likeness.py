@@ -119,7 +119,7 @@ def real_sample(shared: Path) -> SampleSummary:
 @pytest.mark.physics
 def test_the_real_events_have_the_hits_that_are_known(real_sample: SampleSummary) -> None:
     found = {name: distribution.total for name, distribution in real_sample.distributions.items()}
-    # reconstruction-facts.md: header table, 10 and 11.
+    # docs/physics/validation.md, reference figures.
     assert found["ut_hits_per_event"] == 8002
     assert found["muon_hits_per_event"] == 1691
     assert found["long_per_event"] == 436

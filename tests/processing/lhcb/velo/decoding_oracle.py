@@ -49,7 +49,7 @@ def retina(banks: Sequence[RawBank]) -> list[Cluster]:
 
 
 def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
-    """The clusters of VP banks by the masks of hlt1-allen.md 3.3.3."""
+    """The clusters of VP banks by the masks of docs/physics/velo-clustering.md."""
     found = decode_superpixels(bank for bank in banks if bank.type == BankType.VP)
     isolated: list[tuple[int, set[Pixel]]] = []
     lit: dict[int, set[Pixel]] = {}

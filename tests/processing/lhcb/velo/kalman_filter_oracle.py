@@ -43,7 +43,7 @@ class FittedTrack:
 
 
 def fit_track(hits: NDArray[np.float64], beamline: tuple[float, float]) -> FittedTrack:
-    """Fit hits [n, (x, y, z)] ordered from large to small z (reconstruction-facts.md 1.5)."""
+    """Fit hits [n, (x, y, z)] ordered from large to small z (docs/physics/kalman-filter.md)."""
     x, y, z = hits.T
     tx, x0 = np.polyfit(z, x, 1)
     ty, y0 = np.polyfit(z, y, 1)

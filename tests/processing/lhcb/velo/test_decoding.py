@@ -78,7 +78,7 @@ def test_the_order_of_the_words_in_a_bank_changes_nothing(shared: Path, encoding
 def test_cluster_counts_of_the_real_events_are_those_of_plain_connected_components(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     counts = [len(event.ids) for event in run_velo(encode_mep(HLT1, real_events(shared, "superpixel")), geometry)]
-    plain = [933, 1547, 1550, 2268, 718, 876]  # events 6002 to 6007, formats.md D3
+    plain = [933, 1547, 1550, 2268, 718, 876]  # events 6002 to 6007, docs/physics/velo-clustering.md
     np.testing.assert_allclose(counts[1:], plain, rtol=0.02)
 
 

@@ -98,7 +98,7 @@ def test_every_instruction_set_gives_the_same_bits(sample: TrackSample, target: 
 def test_the_tracks_of_event_6002_have_their_spot_values(
     shared: Path, first_channel: int, n_hits: int, x: float, y: float, tx: float, ty: float
 ) -> None:
-    # reconstruction-facts.md 14.
+    # docs/physics/detector.md, spot values.
     sample, _, channels = truth_tracks(shared)
     result = fitted(sample)
     (index,) = (i for i, ids in enumerate(channels[1]) if ids[0] == first_channel and len(ids) == n_hits)

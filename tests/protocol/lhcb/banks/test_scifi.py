@@ -42,7 +42,7 @@ def hits_of(version: int, *words: tuple[int, int, int, int]) -> list[tuple[int, 
 
 
 def by_the_rule_of_version_5(words: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
-    """reconstruction-facts.md 4.2, word by word."""
+    """docs/formats/scifi-banks.md, word by word."""
     hits = []
     i = 0
     while i < len(words):

@@ -1,4 +1,4 @@
-"""Control messages."""
+"""What the control socket exchanges: every message of feeders and operators."""
 
 from __future__ import annotations
 
@@ -10,24 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.protocol.errors import MessageError, RejectReason
-from hltnode.protocol.transport.control import (
-    Ack,
-    Command,
-    CommandName,
-    ControlMessage,
-    Credit,
-    EndOfRun,
-    Error,
-    Goodbye,
-    Hello,
-    Nack,
-    Reply,
-    RunState,
-    Welcome,
-    decode_message,
-    encode_message,
-)
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, EndOfRun, Error, Goodbye, Hello, Nack, Welcome
 from hltnode.protocol.transport.messages import MAX_ITEMS, MAX_MESSAGE_SIZE, MAX_TEXT_LENGTH
+from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 from tests.protocol.strategies import u16, u32, u64
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -90,7 +76,7 @@ def test_a_field_that_is_not_as_it_should_be_is_refused(change: dict[str, Any]) 
 
 
 def test_a_missing_field_is_named() -> None:
-    assert "'meps' is missing" in str(refusal({key: CREDIT[key] for key in ("v", "type", "run")}))
+    assert "required field `meps`" in str(refusal({key: CREDIT[key] for key in ("v", "type", "run")}))
 
 
 @pytest.mark.parametrize("meps", [None, 5, [5], [[1]], [[1, 2, 3]], [[2, 1]], [[1, "2"]], [[-1, 2]], {"a": 1}])

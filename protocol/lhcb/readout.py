@@ -1,0 +1,116 @@
+"""How the detectors of LHCb are read out: the source ids of simulated banks, and the VELO encoding that is read.
+
+Source ids: docs/formats/source-ids.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from hltnode.protocol.lhcb.banks.velo import FIRST_SENSOR_PAIR_VERSION
+from hltnode.protocol.raw_data.mfp import group_into_mfps
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, SubDetector, source_id
+
+VeloEncoding = Literal["retina", "superpixel"]
+VeloBanks = Literal["auto", "retina", "superpixel"]
+
+# Number under the test detector's sub-detector that carries the truth bank of vertices; the banks of particles are
+# numbered from 0, and an event cannot have that many of them.
+TRUTH_VERTEX_NUMBER = 1024
+
+# The bank type of each VELO encoding that is not read with it: simulated events may hold both encodings of the same
+# hits, and both have the same source ids.
+NOT_READ_WITH: dict[VeloEncoding, BankType] = {"retina": BankType.VP, "superpixel": BankType.VP_RETINA_CLUSTER}
+
+# Sides (C, A) of the sub-detectors that are read out in two halves.
+_TWO_SIDED: dict[int, tuple[SubDetector, SubDetector]] = {
+    BankType.VP: (SubDetector.VELO_C, SubDetector.VELO_A),
+    BankType.VP_RETINA_CLUSTER: (SubDetector.VELO_C, SubDetector.VELO_A),
+    BankType.UT: (SubDetector.UT_C, SubDetector.UT_A),
+    BankType.FT_CLUSTER: (SubDetector.SCIFI_C, SubDetector.SCIFI_A),
+    BankType.MUON: (SubDetector.MUON_C, SubDetector.MUON_A),
+}
+_ONE_SIDED: dict[int, SubDetector] = {
+    # Simulated Rich banks do not say which of the two detectors they belong to.
+    BankType.RICH: SubDetector.RICH1,
+    BankType.ECAL_PACKED: SubDetector.ECAL,
+    BankType.HCAL_PACKED: SubDetector.HCAL,
+    BankType.CALO: SubDetector.ECAL,
+    BankType.PLUME: SubDetector.PLUME,
+    BankType.MC_TRACKS: SubDetector.TDET,
+}
+# Written by the trigger or the file writer, never by the readout.
+_NOT_READ_OUT = frozenset(
+    {
+        BankType.DAQ,
+        BankType.HLT_DEC_REPORTS,
+        BankType.TAE_HEADER,
+        BankType.HLT_ROUTING_BITS,
+        BankType.HLT_SEL_REPORTS,
+        BankType.HLT_LUMI_SUMMARY,
+        BankType.FILE_ID,
+    }
+)
+_VELO_TYPES = frozenset({BankType.VP, BankType.VP_RETINA_CLUSTER})
+
+
+def readout_source_id(bank: RawBank) -> int | None:
+    """The Run-3 source id under which a bank is read out, or None if no readout board writes such a bank.
+
+    - ODIN is source 0.
+    - A bank whose source id has top bits keeps it.
+    - Simulated banks (no top bits) keep their number.  VELO: odd modules are on side A (x > 0), even ones on side C.
+      UT, SciFi, Muon: odd numbers go to side A, even ones to side C, which spreads the load but is not the cabling.
+    - Truth banks belong to the test detector: particles by their own number, vertices to number 1024.
+    - Trigger results, DAQ and file banks, and simulated banks of unknown type, are not read out.
+    """
+    return _readout_source_id(bank.type, bank.version >= FIRST_SENSOR_PAIR_VERSION, bank.source_id)
+
+
+@lru_cache(maxsize=16384)
+def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> int | None:
+    if bank_type in _NOT_READ_OUT:
+        return None
+    if bank_type == BankType.ODIN:
+        return SubDetector.ODIN << NUMBER_BITS
+    if source > MAX_NUMBER:
+        return source
+    if bank_type == BankType.MC_VERTICES:
+        return source_id(SubDetector.TDET, TRUTH_VERTEX_NUMBER)
+    sides = _TWO_SIDED.get(bank_type)
+    if sides is None:
+        subdetector = _ONE_SIDED.get(bank_type)
+        return None if subdetector is None else source_id(subdetector, source)
+    # A module has four sensors, that is two sensor pairs.
+    per_module = (2 if holds_sensor_pair else 4) if bank_type in _VELO_TYPES else 1
+    return source_id(sides[source // per_module & 1], source)
+
+
+def velo_encoding(bank_types: Iterable[int]) -> VeloEncoding:
+    """The encoding to read from events with banks of these types: retina clusters where there are any."""
+    return "retina" if BankType.VP_RETINA_CLUSTER in bank_types else "superpixel"
+
+
+def mfps_of_events(
+    events: Sequence[Sequence[RawBank]], first_event_id: int, velo_banks: VeloBanks = "auto"
+) -> dict[int, bytes]:
+    """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
+
+    Event i of the MEP has the id first_event_id + i.  Banks are grouped by :func:`readout_source_id`; those that no
+    readout board writes are left out.  `velo_banks` picks one VELO encoding; "auto" keeps retina clusters where the
+    events have any, else super-pixels.  Raises MfpError if a source has two banks in one event or two bank versions.
+    """
+    if velo_banks == "auto":
+        velo_banks = velo_encoding(bank.type for banks in events for bank in banks)
+    unread = NOT_READ_WITH[velo_banks]
+
+    def source_of(bank: RawBank) -> int | None:
+        bank_type, version, source, _ = bank
+        return (
+            None if bank_type == unread else _readout_source_id(bank_type, version >= FIRST_SENSOR_PAIR_VERSION, source)
+        )
+
+    return group_into_mfps(events, first_event_id, source_of)
