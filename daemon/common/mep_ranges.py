@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 
-class AckLedger:
+class MepRanges:
     """MEP ids that are done, kept as few disjoint ranges (one, when MEPs end in order)."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
@@ -47,4 +47,4 @@ class AckLedger:
 
 def as_ranges(meps: Iterable[int]) -> list[tuple[int, int]]:
     """Sorted, merged (first, last) ranges of some MEP ids."""
-    return AckLedger((mep, mep) for mep in meps).ranges()
+    return MepRanges((mep, mep) for mep in meps).ranges()

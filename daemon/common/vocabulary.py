@@ -91,7 +91,7 @@ class OutputName(StrEnum):
 
 
 @unique
-class SlownessPolicy(StrEnum):
+class SlowConsumerPolicy(StrEnum):
     """What an output does when its consumer is slow: hold the node's credits, drop the new, or drop the oldest."""
 
     WAIT = "wait"
@@ -174,7 +174,7 @@ class Outcome(StrEnum):
 
 
 @unique
-class Door(StrEnum):
+class Endpoint(StrEnum):
     """A way into the node."""
 
     DATA = "data"
@@ -209,4 +209,4 @@ class LoginFailure(StrEnum):
     NOT_AN_OPERATOR = "not_an_operator"
 
 
-SOCKETS = (Door.DATA, Door.CONTROL, Door.DECISIONS, Door.EVENTS)
+SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS)

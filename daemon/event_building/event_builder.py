@@ -10,12 +10,13 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.credit_window import CreditWindow
 from hltnode.daemon.event_building.slots import ALIGNMENT, Slot, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
     BuilderLimits,
     CloseMep,
     CloseOpen,
@@ -28,14 +29,13 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     Resume,
+    RevokeMeps,
     SealSlot,
     SetTimes,
-    Settled,
     SlotFreed,
     StartRun,
     Stimulus,
     Tick,
-    Withdraw,
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
@@ -77,11 +77,11 @@ class EventBuilder:
         # [floor, floor + size), so no two of them share an entry. Two flat lists: nothing is allocated per MEP.
         self._closed_id = [-1] * limits.closed_ring
         self._closed_sources = [0] * limits.closed_ring
-        self._done = AckLedger()
+        self._done = MepRanges()
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: lambda now_ns, fragment: self.fragment_arrived(now_ns, *fragment),
             Tick: self._tick,
-            Settled: self._settled,
+            AcknowledgedBelow: self._settled,
             SlotFreed: self._slot_freed,
             StartRun: self._start_run,
             Drain: self._drain,
@@ -90,7 +90,7 @@ class EventBuilder:
             EndRun: self._end_run,
             CloseOpen: self._close_open,
             Abandon: self._abandon,
-            Withdraw: self._withdraw,
+            RevokeMeps: self._withdraw,
         }
 
     def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
@@ -114,7 +114,7 @@ class EventBuilder:
         self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
         self._closed_id = [-1] * self._ring
         self.floor = start.first_mep
-        self._done = AckLedger(start.done)
+        self._done = MepRanges(start.done)
         self._complete_up_to = -1
         self.window = CreditWindow()
         self.draining = False
@@ -206,7 +206,7 @@ class EventBuilder:
                 return mep
         return None
 
-    def _settled(self, _now_ns: int, settled: Settled) -> list[Effect]:
+    def _settled(self, _now_ns: int, settled: AcknowledgedBelow) -> list[Effect]:
         self.floor = max(self.floor, settled.below)
         return []
 
@@ -255,7 +255,7 @@ class EventBuilder:
                 self.pool.free(slot.index)
         return []
 
-    def _withdraw(self, _now_ns: int, withdraw: Withdraw) -> list[Effect]:
+    def _withdraw(self, _now_ns: int, withdraw: RevokeMeps) -> list[Effect]:
         for mep_id in withdraw.meps:
             i = mep_id % self._ring
             if self._closed_id[i] == mep_id:

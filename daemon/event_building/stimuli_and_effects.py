@@ -100,7 +100,7 @@ class Tick(NamedTuple):
     """Time has passed: look at the deadlines."""
 
 
-class Settled(NamedTuple):
+class AcknowledgedBelow(NamedTuple):
     """The feeders have acknowledgements for all MEPs below this id, from this node or another one."""
 
     below: int
@@ -139,7 +139,7 @@ class Abandon(NamedTuple):
     """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
 
 
-class Withdraw(NamedTuple):
+class RevokeMeps(NamedTuple):
     """These MEPs went to another node: what is open of them is dropped, and they may come again one day."""
 
     meps: tuple[int, ...]
@@ -149,7 +149,7 @@ Stimulus = (
     StartRun
     | FragmentArrived
     | Tick
-    | Settled
+    | AcknowledgedBelow
     | SlotFreed
     | Drain
     | Resume
@@ -157,7 +157,7 @@ Stimulus = (
     | EndRun
     | CloseOpen
     | Abandon
-    | Withdraw
+    | RevokeMeps
 )
 
 

@@ -42,7 +42,7 @@ WATCH_SECONDS = 0.1
 FOLLOW_SECONDS = 1.0
 DONE = -1
 
-log = get_logger("distributor")
+log = get_logger("multi_node")
 
 
 class NodeGroup:
@@ -122,7 +122,7 @@ class Nodes:
                 continue
             moved = False
             for old, new in zip(group.feeders, self.groups[to].feeders, strict=True):
-                frames = old.window.withdraw(mep) if mep in old.window else {}
+                frames = old.window.revoke(mep) if mep in old.window else {}
                 if frames:
                     new.window.add(mep, frames)
                     new.wake()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control import Nack
 
@@ -19,7 +19,7 @@ class SendWindow:
 
     def __init__(self) -> None:
         self.limit = 0
-        self.acked = AckLedger()
+        self.acked = MepRanges()
         self.revoked: set[int] = set()
         """MEPs that were taken from this node and given to another one: it must not keep their events."""
         self.refused: Counter[RejectReason] = Counter()
@@ -63,7 +63,7 @@ class SendWindow:
         for source in frames:
             heappush(self._queue, (mep, source))
 
-    def withdraw(self, mep: int) -> dict[int, bytes]:
+    def revoke(self, mep: int) -> dict[int, bytes]:
         """Take a MEP from this node, to give it to another one; its frames, empty if it is not kept."""
         self.revoked.add(mep)
         self._active.discard(mep)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hltnode.daemon.common.vocabulary import SOCKETS, ConnectionEvent, Door, LoginFailure, Outcome
+from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, ConnectionEvent, Endpoint, LoginFailure, Outcome
 from hltnode.protocol.transport.control import CommandName, RunState
 
 PREFIX = "hlt1_"
@@ -28,11 +28,11 @@ class OperationCounters:
     reloads: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     last_reload_s: float = 0.0
     """Unix time of the last reload that was applied; that of the start before the first."""
-    connections: dict[tuple[Door, ConnectionEvent], int] = field(
-        default_factory=lambda: {(door, event): 0 for door in SOCKETS for event in ConnectionEvent}
+    connections: dict[tuple[Endpoint, ConnectionEvent], int] = field(
+        default_factory=lambda: {(endpoint, event): 0 for endpoint in SOCKET_ENDPOINTS for event in ConnectionEvent}
     )
-    login_failures: dict[tuple[Door, LoginFailure], int] = field(
-        default_factory=lambda: {(door, failure): 0 for door in Door for failure in LoginFailure}
+    login_failures: dict[tuple[Endpoint, LoginFailure], int] = field(
+        default_factory=lambda: {(endpoint, failure): 0 for endpoint in Endpoint for failure in LoginFailure}
     )
 
 
@@ -61,10 +61,10 @@ def operation_metrics(counters: OperationCounters) -> Iterator[Metric]:
     connections = CounterMetricFamily(
         PREFIX + "connection_events", "What peers of the sockets did.", labels=["socket", "event"]
     )
-    for (door, event), count in counters.connections.items():
-        connections.add_metric([door, event], count)
+    for (endpoint, event), count in counters.connections.items():
+        connections.add_metric([endpoint, event], count)
     yield connections
     logins = CounterMetricFamily(PREFIX + "login_failures", "Peers that were not let in.", labels=["socket", "reason"])
-    for (door, failure), count in counters.login_failures.items():
-        logins.add_metric([door, failure], count)
+    for (endpoint, failure), count in counters.login_failures.items():
+        logins.add_metric([endpoint, failure], count)
     yield logins

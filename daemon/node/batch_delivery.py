@@ -10,7 +10,7 @@ from hltnode.daemon.output.output_stage import WrittenBatch
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
 
 
-class Delivery:
+class BatchDelivery:
     """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop.
 
     Args:

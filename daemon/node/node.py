@@ -17,7 +17,7 @@ import zmq
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
-from hltnode.daemon.common.vocabulary import Door, EventStream, Outcome
+from hltnode.daemon.common.vocabulary import Endpoint, EventStream, Outcome
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.compute.pipeline import Batch, ComputedBatch, Pipeline
 from hltnode.daemon.configuration.model import NodeConfig
@@ -27,9 +27,9 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
-from hltnode.daemon.node.batch_delivery import Delivery
-from hltnode.daemon.node.hot_reload import Reloader
-from hltnode.daemon.node.periodic_tasks import Heartbeat
+from hltnode.daemon.node.batch_delivery import BatchDelivery
+from hltnode.daemon.node.hot_reload import HotReload
+from hltnode.daemon.node.periodic_tasks import PeriodicTasks
 from hltnode.daemon.node.sizing import builder_limits, slot_limits
 from hltnode.daemon.node.status import NodeStatus
 from hltnode.daemon.node.systemd import Notifier
@@ -37,16 +37,16 @@ from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
-from hltnode.daemon.output.output_stage import FinishFiles, OutputStage, TakeBack
+from hltnode.daemon.output.output_stage import FinishFiles, OutputStage, RevokeEvents
 from hltnode.daemon.output.recovery import take_over
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.feeder_socket import ControlSocket
 from hltnode.daemon.readout.receiver import Receiver
-from hltnode.daemon.readout.silent_sources import SourceSilence
-from hltnode.daemon.run_control.controller import RunOperator
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
-from hltnode.daemon.security.access_control import Doorkeeper
+from hltnode.daemon.security.access_control import AccessControl
 from hltnode.protocol.transport.control import Command, CommandName, Reply, RunState
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.messages import MAX_TEXT_LENGTH
@@ -59,7 +59,7 @@ ABANDON_SECONDS = 1.0
 # A batch that fails may be a bad batch; so many in a row are a broken back end, and only a restart can help.
 MAX_FAILED_BATCHES = 3
 
-log = get_logger("service")
+log = get_logger("node")
 
 Context = zmq.Context[zmq.Socket[bytes]]
 
@@ -113,13 +113,13 @@ class Node:
             self.counters,
             self._submit,
             self._finish_files,
-            self._take_back,
+            self._revoke_events,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
             clock_ns=clock_ns,
         )
-        self.operator = RunOperator(
+        self.controller = RunController(
             self.coordinator,
             self.counters,
             warm_up=self._warm_up,
@@ -128,7 +128,7 @@ class Node:
             failed=self._fail,
         )
         self._notifier = Notifier()
-        self._silence = SourceSilence(
+        self._silence = SilentSourceMonitor(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
         self.status = NodeStatus(self._info, self.session, self.counters, self.coordinator, self._silence, clock_ns)
@@ -151,20 +151,20 @@ class Node:
             )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
-                await self.operator.configure_now()
+                await self.controller.configure_now()
         except BaseException:
             await self._close_sockets(linger_ms=0)
             raise
-        self.doors.start(self._loop)
+        self.access.start(self._loop)
         self.receiver.start(self._loop)
         self.control.start(self._loop)
         self._delivery.start(self._loop)
-        self._reloader = Reloader(
-            config, self._config_file, self.doors, self.coordinator, self.counters.operation, self._notifier
+        self._reloader = HotReload(
+            config, self._config_file, self.access, self.coordinator, self.counters.operation, self._notifier
         )
         self._heartbeat.start(self._loop)
         if config.node.autostart:
-            self.operator.execute(CommandName.START)
+            self.controller.execute(CommandName.START)
         self._notifier.ready(f"data on {self.receiver.endpoint}")
         log.info(
             "ready",
@@ -182,7 +182,7 @@ class Node:
     @property
     def state(self) -> RunState:
         """Where the node is in its run control."""
-        return self.operator.state
+        return self.controller.state
 
     async def _warm_up(self) -> None:
         await asyncio.to_thread(self._pipeline.warm_up)
@@ -193,12 +193,12 @@ class Node:
 
     def _bind(self) -> None:
         config = self.config
-        self.doors = Doorkeeper(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
-        self._closers.append(lambda _linger_ms: self.doors.close())
+        self.access = AccessControl(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
+        self._closers.append(lambda _linger_ms: self.access.close())
         self._http_control = HttpControl(
-            lambda: self.doors.token,
-            self.operator.execute,
-            lambda failure: self.doors.refused(Door.HTTP, failure),
+            lambda: self.access.token,
+            self.controller.execute,
+            lambda failure: self.access.refused(Endpoint.HTTP, failure),
         )
         output = config.output
         self._writer = EventWriter(
@@ -223,7 +223,7 @@ class Node:
             self.coordinator.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
             hwm=config.network.hwm,
-            prepare=self.doors.guard(Door.DATA),
+            prepare=self.access.guard(Endpoint.DATA),
             clock_ns=self._clock_ns,
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
@@ -233,7 +233,7 @@ class Node:
             self.counters,
             self.coordinator.message_arrived,
             self._command_arrived,
-            self.doors.guard(Door.CONTROL),
+            self.access.guard(Endpoint.CONTROL),
         )
         self._closers.append(self.control.close)
         self.coordinator.attach(self.control)
@@ -243,7 +243,7 @@ class Node:
             self.counters.decisions,
             policy=config.decisions.policy,
             high_water_mark=config.decisions.queue,
-            prepare=self.doors.guard(Door.DECISIONS),
+            prepare=self.access.guard(Endpoint.DECISIONS),
         )
         self._closers.append(self.publisher.close)
         self.outputs = Outputs(
@@ -251,7 +251,7 @@ class Node:
             config,
             self.counters,
             self.publisher,
-            prepare=self.doors.guard(Door.EVENTS),
+            prepare=self.access.guard(Endpoint.EVENTS),
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
@@ -266,14 +266,14 @@ class Node:
             journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
             lambda written: self._call_loop(self._delivery.put, written),
-            lambda receipt: self._call_loop(self.coordinator.taken_back, receipt),
+            lambda receipt: self._call_loop(self.coordinator.events_revoked, receipt),
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
             hand_on_events=config.hands_on_events,
         )
-        self._delivery = Delivery(self.outputs, self.counters, self.coordinator, self._fail, self._clock_ns)
-        self._heartbeat = Heartbeat(
+        self._delivery = BatchDelivery(self.outputs, self.counters, self.coordinator, self._fail, self._clock_ns)
+        self._heartbeat = PeriodicTasks(
             self.coordinator,
             self.counters,
             self.health,
@@ -293,7 +293,7 @@ class Node:
             self.health.draining = True
             self._notifier.stopping("draining")
             log.info("draining", state=self.state)
-            await self.operator.shut_down()
+            await self.controller.shut_down()
         await self._close()
         log.info("stopped", exit_code=self._exit_code)
         return self._exit_code
@@ -302,18 +302,18 @@ class Node:
         """Drain and stop; a second call abandons what is not done. The loop's thread only."""
         if self._stop.is_set():
             self._exit_code = 1
-            self.operator.abandon()
+            self.controller.abandon()
         self._stop.set()
 
     def request_reload(self) -> None:
         """Read the configuration file again, as the reload command does; the loop's thread only."""
-        self.operator.execute(CommandName.RELOAD)
+        self.controller.execute(CommandName.RELOAD)
 
     def _fail(self, reason: str, **details: object) -> None:
         """Go to ERROR: stop without acknowledging what is not done, so that the feeders send it to the next session."""
         if self.state is RunState.ERROR:
             return
-        self.operator.fail()
+        self.controller.fail()
         self._exit_code = 1
         self.health.draining = True
         log.critical("failed", reason=reason, **details)
@@ -341,7 +341,7 @@ class Node:
     def _finish_files(self, summary: dict[str, Any], over: bool) -> None:
         self._output.submit(FinishFiles(summary, over))
 
-    def _take_back(self, request: TakeBack) -> None:
+    def _revoke_events(self, request: RevokeEvents) -> None:
         self._output.submit(request)
 
     def _note_outcome(self, error: str | None) -> None:
@@ -360,17 +360,17 @@ class Node:
         self._fail(f"{context.get('message')}: {context.get('exception')!r}")
 
     def _command_arrived(self, peer: Peer, command: Command) -> Reply:
-        if not self.doors.may_command(peer):
+        if not self.access.may_command(peer):
             self.counters.operation.commands[command.command, Outcome.REFUSED] += 1
             return Reply(command.request, False, self.state, "not an operator: see SECURITY.md")
-        result = self.operator.execute(command.command, command.run)
+        result = self.controller.execute(command.command, command.run)
         # The limit of the message is in bytes, and a file name in the text may be anything.
         text = result.text.encode("utf-8", "replace")[:MAX_TEXT_LENGTH].decode("utf-8", "ignore")
         return Reply(command.request, result.ok, result.state, text)
 
     async def _close(self) -> None:
         self.receiver.close()
-        patience = ABANDON_SECONDS if self.operator.abandoned else STOP_SECONDS
+        patience = ABANDON_SECONDS if self.controller.abandoned else STOP_SECONDS
         stopped = await asyncio.to_thread(self._pipeline.stop, patience)
         written = await asyncio.to_thread(self._output.stop, patience)
         if not (stopped and written) and self.state is not RunState.ERROR:

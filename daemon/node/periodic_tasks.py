@@ -13,7 +13,7 @@ from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
-from hltnode.daemon.readout.silent_sources import SourceSilence
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.protocol.transport.control import RunState
 
 # Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
@@ -22,10 +22,10 @@ TICK_SECONDS = 0.005
 LOOP_STALL_SECONDS = 0.25
 LOG_INTERVAL_NS = 10_000_000_000
 
-log = get_logger("heartbeat")
+log = get_logger("periodic_tasks")
 
 
-class Heartbeat:
+class PeriodicTasks:
     """Ticks from `start` to `stop`, in the event loop.
 
     Args:
@@ -40,7 +40,7 @@ class Heartbeat:
         pipeline: Pipeline,
         writer: EventWriter,
         outputs: Outputs,
-        silence: SourceSilence,
+        silence: SilentSourceMonitor,
         notifier: Notifier,
         failed: Callable[[str], None],
         clock_ns: Callable[[], int],

@@ -7,7 +7,7 @@ from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
-from hltnode.daemon.readout.silent_sources import SourceSilence
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 
 # /status without the lists that grow with the site: a reply on the control socket is small.
 _SUMMARY = ("node", "session", "state", "run", "version", "tck", "accounting")
@@ -22,7 +22,7 @@ class NodeStatus:
         session: str,
         counters: Counters,
         coordinator: RunCoordinator,
-        silence: SourceSilence,
+        silence: SilentSourceMonitor,
         clock_ns: Callable[[], int],
     ) -> None:
         self._info = info

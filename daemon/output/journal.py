@@ -20,7 +20,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.output.event_writer import OutputError
 
@@ -49,7 +49,7 @@ class Entry:
 class JournalContent:
     """What a journal says."""
 
-    done: dict[int, AckLedger] = field(default_factory=dict)
+    done: dict[int, MepRanges] = field(default_factory=dict)
     entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
     sessions: dict[str, dict[EventStream, Position]] = field(default_factory=dict)
     """Sessions that did not close in order, by the prefix of their files, with the last position of each stream."""
@@ -75,9 +75,9 @@ class JournalContent:
         elif "closed" in line:
             self.sessions.pop(line["closed"], None)
 
-    def of_run(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> AckLedger:
+    def of_run(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> MepRanges:
         """The finished MEPs of a run, after adding some."""
-        ledger = self.done.setdefault(run, AckLedger())
+        ledger = self.done.setdefault(run, MepRanges())
         while len(self.done) > REMEMBERED_RUNS:
             del self.done[next(iter(self.done))]
         if done:
@@ -159,7 +159,7 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def settled(self, run: int, below: int) -> None:
+    def acknowledged_below(self, run: int, below: int) -> None:
         """Every MEP below an id is acknowledged: their ranges become one."""
         if below > 0 and run in self.content.done:
             self.content.done[run].add(0, below - 1)

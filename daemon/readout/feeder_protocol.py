@@ -17,6 +17,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
     CloseMep,
     CloseOpen,
     Drain,
@@ -26,17 +27,16 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     MepRecord,
     Reject,
     Resume,
+    RevokeMeps,
     SealSlot,
     SetTimes,
-    Settled,
     SlotFreed,
     StartRun,
     Tick,
-    Withdraw,
 )
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.output.output_stage import TakeBack
-from hltnode.daemon.readout.acknowledgements import Acknowledged
+from hltnode.daemon.output.output_stage import RevokeEvents
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry, HelloRefusedError, RunStart
 from hltnode.daemon.readout.feeder_socket import ControlSocket
 from hltnode.protocol.transport.control import (
@@ -59,7 +59,7 @@ END_OF_RUN_PATIENCE_NS = 2_000_000_000
 MAX_REVOKED = 65_536
 LOG_INTERVAL_NS = 10_000_000_000
 
-log = get_logger("coordinator")
+log = get_logger("feeder_protocol")
 
 
 class RunCoordinator:
@@ -67,7 +67,7 @@ class RunCoordinator:
 
     Args:
         submit: hands a sealed slot to the pipeline.
-        take_back: hands the MEPs that went to another node to the outputs.
+        revoke_events: hands the MEPs that went to another node to the outputs.
         finish_run: called with the summary of a run when it is over (True), or when this session leaves it (False).
     """
 
@@ -78,7 +78,7 @@ class RunCoordinator:
         counters: Counters,
         submit: Callable[[Batch], None],
         finish_run: Callable[[dict[str, Any], bool], None],
-        take_back: Callable[[TakeBack], None],
+        revoke_events: Callable[[RevokeEvents], None],
         *,
         node: str,
         session: str,
@@ -90,7 +90,7 @@ class RunCoordinator:
         self._counters = counters
         self._submit = submit
         self._finish_run = finish_run
-        self._take_back = take_back
+        self._revoke_events = revoke_events
         self._summary = RunSummary(counters, builder, node=node, session=session)
         self._node = node
         self._session = session
@@ -98,7 +98,7 @@ class RunCoordinator:
         self._max_fragment_bytes = max_fragment_bytes
         self._clock_ns = clock_ns
         self._control: ControlSocket | None = None
-        self.acknowledged = Acknowledged()
+        self.acknowledged = Acknowledgements()
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self.node_state = RunState.IDLE
         """State of the run control: whether feeders are taken."""
@@ -161,8 +161,8 @@ class RunCoordinator:
         self._send((identity,), self._welcome(run))
         if self.builder.run == run and self.registry.started:
             floor = self.registry.floor()
-            self.builder.handle(now_ns, Settled(floor))
-            self.acknowledged.settle(floor)
+            self.builder.handle(now_ns, AcknowledgedBelow(floor))
+            self.acknowledged.acknowledged_below(floor)
             acked = self.acknowledged.ranges(hello.first_mep)
             if acked:
                 self._send((identity,), Ack(run, acked))
@@ -215,11 +215,11 @@ class RunCoordinator:
         in_slots = {
             mep.mep for slot in self.builder.pool.slots for mep in slot.meps if mep.mep not in self.builder.open
         }
-        self.carry_out(self.builder.handle(self._clock_ns(), Withdraw(tuple(meps))))
-        self.acknowledged.give_up(meps, in_slots)
-        self._take_back(TakeBack(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
+        self.carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(tuple(meps))))
+        self.acknowledged.revoke(meps, in_slots)
+        self._revoke_events(RevokeEvents(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
 
-    def taken_back(self, receipt: tuple[bytes, Revoked]) -> None:
+    def events_revoked(self, receipt: tuple[bytes, Revoked]) -> None:
         """The files hold nothing of revoked MEPs any more: tell who asked for it."""
         identity, message = receipt
         self._send((identity,), message)

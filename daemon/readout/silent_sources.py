@@ -13,10 +13,10 @@ LOG_INTERVAL_NS = 10_000_000_000
 # Source ids shown in one log line.
 SHOWN = 32
 
-log = get_logger("silence")
+log = get_logger("silent_sources")
 
 
-class SilenceWatch:
+class SilentSources:
     """Knows which sources of a run are silent. Times are monotonic nanoseconds."""
 
     def __init__(self, silent_ns: int) -> None:
@@ -42,7 +42,7 @@ class SilenceWatch:
         return self.silent - before, before - self.silent
 
 
-class SourceSilence:
+class SilentSourceMonitor:
     """Watches the sources of the builder's run: counters and rate-limited log lines. A silent source is no reason to
     refuse the others, so it does not touch readiness.
     """
@@ -52,7 +52,7 @@ class SourceSilence:
     ) -> None:
         self._builder = builder
         self._counters = counters
-        self._watch = SilenceWatch(silent_ns)
+        self._watch = SilentSources(silent_ns)
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._run: int | None = None
         self._next_look_ns = 0

@@ -14,7 +14,7 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
-from hltnode.daemon.run_control.state_machine import Happening, IllegalTransitionError, next_state
+from hltnode.daemon.run_control.state_machine import IllegalTransitionError, InternalTrigger, next_state
 from hltnode.protocol.transport.control import CommandName, RunState
 
 # Nothing new for so long while draining: the feeders have sent what they had credits for.
@@ -24,7 +24,7 @@ DRAIN_SECONDS = 10.0
 POLL_SECONDS = 0.005
 LOG_INTERVAL_NS = 10_000_000_000
 
-log = get_logger("run_operator")
+log = get_logger("controller")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CommandFailedError(RuntimeError):
     """A legal command that could not be carried out, with nothing changed."""
 
 
-class RunOperator:
+class RunController:
     """Owner of the state of the run control.
 
     Args:
@@ -118,7 +118,7 @@ class RunOperator:
 
     def fail(self) -> None:
         """The node cannot go on."""
-        self._move(next_state(self.state, Happening.FAILED))
+        self._move(next_state(self.state, InternalTrigger.FAILED))
 
     def _move(self, state: RunState) -> None:
         self._counters.operation.state = state
@@ -128,7 +128,7 @@ class RunOperator:
         """CONFIGURE of an autostart: waits, and raises what the back end raises."""
         self._move(next_state(self.state, CommandName.CONFIGURE))
         await self._warm_up()
-        self._move(next_state(self.state, Happening.WARMED_UP))
+        self._move(next_state(self.state, InternalTrigger.WARMED_UP))
 
     async def _configure_job(self) -> None:
         try:
@@ -137,14 +137,14 @@ class RunOperator:
             # Whatever a driver throws: without its back end the node is useless, and a restart may help.
             self._failed(f"the back end does not warm up: {error}")
             return
-        self._move(next_state(self.state, Happening.WARMED_UP))
+        self._move(next_state(self.state, InternalTrigger.WARMED_UP))
         log.info("configured")
 
     async def _stop_job(self) -> None:
         await self._drain()
         if self.state is RunState.DRAINING:
             self._coordinator.close_run()
-            self._move(next_state(self.state, Happening.DRAINED))
+            self._move(next_state(self.state, InternalTrigger.DRAINED))
             log.info("run_stopped")
 
     async def shut_down(self) -> None:

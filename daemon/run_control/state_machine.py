@@ -10,7 +10,7 @@ from hltnode.protocol.transport.control import CommandName, RunState
 
 
 @unique
-class Happening(StrEnum):
+class InternalTrigger(StrEnum):
     """What moves the state without a command."""
 
     WARMED_UP = "warmed_up"
@@ -25,21 +25,21 @@ class IllegalTransitionError(ValueError):
 # Commands that change nothing of the state.
 _ANYWHERE = frozenset({CommandName.STATUS, CommandName.RELOAD})
 
-TRANSITIONS: dict[tuple[RunState, CommandName | Happening], RunState] = {
+TRANSITIONS: dict[tuple[RunState, CommandName | InternalTrigger], RunState] = {
     (RunState.IDLE, CommandName.CONFIGURE): RunState.CONFIGURED,
-    (RunState.CONFIGURED, Happening.WARMED_UP): RunState.READY,
+    (RunState.CONFIGURED, InternalTrigger.WARMED_UP): RunState.READY,
     (RunState.READY, CommandName.START): RunState.RUNNING,
     (RunState.RUNNING, CommandName.PAUSE): RunState.PAUSED,
     (RunState.PAUSED, CommandName.RESUME): RunState.RUNNING,
     (RunState.RUNNING, CommandName.STOP): RunState.DRAINING,
     (RunState.PAUSED, CommandName.STOP): RunState.DRAINING,
-    (RunState.DRAINING, Happening.DRAINED): RunState.READY,
-    **{(state, Happening.FAILED): RunState.ERROR for state in RunState},
+    (RunState.DRAINING, InternalTrigger.DRAINED): RunState.READY,
+    **{(state, InternalTrigger.FAILED): RunState.ERROR for state in RunState},
     **{(state, command): state for state in RunState for command in _ANYWHERE},
 }
 
 
-def next_state(state: RunState, trigger: CommandName | Happening) -> RunState:
+def next_state(state: RunState, trigger: CommandName | InternalTrigger) -> RunState:
     """The state that follows.
 
     Raises:

@@ -14,7 +14,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import Door, LoginFailure, Outcome
+from hltnode.daemon.common.vocabulary import Endpoint, LoginFailure, Outcome
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
@@ -230,8 +230,8 @@ async def test_commands_over_http_need_the_token_and_answer_with_the_state(tmp_p
         assert (await post(node, "/control/resume", token=None))[0] == 401
         assert (await post(node, "/control/resume", token="x" * 30))[0] == 401
         assert node.state is RunState.PAUSED
-        assert node.counters.operation.login_failures[Door.HTTP, LoginFailure.NO_TOKEN] == 1
-        assert node.counters.operation.login_failures[Door.HTTP, LoginFailure.WRONG_TOKEN] == 1
+        assert node.counters.operation.login_failures[Endpoint.HTTP, LoginFailure.NO_TOKEN] == 1
+        assert node.counters.operation.login_failures[Endpoint.HTTP, LoginFailure.WRONG_TOKEN] == 1
         assert (await post(node, "/control/resume"))[0] == 200
 
 

@@ -6,6 +6,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
     BuilderLimits,
     CloseMep,
     CloseOpen,
@@ -16,7 +17,6 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     SealSlot,
-    Settled,
     SlotFreed,
     StartRun,
     Tick,
@@ -143,11 +143,11 @@ def test_after_closing_a_source_that_had_come_is_a_duplicate_and_another_one_is_
 def test_an_id_that_is_settled_is_late_and_one_beyond_the_ring_has_to_wait() -> None:
     builder = make_builder(ring=16)
     assert reasons(send(builder, fragment(16, 10))) == [RejectReason.NO_CREDIT]
-    builder.handle(0, Settled(5))
+    builder.handle(0, AcknowledgedBelow(5))
     assert reasons(send(builder, fragment(3, 10))) == [RejectReason.LATE]
     assert reasons(send_mep(builder, 16)) == []
     assert reasons(send(builder, fragment(21, 10))) == [RejectReason.NO_CREDIT]
-    builder.handle(0, Settled(2))
+    builder.handle(0, AcknowledgedBelow(2))
     assert builder.floor == 5
 
 
@@ -313,7 +313,7 @@ def test_every_credit_finds_a_place() -> None:
     freed: list[int] = []
     for mep in range(200):
         assert builder.window.outstanding > 0
-        builder.handle(mep * 7 * MS, Settled(mep - 30))
+        builder.handle(mep * 7 * MS, AcknowledgedBelow(mep - 30))
         effects = send_mep(builder, mep, now=mep * 7 * MS)
         effects += builder.handle(mep * 7 * MS, Tick())
         assert reasons(effects) == []

@@ -13,6 +13,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
     BuilderLimits,
     CloseMep,
     CloseOpen,
@@ -22,7 +23,6 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     SealSlot,
-    Settled,
     SlotFreed,
     StartRun,
     Stimulus,
@@ -87,16 +87,16 @@ class BuilderMachine(RuleBasedStateMachine):
             if not self.forced:
                 assert not isinstance(effects[0], Reject), effects[0]
         self.next_mep += 1
-        self.settle()
+        self.acknowledged_below()
 
     def settle(self) -> None:
         """The feeders report what is acknowledged when the ring comes to its end; here everything that old is."""
         if self.next_mep + 31 >= self.builder.floor + 64:
-            self.stimulate(Settled(self.next_mep - 20))
+            self.stimulate(AcknowledgedBelow(self.next_mep - 20))
 
     @rule()
     def every_mep_is_acknowledged(self) -> None:
-        self.stimulate(Settled(min(self.builder.open, default=self.next_mep)))
+        self.stimulate(AcknowledgedBelow(min(self.builder.open, default=self.next_mep)))
 
     @rule(
         run=st.sampled_from((1, 1, 1, 2)),
@@ -112,7 +112,7 @@ class BuilderMachine(RuleBasedStateMachine):
             assert effects[0].resend == (effects[0].reason is RejectReason.NO_CREDIT)
         else:
             self.next_mep = max(self.next_mep, mep + 1)
-            self.settle()
+            self.acknowledged_below()
 
     @rule(step=st.integers(1, 40))
     def time_passes(self, step: int) -> None:

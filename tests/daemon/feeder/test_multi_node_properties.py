@@ -7,23 +7,23 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
     BuilderLimits,
     Effect,
     FragmentArrived,
     GrantCredit,
     Reject,
+    RevokeMeps,
     SealSlot,
-    Settled,
     SlotFreed,
     StartRun,
     Tick,
-    Withdraw,
 )
 from hltnode.daemon.feeder.assignment import choose_node
 from hltnode.daemon.feeder.send_window import SendWindow
@@ -39,7 +39,7 @@ MEPS = 12
 class ModelNode:
     """A node without sockets: its builder dies with it, its journal (what is written) stays."""
 
-    written: AckLedger = field(default_factory=AckLedger)
+    written: MepRanges = field(default_factory=MepRanges)
     written_list: list[int] = field(default_factory=list)
     builder: EventBuilder | None = None
     sealed: list[int] = field(default_factory=list)
@@ -120,7 +120,7 @@ class DistributionMachine(RuleBasedStateMachine):
         self.now += 6
         builder = self.nodes[node].builder
         if builder is not None:
-            self.carry_out(node, builder.handle(self.now, Settled(self.floor())))
+            self.carry_out(node, builder.handle(self.now, AcknowledgedBelow(self.floor())))
             self.carry_out(node, builder.handle(self.now, Tick()))
 
     @rule(node=st.integers(0, 1), acknowledgement_is_lost=st.booleans())
@@ -153,15 +153,15 @@ class DistributionMachine(RuleBasedStateMachine):
             return
         effects = model.start(self.floor())
         window.restart()
-        self.take_back(node)
+        self.revoke_events(node)
         for first, last in model.written.ranges():
             window.acknowledge(first, last)
         self.carry_out(node, effects)
 
-    def take_back(self, node: int) -> None:
+    def revoke_events(self, node: int) -> None:
         model, window = self.nodes[node], self.windows[node]
         assert model.builder is not None
-        self.carry_out(node, model.builder.handle(self.now, Withdraw(tuple(window.revoked))))
+        self.carry_out(node, model.builder.handle(self.now, RevokeMeps(tuple(window.revoked))))
         for mep in window.revoked:
             model.written.discard(mep)
         model.written_list = [mep for mep in model.written_list if mep not in window.revoked]
@@ -173,7 +173,7 @@ class DistributionMachine(RuleBasedStateMachine):
         if self.nodes[node].builder is not None or self.nodes[other].builder is None:
             return
         for mep in self.windows[node].meps():
-            self.windows[other].add(mep, self.windows[node].withdraw(mep))
+            self.windows[other].add(mep, self.windows[node].revoke(mep))
 
     @invariant()
     def every_fragment_and_mep_is_in_one_class(self) -> None:

@@ -38,7 +38,7 @@ def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
 
 def test_a_mep_that_is_withdrawn_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
     window = window_with(0, 1)
-    assert window.withdraw(0) == {1: b"0-1", 2: b"0-2"}
+    assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
     window.acknowledge(0, 1)
     assert 0 not in window.acked
     assert 1 in window.acked

@@ -6,14 +6,14 @@ import pytest
 
 from hltnode.daemon.run_control.state_machine import (
     TRANSITIONS,
-    Happening,
     IllegalTransitionError,
+    InternalTrigger,
     legal_commands,
     next_state,
 )
 from hltnode.protocol.transport.control import CommandName, RunState
 
-S, C, H = RunState, CommandName, Happening
+S, C, H = RunState, CommandName, InternalTrigger
 
 STEPS = {
     (S.IDLE, C.CONFIGURE): S.CONFIGURED,
@@ -27,8 +27,8 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(RunState, [*CommandName, *Happening])))
-def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | Happening) -> None:
+@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(RunState, [*CommandName, *InternalTrigger])))
+def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | InternalTrigger) -> None:
     if trigger in (C.STATUS, C.RELOAD):
         assert next_state(state, trigger) is state
     elif trigger is H.FAILED:

@@ -11,7 +11,7 @@ import uvloop
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import ConnectionEvent, Door, LoginFailure
+from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, LoginFailure
 from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
@@ -75,10 +75,12 @@ def curve_feeder(context: zmq.asyncio.Context, node: Node, keys: FeederKeys) -> 
     return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity, keys)
 
 
-def failed_handshakes(node: Node, door: Door) -> int:
+def failed_handshakes(node: Node, endpoint: Endpoint) -> int:
     """Which of the two sees first that the other one speaks something else is a matter of luck."""
     connections = node.counters.operation.connections
-    return connections[door, ConnectionEvent.HANDSHAKE_PROTOCOL] + connections[door, ConnectionEvent.HANDSHAKE_CUT]
+    return (
+        connections[endpoint, ConnectionEvent.HANDSHAKE_PROTOCOL] + connections[endpoint, ConnectionEvent.HANDSHAKE_CUT]
+    )
 
 
 @pytest.mark.parametrize("encrypt_data", [False, True])
@@ -96,10 +98,12 @@ async def test_a_feeder_with_a_known_key_feeds_and_a_consumer_with_one_gets_deci
                 assert (await feed_meps(synthetic_meps(5), [feeder])).complete
             assert {decode_decision(await subscriber.recv()).mep for _ in range(5)} == set(range(5))
         connections = node.counters.operation.connections
-        await eventually(lambda: connections[Door.CONTROL, ConnectionEvent.DISCONNECTED] == 1)
-        assert {door: connections[door, ConnectionEvent.CONNECTED] for door in (Door.DATA, Door.CONTROL)} == {
-            Door.DATA: 1,
-            Door.CONTROL: 1,
+        await eventually(lambda: connections[Endpoint.CONTROL, ConnectionEvent.DISCONNECTED] == 1)
+        assert {
+            endpoint: connections[endpoint, ConnectionEvent.CONNECTED] for endpoint in (Endpoint.DATA, Endpoint.CONTROL)
+        } == {
+            Endpoint.DATA: 1,
+            Endpoint.CONTROL: 1,
         }
 
 
@@ -111,8 +115,8 @@ async def test_a_key_that_is_on_no_list_is_refused_counted_and_the_feeder_told(
             with pytest.raises(FeederRefusedError, match=r"security\.clients"):
                 await feed_meps(synthetic_meps(1), [feeder])
         operation = node.counters.operation
-        assert operation.login_failures[Door.CONTROL, LoginFailure.UNKNOWN_KEY] >= 1
-        await eventually(lambda: operation.connections[Door.CONTROL, ConnectionEvent.HANDSHAKE_REFUSED] >= 1)
+        assert operation.login_failures[Endpoint.CONTROL, LoginFailure.UNKNOWN_KEY] >= 1
+        await eventually(lambda: operation.connections[Endpoint.CONTROL, ConnectionEvent.HANDSHAKE_REFUSED] >= 1)
         assert node.counters.control_messages_received == 0
 
 
@@ -123,7 +127,7 @@ async def test_a_feeder_without_keys_is_refused_counted_and_told(
         async with curve_feeder(context, node, FeederKeys()) as feeder:
             with pytest.raises(FeederRefusedError, match="CURVE"):
                 await feed_meps(synthetic_meps(1), [feeder])
-        await eventually(lambda: failed_handshakes(node, Door.CONTROL))
+        await eventually(lambda: failed_handshakes(node, Endpoint.CONTROL))
         assert node.counters.control_messages_received == 0
 
 
@@ -134,9 +138,9 @@ async def test_who_encrypts_for_another_node_gets_no_word_through(
     wrong = ClientKeys(mine.own, load_public_key(keys.directory / "else" / "stranger.key"))
     async with running_node(keys.config(tmp_path)) as (node, _), curve_feeder(context, node, FeederKeys(wrong)):
         connections = node.counters.operation.connections
-        await eventually(lambda: failed_handshakes(node, Door.CONTROL))
+        await eventually(lambda: failed_handshakes(node, Endpoint.CONTROL))
         assert node.counters.control_messages_received == 0
-        assert connections[Door.CONTROL, ConnectionEvent.CONNECTED] == 0
+        assert connections[Endpoint.CONTROL, ConnectionEvent.CONNECTED] == 0
 
 
 async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context) -> None:
@@ -144,7 +148,7 @@ async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, c
         with context.socket(zmq.SUB) as subscriber:
             subscriber.subscribe(b"")
             subscriber.connect(node.publisher.endpoint)
-            await eventually(lambda: failed_handshakes(node, Door.DECISIONS))
+            await eventually(lambda: failed_handshakes(node, Endpoint.DECISIONS))
             node.publisher.track_subscriptions()
             assert node.counters.decisions.subscribers == 0
 
@@ -165,7 +169,7 @@ async def test_operators_command_and_feeders_do_not(
     async with running_node(keys.config(tmp_path)) as (node, _):
         refused = await ask(context, node, keys.client("clients", "feeder"), CommandName.PAUSE)
         assert (refused.ok, refused.state) == (False, RunState.RUNNING)
-        assert node.counters.operation.login_failures[Door.CONTROL, LoginFailure.NOT_AN_OPERATOR] == 1
+        assert node.counters.operation.login_failures[Endpoint.CONTROL, LoginFailure.NOT_AN_OPERATOR] == 1
         obeyed = await ask(context, node, keys.client("operators", "shift"), CommandName.PAUSE)
         assert (obeyed.ok, obeyed.state) == (True, RunState.PAUSED)
 
