@@ -68,7 +68,7 @@ def build(n_sources: int) -> float:
                 if len(effects) > 1:
                     for effect in effects:
                         if type(effect) is SealSlot:
-                            builder.handle(now_ns, SlotFreed(effect.slot))
+                            builder.handle(now_ns, SlotFreed(effect.batch.slot))
         if pair % 100 == 0:
             builder.handle(now_ns, AcknowledgedBelow(pair))
             builder.handle(now_ns, Tick())

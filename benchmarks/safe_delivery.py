@@ -24,7 +24,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.readout.feeder_socket import ControlSocket
-from hltnode.protocol.transport.control import Ack, Credit, Goodbye, Reply, RunState, encode_message
+from hltnode.protocol.transport.control import Ack, Credit, Goodbye, encode_message
 
 
 def receive_safely(_frame_bytes: int, orders: Connection) -> None:
@@ -32,14 +32,7 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlSocket(
-        context,
-        "tcp://127.0.0.1:*",
-        Counters(),
-        lambda _identity, _message: None,
-        lambda _peer, command: Reply(command.request, False, RunState.RUNNING, "a benchmark takes no commands"),
-        lambda _socket: None,
-    )
+    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _socket: None)
     feeder = context.socket(zmq.DEALER)
     feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
     feeder.connect(control.endpoint)

@@ -52,7 +52,10 @@ class IncompletePolicy(StrEnum):
 
 @unique
 class SlotState(StrEnum):
-    """Where a slot is on its way; see docs/architecture.md."""
+    """Where a slot is on its way; see docs/architecture.md.
+
+    A back end takes copy to the device, kernels and copy back as one job: such a slot is in `run` all that time.
+    """
 
     FREE = "free"
     FILLING = "filling"

@@ -98,7 +98,7 @@ class Slot:
         self.meps.remove(mep)
 
     def advance(self, state: SlotState) -> None:
-        """Go forward in the order of the states; raises ValueError on a step back."""
+        """Go forward in the order of the states, as the pipeline reports it; raises ValueError on a step back."""
         if _ORDER.index(state) < _ORDER.index(self.state):
             raise ValueError(f"slot {self.index} cannot go from {self.state} to {state}")
         self.state = state

@@ -12,7 +12,7 @@ from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.node.systemd import Notifier
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.security.curve_keys import SecurityError
@@ -69,7 +69,7 @@ class HotReload:
         config: NodeConfig,
         path: Path | None,
         access: AccessControl,
-        coordinator: RunCoordinator,
+        protocol: FeederProtocol,
         counters: OperationCounters,
         notifier: Notifier,
     ) -> None:
@@ -77,7 +77,7 @@ class HotReload:
         """What is in force."""
         self._path = path
         self._access = access
-        self._coordinator = coordinator
+        self._protocol = protocol
         self._counters = counters
         self._notifier = notifier
 
@@ -105,11 +105,10 @@ class HotReload:
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config
-        self._coordinator.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_ms)
+        self._protocol.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_ms)
         if "log.level" in change.hot:
             set_level(config.log.level)
         counters = self._counters
-        counters.config_version += 1
         counters.reloads[Outcome.OK] += 1
         counters.last_reload_s = time.time()
         for key, (old, new) in change.hot.items():

@@ -27,16 +27,16 @@ class Acknowledgements:
         return self._earlier.get(run, ())
 
     def begin(self, run: int) -> None:
-        """A run becomes the current one, with what was done of it earlier."""
+        """A run becomes the current one, with what was finished of it earlier."""
         self._now = MepRanges(self._earlier.pop(run, ()))
 
     def acknowledged_below(self, below: int) -> None:
-        """The feeders need nothing below this id any more."""
+        """Every MEP below this id is acknowledged to the feeders."""
         if below > 0:
             self._now.add(0, below - 1)
 
     def finish(self, meps: Iterable[int]) -> None:
-        """A batch with these MEPs is done; those that were given up meanwhile are not."""
+        """A batch with these MEPs is done; those that were revoked meanwhile are not."""
         for mep in meps:
             if mep in self._revoked:
                 self._revoked.discard(mep)
@@ -44,7 +44,7 @@ class Acknowledgements:
                 self._now.add(mep)
 
     def revoke(self, meps: Set[int], on_their_way: Set[int]) -> None:
-        """These MEPs went to another node; those on their way will still `finish` here, for nobody."""
+        """These MEPs went to another node; those on their way will still `finish` here, which does not count."""
         for mep in meps:
             self._now.discard(mep)
         self._revoked |= meps & on_their_way

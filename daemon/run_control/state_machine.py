@@ -1,7 +1,8 @@
 """Run control as a table: which command is legal in which state, and where it leads (no I/O, no clock).
 
 IDLE -> CONFIGURED -> READY -> RUNNING <-> PAUSED -> DRAINING -> READY, and ERROR from all. Commands come from
-operators, happenings from the node itself. What a transition means for sockets and back end is in `run_operator`.
+operators, internal triggers from the node itself. What a transition means for sockets and back end is in
+`controller`.
 """
 
 from enum import StrEnum, unique
@@ -51,6 +52,23 @@ def next_state(state: RunState, trigger: CommandName | InternalTrigger) -> RunSt
         raise IllegalTransitionError(
             f"{trigger} is not possible in state {state}; possible are {', '.join(legal_commands(state))}"
         ) from None
+
+
+class RunStateMachine:
+    """Owner of the state of one node."""
+
+    def __init__(self) -> None:
+        self._state = RunState.IDLE
+
+    @property
+    def state(self) -> RunState:
+        """The present state."""
+        return self._state
+
+    def apply(self, trigger: CommandName | InternalTrigger) -> RunState:
+        """Go where the table leads, and return the new state. Raises IllegalTransitionError, changing nothing."""
+        self._state = next_state(self._state, trigger)
+        return self._state
 
 
 def legal_commands(state: RunState) -> list[CommandName]:

@@ -77,7 +77,7 @@ def reasons(effects: list[Effect]) -> list[RejectReason]:
 
 
 def sealed(effects: list[Effect]) -> list[int]:
-    return [e.slot for e in effects if isinstance(e, SealSlot)]
+    return [e.batch.slot for e in effects if isinstance(e, SealSlot)]
 
 
 def check_identities(builder: EventBuilder) -> None:
@@ -127,7 +127,7 @@ def test_a_mep_with_a_missing_source_closes_by_timeout_and_names_it() -> None:
 def test_the_second_copy_of_a_fragment_is_a_duplicate_while_its_mep_is_open() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))
-    assert send(builder, fragment(0, 10)) == [Reject(RejectReason.DUPLICATE, 10, 0, False)]
+    assert send(builder, fragment(0, 10)) == [Reject(RUN, RejectReason.DUPLICATE, 10, 0, False)]
     check_identities(builder)
 
 
@@ -224,15 +224,15 @@ def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> No
 
 def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
     builder = make_builder()
-    assert send(builder, fragment(0, 10, run=8)) == [Reject(RejectReason.FOREIGN_RUN, 10, 0, False)]
-    assert send(builder, fragment(0, 11)) == [Reject(RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
+    assert send(builder, fragment(0, 10, run=8)) == [Reject(RUN, RejectReason.FOREIGN_RUN, 10, 0, False)]
+    assert send(builder, fragment(0, 11)) == [Reject(RUN, RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
     assert not builder.open
     check_identities(builder)
 
 
 def test_before_the_run_has_started_nothing_has_credit() -> None:
     builder = make_builder(start=False)
-    assert send(builder, fragment(0, 10)) == [Reject(RejectReason.NO_CREDIT, 10, 0, True)]
+    assert send(builder, fragment(0, 10)) == [Reject(0, RejectReason.NO_CREDIT, 10, 0, True)]
 
 
 def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
@@ -240,7 +240,7 @@ def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
     limit = builder.window.limit
     for mep in range(limit):
         assert reasons(send(builder, fragment(mep, 10))) == []
-    assert send(builder, fragment(limit, 10))[0] == Reject(RejectReason.NO_CREDIT, 10, limit, True)
+    assert send(builder, fragment(limit, 10))[0] == Reject(RUN, RejectReason.NO_CREDIT, 10, limit, True)
     assert reasons(send(builder, fragment(10**12, 10))) == [RejectReason.NO_CREDIT]
     check_identities(builder)
 
@@ -300,11 +300,11 @@ def test_a_deadline_waits_while_only_this_slot_backs_the_credits() -> None:
 
 def test_credits_follow_the_free_slots() -> None:
     builder = make_builder(slots=2, meps_per_slot=2, start=False)
-    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(2)]
+    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(RUN, 2)]
     for mep in (100, 101, 110, 109):
         assert reasons(send_mep(builder, mep)) == []
     assert (builder.window.held, builder.window.outstanding) == (4, 0)
-    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(4)]
+    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(RUN, 4)]
     assert (builder.window.held, builder.window.outstanding) == (2, 2)
 
 
@@ -331,7 +331,7 @@ def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
         assert reasons(effects) == []
         for slot in sealed(effects):
             # The limit falls by the MEPs that have left, so that acknowledgements let no others in.
-            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(builder.window.limit)]
+            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(RUN, builder.window.limit)]
     assert builder.window.outstanding == 0
     assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
 

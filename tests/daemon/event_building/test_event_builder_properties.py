@@ -23,6 +23,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     SealSlot,
+    SlotAdvanced,
     SlotFreed,
     StartRun,
     Stimulus,
@@ -62,9 +63,11 @@ class BuilderMachine(RuleBasedStateMachine):
         effects = self.builder.handle(self.now, stimulus)
         for effect in effects:
             match effect:
-                case SealSlot(slot):
-                    assert self.builder.pool.slots[slot].open_meps == 0
-                    self.sealed.append(slot)
+                case SealSlot(batch):
+                    slot = self.builder.pool.slots[batch.slot]
+                    assert slot.open_meps == 0
+                    assert batch.meps == tuple(slot.meps)
+                    self.sealed.append(batch.slot)
                 case CloseMep(record):
                     assert (record.close_reason is CloseReason.COMPLETE) == (record.missing == ())
                     self.closed.append(record)
@@ -89,8 +92,8 @@ class BuilderMachine(RuleBasedStateMachine):
         self.next_mep += 1
         self.acknowledged_below()
 
-    def settle(self) -> None:
-        """The feeders report what is acknowledged when the ring comes to its end; here everything that old is."""
+    def acknowledge_when_the_ring_ends(self) -> None:
+        """The feeders report what is acknowledged when the ring comes to its end; here every MEP of that age is."""
         if self.next_mep + 31 >= self.builder.floor + 64:
             self.stimulate(AcknowledgedBelow(self.next_mep - 20))
 
@@ -124,9 +127,9 @@ class BuilderMachine(RuleBasedStateMachine):
     @rule()
     def the_pipeline_gives_a_slot_back(self) -> None:
         if self.sealed:
-            slot = self.builder.pool.slots[self.sealed[0]]
-            slot.advance(SlotState.DONE)
-            self.stimulate(SlotFreed(self.sealed.pop(0)))
+            slot = self.sealed.pop(0)
+            self.stimulate(SlotAdvanced(slot, SlotState.DONE))
+            self.stimulate(SlotFreed(slot))
 
     @rule()
     def everything_open_is_closed(self) -> None:

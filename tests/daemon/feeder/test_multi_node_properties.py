@@ -21,6 +21,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Reject,
     RevokeMeps,
     SealSlot,
+    SlotAdvanced,
     SlotFreed,
     StartRun,
     Tick,
@@ -77,11 +78,11 @@ class DistributionMachine(RuleBasedStateMachine):
     def carry_out(self, node: int, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case GrantCredit(meps):
+                case GrantCredit(_run, meps):
                     self.windows[node].credit(meps)
-                case SealSlot(slot):
-                    self.nodes[node].sealed.append(slot)
-                case Reject(reason, source, mep, resend):
+                case SealSlot(batch):
+                    self.nodes[node].sealed.append(batch.slot)
+                case Reject(_run, reason, source, mep, resend):
                     self.refused(node, Nack(1, source, mep, reason, resend))
                 case _:
                     pass
@@ -136,7 +137,7 @@ class DistributionMachine(RuleBasedStateMachine):
         if acknowledgement_is_lost:
             self.kill(node)
             return
-        slot.advance(SlotState.DONE)
+        self.carry_out(node, model.builder.handle(self.now, SlotAdvanced(slot.index, SlotState.DONE)))
         self.carry_out(node, model.builder.handle(self.now, SlotFreed(slot.index)))
         for mep in meps:
             self.windows[node].acknowledge(mep, mep)
