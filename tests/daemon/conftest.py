@@ -15,6 +15,10 @@ import pytest
 import structlog
 import zmq
 
+from tests.daemon.failure_report import pytest_runtest_makereport
+
+__all__ = ["logs_as_before", "nothing_is_left_behind", "promtool", "pytest_runtest_makereport"]
+
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
