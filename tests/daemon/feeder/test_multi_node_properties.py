@@ -27,7 +27,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Tick,
 )
 from hltnode.daemon.feeder.assignment import choose_node
-from hltnode.daemon.feeder.send_window import SendWindow
+from hltnode.daemon.feeder.send_window import RETRY_NS, SendWindow
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.transport.control import Nack
 
@@ -89,8 +89,8 @@ class DistributionMachine(RuleBasedStateMachine):
 
     def refused(self, node: int, nack: Nack) -> None:
         window = self.windows[node]
-        if window.refuse(nack):
-            window.queue_again(nack.mep, nack.source)
+        window.refuse(0, nack)
+        window.retry(RETRY_NS)
         if nack.mep in self.nodes[node].written:
             window.acknowledge(nack.mep, nack.mep)
 

@@ -15,7 +15,7 @@ from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, LoginFai
 from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
-from hltnode.daemon.feeder.sockets import FeederKeys
+from hltnode.daemon.feeder.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.security.curve_keys import (
     ClientKeys,
@@ -72,7 +72,7 @@ async def context() -> AsyncIterator[zmq.asyncio.Context]:
 
 def curve_feeder(context: zmq.asyncio.Context, node: Node, keys: FeederKeys) -> Feeder:
     identity = FeederIdentity(name="f", run=RUN, sources=SOURCES, events_per_mep=8, max_fragment_bytes=60_000)
-    return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity, keys)
+    return Feeder(FeederSockets(context, node.receiver.endpoint, node.control.endpoint, keys), identity)
 
 
 def failed_handshakes(node: Node, endpoint: Endpoint) -> int:
