@@ -29,7 +29,7 @@ class BuilderLimits:
 
 
 class MepRecord:
-    """One MEP in a slot: who has delivered, and where the fragments lie.
+    """One MEP in a slot: which sources have delivered, and where the fragments lie.
 
     ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
     mask over the expected sources of the run; times are in ns of the injected clock. ``error_stream`` says that the

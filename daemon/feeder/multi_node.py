@@ -1,4 +1,4 @@
-"""Several nodes serve the same feeders: every MEP goes as a whole to one node, and to another one if that node dies.
+"""Several nodes serve the same feeders: every MEP goes as a whole to one node, and to another one if that node is lost.
 
 One feeder, the supervisor (the one that sends ODIN), decides from the credits and acknowledgements that it gets; the
 feeders of other processes follow it. When a node is lost for some seconds, its unacknowledged MEPs are revoked and
@@ -65,13 +65,13 @@ class NodeGroup:
 
 
 class Assigner(Protocol):
-    """Who says where a MEP goes."""
+    """Decides where a MEP goes."""
 
     def node_for(self, mep: int) -> int | None:
         """The node of a MEP as index, DONE for a MEP that is acknowledged; None as long as it is not known."""
 
     async def work(self) -> None:
-        """What goes on beside the feeding; never returns."""
+        """The work beside the feeding; never returns."""
 
 
 class Nodes:
@@ -183,7 +183,7 @@ class Supervisor:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
             if self._socket is not None:
-                tasks.create_task(self._hear(self._socket))
+                tasks.create_task(self._receive(self._socket))
                 tasks.create_task(self._answer_all(self._socket))
 
     async def _watch(self) -> None:
@@ -193,27 +193,27 @@ class Supervisor:
             for mep, node in list(self._list.node_of.items()):
                 if mep not in groups[node].leader.window:
                     self._list.acknowledged(mep)
-            living = [i for i, group in enumerate(groups) if group.leader.is_connected]
+            connected = [i for i, group in enumerate(groups) if group.leader.is_connected]
             for index, group in enumerate(groups):
                 lost_ns = group.leader.lost_since_ns
-                if lost_ns is None or not living:
+                if lost_ns is None or not connected:
                     continue
                 if self._nodes.clock.monotonic_ns() - lost_ns >= REASSIGN_SECONDS * 1e9:
-                    self._reassign(index, living)
+                    self._reassign(index, connected)
 
-    def _reassign(self, dead: int, living: Sequence[int]) -> None:
+    def _reassign(self, lost: int, connected: Sequence[int]) -> None:
         groups = self._nodes.groups
-        meps = groups[dead].leader.window.meps()
+        meps = groups[lost].leader.window.meps()
         if not meps:
             return
-        log.warning("node_lost", node=groups[dead].endpoint, meps=len(meps), first=meps[0], last=meps[-1])
+        log.warning("node_lost", node=groups[lost].endpoint, meps=len(meps), first=meps[0], last=meps[-1])
         for mep in meps:
-            node = max(living, key=lambda i: groups[i].leader.window.room)
+            node = max(connected, key=lambda i: groups[i].leader.window.room)
             self._list.assign(mep, node)
             self._nodes.move(mep, node)
         self._news.set()
 
-    async def _hear(self, socket: zmq.asyncio.Socket) -> None:
+    async def _receive(self, socket: zmq.asyncio.Socket) -> None:
         while True:
             parts = await socket.recv_multipart()
             try:

@@ -79,7 +79,7 @@ class NodeCollector(Collector):
         yield _gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", state.run)
         now = self._monotonic_ns()
         problems = self._health.problems(now)
-        yield _gauge("healthy", "1 if the loop and the pipeline tick.", not self._health.life_problems(now))
+        yield _gauge("healthy", "1 if the loop and the pipeline tick.", not self._health.liveness_problems(now))
         yield _gauge("ready", "1 if feeders may send.", not problems)
         held = {condition: condition not in problems for condition in Condition}
         yield _gauges("condition", "1 if the condition of readiness holds.", "condition", held.items())

@@ -1,6 +1,6 @@
 """The node: sockets, builder, pipeline, outputs and HTTP in one process, from bind to drain.
 
-Order of a start: bind the sockets, warm up the back end, then run; or wait for commands, if it shall not start by
+Order of a start: bind the sockets, warm up the back end, then run; or wait for commands, if it does not start by
 itself. Order of a stop: no more credits, what was granted is built and computed, decisions, files and acknowledgements
 go out, then everything is closed.
 """

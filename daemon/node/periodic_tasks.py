@@ -85,7 +85,7 @@ class PeriodicTasks:
         self._outputs.tick()
         self._note_health(now_ns)
         self._dead_time.note(now_ns, self._dead_time_reason())
-        problems = self._health.life_problems(now_ns)
+        problems = self._health.liveness_problems(now_ns)
         if problems:
             self._failed("; ".join(problems.values()))
         elif self._notifier.watchdog_interval is not None and now_ns >= self._next_ping_ns:
@@ -115,7 +115,7 @@ class PeriodicTasks:
         health.not_taking = None if state is RunState.RUNNING else f"state is {state}"
 
     def _dead_time_reason(self) -> DeadTimeReason | None:
-        """Why the node cannot take data now; None if it can, or if no run wants it to."""
+        """Why the node cannot take data now; None if it can, or if there is no run."""
         if self._state() is RunState.PAUSED:
             return DeadTimeReason.PAUSED
         builder = self._protocol.builder

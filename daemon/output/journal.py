@@ -24,7 +24,7 @@ from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.output.event_writer import OutputError
 
-# Batches of which it is remembered where their events are: what a node may be told to give up, seconds of data.
+# Batches of which it is remembered where their events are: what a feeder may revoke, seconds of data.
 REMEMBERED_BATCHES = 4096
 # The journal is written anew when it has grown by this much; a batch takes some hundred bytes.
 COMPACT_BYTES = 4 * 1024 * 1024
@@ -148,7 +148,7 @@ class Journal:
             self.compact()
 
     def run_over(self, run: int) -> None:
-        """The run has ended in order: nobody will send its MEPs again. Raises OutputError."""
+        """The run has ended in order: its MEPs will not be sent again. Raises OutputError."""
         self._write({"over": run}, force=self._fsync is not FsyncPolicy.NEVER)
         self.content.take({"over": run})
 

@@ -1,4 +1,4 @@
-"""The output thread: decisions of a finished batch are laid out, its kept events written, before anybody is told.
+"""The output thread: decisions of a finished batch are laid out, its kept events written; then it is handed on.
 
 A disk that refuses holds the batch, hence its slot, hence the credits: the feeders wait, nothing is lost.
 """
@@ -141,7 +141,7 @@ class OutputStage:
         self._thread.start()
 
     def submit(self, item: ComputedBatch | FinishFiles | RevokeEvents) -> None:
-        """Queue a batch, the end of a run or a request to take events back; any thread."""
+        """Queue a batch, the end of a run or a request to revoke events; any thread."""
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:

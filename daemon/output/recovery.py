@@ -1,4 +1,4 @@
-"""Event files after a kill, and events that have to be taken back: files are made to hold what the journal says."""
+"""Event files after a kill, and events that are revoked: files are made to hold what the journal says."""
 
 import fcntl
 import os

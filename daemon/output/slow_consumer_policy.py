@@ -28,7 +28,7 @@ class PolicySender:
     """One output; all calls from the event loop's thread.
 
     Args:
-        try_send: sends a message, or returns False at once when nobody takes it.
+        try_send: sends a message, or returns False at once when no consumer takes it.
         patience_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
         queue: with `drop_old`, how many messages are kept for a slow consumer.
     """
@@ -93,7 +93,7 @@ class PolicySender:
         self.waiting_since_ns = None
 
     async def _send_or_drop(self, message: Message, deadline_ns: int) -> None:
-        # After a drop nobody waits again until a send succeeds: a consumer that stands still shall cost its time once
+        # After a drop there is no wait until a send succeeds: a consumer that stands still shall cost its time once
         # and not per batch.
         while not (sent := self._try_send(message)):
             if self._dropping or self._clock_ns() >= deadline_ns:

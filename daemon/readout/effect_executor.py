@@ -37,7 +37,7 @@ class FeederConnections(Protocol):
 
 
 class EffectExecutor:
-    """Does what effects say, with nothing but what they carry and who sends which source.
+    """Carries out effects with nothing but what they carry and the registry of the feeders.
 
     Args:
         submit: hands a batch to the pipeline.

@@ -1,7 +1,7 @@
 """The conversation with the feeders: hellos, credits, acknowledgements, revocations, and the end of a run.
 
-No sockets and no clock of its own: messages come in by calls, answers leave through `FeederConnections`, and what the
-builder wants is carried out by the `EffectExecutor`. All calls come from the event loop.
+No sockets and no clock of its own: messages come in by calls, answers leave through `FeederConnections`, and the
+effects of the builder are carried out by the `EffectExecutor`. All calls come from the event loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -112,7 +112,7 @@ class FeederProtocol:
     def message_arrived(self, identity: bytes, message: ControlMessage) -> None:
         """Take one message of a feeder."""
         now_ns = self._clock_ns()
-        feeder = self.registry.heard(now_ns, identity)
+        feeder = self.registry.message_came(now_ns, identity)
         if isinstance(message, Hello):
             self._hello(now_ns, identity, message)
         elif feeder is None:
@@ -144,7 +144,7 @@ class FeederProtocol:
             and self.registry.is_deserted(now_ns)
             and self.builder.is_idle
         ):
-            # All feeders of the last run died without a goodbye, and another run is to begin.
+            # All feeders of the last run ended without a goodbye, and another run is to begin.
             if self.registry.started and not self._run_over:
                 self._end_run()
             self._forget_run()
@@ -185,7 +185,8 @@ class FeederProtocol:
             raise HelloRefusedError(
                 HelloRefusal.NAME_TAKEN,
                 # Not its session: with that, the receiver of this answer could send a hello in its place.
-                f"another process feeds as {hello.feeder}, heard {(now_ns - rival.last_heard_ns) / 1e9:.1f} s ago",
+                f"another process feeds as {hello.feeder}, "
+                f"its last message came {(now_ns - rival.last_message_ns) / 1e9:.1f} s ago",
             )
 
     def _start_run(self, now_ns: int, start: RunStart) -> None:

@@ -23,7 +23,7 @@ class IllegalTransitionError(ValueError):
     """A command that the state does not allow; the message names both, and what would be allowed."""
 
 
-# Commands that change nothing of the state.
+# Commands that do not change the state.
 _ANYWHERE = frozenset({CommandName.STATUS, CommandName.RELOAD})
 
 TRANSITIONS: dict[tuple[RunState, CommandName | InternalTrigger], RunState] = {
@@ -72,5 +72,5 @@ class RunStateMachine:
 
 
 def legal_commands(state: RunState) -> list[CommandName]:
-    """The commands that a node in this state obeys."""
+    """The commands that are possible in this state."""
     return [command for command in CommandName if (state, command) in TRANSITIONS]

@@ -1,4 +1,4 @@
-"""Who may use the sockets of a node: CURVE keys, the allow-list, monitors of the connections, right to command."""
+"""Access to the sockets of a node: CURVE keys, the allow-list, monitors of the connections, right to command."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from hltnode.daemon.security.curve_keys import load_allow_list, load_key_pair, l
 from hltnode.daemon.security.socket_monitor import SocketMonitor
 
 LOG_INTERVAL_NS = 60_000_000_000
-# Who connects and then says nothing holds a descriptor for so long; libzmq's default is 30 s.
+# A peer that connects and does not complete the handshake holds a descriptor for this time; libzmq's default is 30 s.
 HANDSHAKE_MS = 5000
 
 log = get_logger("access_control")
@@ -40,7 +40,7 @@ def _read_lists(security: SecuritySection) -> _Lists:
 
 
 class AccessControl:
-    """Guards the sockets of one node.
+    """Controls access to the sockets of one node.
 
     Raises:
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -119,13 +119,13 @@ class AccessControl:
         return allowed
 
     def refused(self, endpoint: Endpoint, failure: LoginFailure, **details: object) -> None:
-        """Count somebody who was not let in, and log it now and then."""
+        """Count a refused peer or command; the log line is rate-limited."""
         self._counters.login_failures[endpoint, failure] += 1
         if (left_out := self._limit.due((endpoint, failure))) is not None:
             log.warning("login_refused", socket=endpoint, reason=failure, left_out=left_out, **details)
 
     def close(self) -> None:
-        """Let nobody in any more; before the sockets are closed."""
+        """Admit no further peer; before the sockets are closed."""
         for monitor in self._monitors:
             monitor.close()
         self._monitors.clear()

@@ -1,4 +1,4 @@
-"""Counts what ZeroMQ tells about the connections of a socket: peers that come, go, or fail the handshake."""
+"""Counts the events of a ZeroMQ socket monitor: peers that come, go, or fail the handshake."""
 
 import asyncio
 import time

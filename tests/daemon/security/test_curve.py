@@ -204,7 +204,7 @@ def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, ke
             pass
 
     (keys.directory / "node" / "node.key_secret").chmod(0o644)
-    with pytest.raises(SecurityError, match=r"node\.key_secret: everybody can read"):
+    with pytest.raises(SecurityError, match=r"node\.key_secret: it is readable"):
         asyncio.run(start())
 
 
