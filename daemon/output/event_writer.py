@@ -59,6 +59,11 @@ class _Stream:
         self.unsynced = False
         self.lost_trust: OutputError | None = None
 
+    @property
+    def unwritten_bytes(self) -> int:
+        """Bytes that were appended and never reached a file."""
+        return len(self.rest) + sum(len(record) for _, record in self.pending)
+
 
 class EventWriter:
     """Writes MDF records to `directory`; all calls from one thread at a time.
@@ -169,7 +174,7 @@ class EventWriter:
             if stream.file is not None:
                 os.close(stream.file.descriptor)
                 stream.file = None
-        return self._counters.pending_bytes
+        return sum(stream.unwritten_bytes for stream in self._streams.values())
 
     def _note(self, failures: Mapping[EventStream, OutputError]) -> None:
         """Remember the problem; only a stream that waits for the disk lets the caller wait."""
