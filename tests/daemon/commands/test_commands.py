@@ -184,7 +184,7 @@ async def test_a_feeder_that_has_sent_all_waits_for_the_start_too_and_longer_tha
     ):
         feeder.keep(next(synthetic_meps(1)))
         ending = asyncio.create_task(feeder.finish(0))
-        # Each hello is followed by an end of run, which the node refuses: it knows nobody.
+        # Each hello is followed by an end of run, which the node refuses: it knows no feeder.
         await eventually(lambda: node.counters.control_messages_received > 10)
         assert not ending.done()
         ctl = Console(context, node)
@@ -288,7 +288,7 @@ async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_fr
         await eventually(lambda: node.counters.operation.commands[CommandName.START, Outcome.REFUSED] == 3000)
 
 
-async def test_a_feeder_is_told_that_a_node_that_is_not_running_takes_nobody(
+async def test_a_feeder_learns_that_a_node_that_is_not_running_takes_no_feeder(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):

@@ -90,7 +90,7 @@ class BuilderMachine(RuleBasedStateMachine):
             if not self.forced:
                 assert not isinstance(effects[0], Reject), effects[0]
         self.next_mep += 1
-        self.acknowledged_below()
+        self.acknowledge_when_the_ring_ends()
 
     def acknowledge_when_the_ring_ends(self) -> None:
         """The feeders report what is acknowledged when the ring comes to its end; here every MEP of that age is."""
@@ -115,7 +115,7 @@ class BuilderMachine(RuleBasedStateMachine):
             assert effects[0].resend == (effects[0].reason is RejectReason.NO_CREDIT)
         else:
             self.next_mep = max(self.next_mep, mep + 1)
-            self.acknowledged_below()
+            self.acknowledge_when_the_ring_ends()
 
     @rule(step=st.integers(1, 40))
     def time_passes(self, step: int) -> None:

@@ -78,7 +78,7 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
         report = await feed(context, node, plan)
         assert report.complete
         counters = node.counters
-        # A frame may be held back by its fault until after the last acknowledgement; nobody waits for it then.
+        # A frame may be held back by its fault until after the last acknowledgement; the feed ends before it.
         await asyncio.sleep(0.1)
         accounts = accounting(counters, node.builder)
         assert closes(accounts), accounts

@@ -149,7 +149,7 @@ def test_below_the_floor_the_ledger_is_one_range(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("max_file_events", [1000, 4])
-def test_meps_are_taken_back_from_the_files_of_this_and_of_a_killed_session(
+def test_revoked_meps_are_removed_from_the_files_of_this_and_of_a_killed_session(
     tmp_path: Path, max_file_events: int
 ) -> None:
     first = Session(tmp_path, "a", max_file_events=max_file_events)

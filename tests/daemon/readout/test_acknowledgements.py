@@ -25,7 +25,7 @@ def test_what_earlier_sessions_have_done_stays_known_until_the_run_begins() -> N
     assert acknowledged.earlier(7) == ()
 
 
-def test_a_mep_that_was_given_up_on_its_way_is_not_done_when_it_ends_and_is_when_it_comes_again() -> None:
+def test_a_mep_that_was_revoked_on_its_way_is_not_acknowledged_when_it_ends_and_is_when_it_comes_again() -> None:
     acknowledged = Acknowledgements()
     acknowledged.begin(7)
     acknowledged.finish([1])

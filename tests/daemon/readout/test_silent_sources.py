@@ -22,21 +22,21 @@ def test_a_source_that_stops_while_another_goes_on_falls_silent_and_comes_back()
     assert watch.look(8 * SECOND, sources(a=8, b=8)) == (frozenset(), {2})
 
 
-def test_a_source_that_never_spoke_has_its_time_from_the_start_of_the_run() -> None:
+def test_a_source_that_never_delivered_has_its_time_from_the_start_of_the_run() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(100 * SECOND)
     assert watch.look(104 * SECOND, sources(a=104, b=None))[0] == frozenset()
     assert watch.look(105 * SECOND, sources(a=105, b=None))[0] == {2}
 
 
-def test_nobody_is_silent_when_nobody_delivers() -> None:
+def test_no_source_is_silent_when_none_delivers() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
     watch.look(3 * SECOND, sources(a=3, b=2))
     assert watch.look(60 * SECOND, sources(a=3, b=2)) == (frozenset(), frozenset())
 
 
-def test_a_silence_lasts_while_nobody_delivers() -> None:
+def test_a_silence_lasts_while_no_source_delivers() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
     watch.look(9 * SECOND, sources(a=9, b=1))
