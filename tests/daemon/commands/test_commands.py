@@ -17,6 +17,7 @@ import zmq.asyncio
 from hltnode.daemon.common.vocabulary import Endpoint, LoginFailure, Outcome
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.processing.framework.backends.interface import BackendError
@@ -265,11 +266,11 @@ async def test_hostile_commands_are_refused_counted_and_change_nothing(
 async def test_a_refusal_with_a_long_text_of_strange_characters_is_cut_and_sent(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse() -> str:
+    def refuse(_self: HotReload) -> str:
         raise CommandFailedError("é\udcff" * 4096)
 
+    monkeypatch.setattr(HotReload, "reload", refuse)
     async with running_node(make_config(tmp_path)) as (node, _):
-        monkeypatch.setattr(node._reloader, "reload", refuse)
         reply = await Console(context, node)("reload")
         assert not reply.ok
         assert 0 < len(reply.text.encode()) <= MAX_TEXT_LENGTH
