@@ -1,9 +1,10 @@
-"""Fixtures for all tests: the shared data folder, reproducible hypothesis runs."""
+"""Fixtures for all tests: the shared data folder, tools that only some machines have, reproducible hypothesis runs."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,12 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"shared data folder is missing: {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Path of Prometheus' promtool, or a skip that says where to get it."""
+    path = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if path is None:
+        pytest.skip("promtool is neither in PATH nor named by PROMTOOL; tools/fetch_promtool.sh fetches it")
+    return path
