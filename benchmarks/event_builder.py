@@ -13,9 +13,9 @@ from benchmarks.measure import Result, alternating_medians
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
     BuilderLimits,
     SealSlot,
-    Settled,
     SlotFreed,
     StartRun,
     Tick,
@@ -68,9 +68,9 @@ def build(n_sources: int) -> float:
                 if len(effects) > 1:
                     for effect in effects:
                         if type(effect) is SealSlot:
-                            builder.handle(now_ns, SlotFreed(effect.slot))
+                            builder.handle(now_ns, SlotFreed(effect.batch.slot))
         if pair % 100 == 0:
-            builder.handle(now_ns, Settled(pair))
+            builder.handle(now_ns, AcknowledgedBelow(pair))
             builder.handle(now_ns, Tick())
     elapsed = time.perf_counter() - begin
     if builder.counters.fragments_built != n_meps * n_sources:

@@ -163,8 +163,8 @@ async def receive_frames(
         begin = begin or time.perf_counter()
         for effect in effects:
             if isinstance(effect, SealSlot):
-                sealed(builder, effect.slot)
-                carry_out(builder.handle(time.monotonic_ns(), SlotFreed(effect.slot)))
+                sealed(builder, effect.batch.slot)
+                carry_out(builder.handle(time.monotonic_ns(), SlotFreed(effect.batch.slot)))
         if counters.fragments_received == n_frames and not done.done():
             done.set_result(time.perf_counter())
 

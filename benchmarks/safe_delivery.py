@@ -26,7 +26,6 @@ from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.readout.feeder_socket import ControlSocket
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
-from hltnode.protocol.transport.run_control_messages import Reply, RunState
 
 
 def receive_safely(_frame_bytes: int, orders: Connection) -> None:
@@ -34,14 +33,7 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlSocket(
-        context,
-        "tcp://127.0.0.1:*",
-        Counters(),
-        lambda _identity, _message: None,
-        lambda _peer, command: Reply(command.request, False, RunState.RUNNING, "a benchmark takes no commands"),
-        lambda _socket: None,
-    )
+    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _socket: None)
     feeder = context.socket(zmq.DEALER)
     feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
     feeder.connect(control.endpoint)

@@ -1,10 +1,11 @@
-"""Fixtures for all tests: the shared data folder, reproducible hypothesis runs."""
+"""Fixtures for all tests: the shared data folder, tools that only some machines have, reproducible hypothesis runs."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,3 +64,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         yield module
     finally:
         sys.path.remove(str(root))
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Path of Prometheus' promtool, or a skip that says where to get it."""
+    path = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if path is None:
+        pytest.skip("promtool is neither in PATH nor named by PROMTOOL; tools/fetch_promtool.sh fetches it")
+    return path

@@ -24,6 +24,7 @@ from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeCo
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+from hltnode.daemon.monitoring.node_state import NodeState
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -128,7 +129,9 @@ def example_collector() -> NodeCollector:
     counters.set_collections([OPEN_LABELS["collection"]])
     counters.count_exception(OPEN_LABELS["where"])
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    return NodeCollector(counters, health, BuildInfo(version="", node="", backend="", tck=""), monotonic_ns=lambda: 0)
+    return NodeCollector(
+        counters, health, BuildInfo(version="", node="", backend="", tck=""), NodeState, monotonic_ns=lambda: 0
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -35,7 +35,7 @@ from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedEr
 from hltnode.daemon.feeder.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
 from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps, make_report, share
-from hltnode.daemon.feeder.sockets import FeederKeys
+from hltnode.daemon.feeder.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.security.curve_keys import load_client_keys
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
@@ -212,11 +212,8 @@ class Site:
         return [
             [
                 Feeder(
-                    context,
-                    data,
-                    control,
+                    FeederSockets(context, data, control, self.keys),
                     identity,
-                    self.keys,
                     faults=None if faults is None else FaultInjector(faults, f"{seed}/{number}/{identity.sources[0]}"),
                 )
                 for identity in identities

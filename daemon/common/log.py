@@ -53,6 +53,6 @@ def set_level(level: str) -> None:
 
 
 def get_logger(part: str) -> FilteringBoundLogger:
-    """Logger whose lines carry `part`, the module of the daemon that speaks."""
+    """Logger whose lines carry `part`, the name of the module."""
     logger: FilteringBoundLogger = structlog.get_logger(part=part)
     return logger

@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 
-class AckLedger:
-    """MEP ids that are done, kept as few disjoint ranges (one, when MEPs end in order)."""
+class MepRanges:
+    """MEP ids, kept as few disjoint ranges (one, when they come in order)."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self._first: list[int] = []
@@ -18,7 +18,7 @@ class AckLedger:
         return i >= 0 and mep <= self._last[i]
 
     def add(self, first: int, last: int | None = None) -> None:
-        """Note one id, or a range of ids (last included); ranges that touch merge."""
+        """Add one id, or a range of ids (last included); ranges that touch merge."""
         last = first if last is None else last
         i = bisect_left(self._last, first - 1)
         j = bisect_right(self._first, last + 1)
@@ -29,7 +29,7 @@ class AckLedger:
         self._last[i:j] = [last]
 
     def discard(self, mep: int) -> None:
-        """Take one id back, if it is there."""
+        """Remove one id, if it is there."""
         i = bisect_right(self._first, mep) - 1
         if i < 0 or mep > self._last[i]:
             return
@@ -47,4 +47,4 @@ class AckLedger:
 
 def as_ranges(meps: Iterable[int]) -> list[tuple[int, int]]:
     """Sorted, merged (first, last) ranges of some MEP ids."""
-    return AckLedger((mep, mep) for mep in meps).ranges()
+    return MepRanges((mep, mep) for mep in meps).ranges()

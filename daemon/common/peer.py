@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection."""
+"""The other end of a connection."""
 
 import ipaddress
 from dataclasses import dataclass

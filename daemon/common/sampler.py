@@ -1,4 +1,4 @@
-"""Which items belong to a sample: a fraction of all, and at most so many per second (no I/O, no clock)."""
+"""Which items belong to a sample: a fraction of all, up to a maximum rate (no I/O, no clock)."""
 
 
 class Sampler:

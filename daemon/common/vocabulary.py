@@ -24,7 +24,7 @@ class CloseReason(StrEnum):
 
 @unique
 class HelloRefusal(StrEnum):
-    """Why a feeder was not welcomed.
+    """Why a hello was refused.
 
     name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources.
     """
@@ -38,7 +38,7 @@ class HelloRefusal(StrEnum):
     RUN_CANNOT_START = "run_cannot_start"
 
 
-# To a message of somebody whom the node does not know (any more): no refusal, the next hello mends it.
+# Answer to a message of a feeder that the node does not know (any more); its next hello repairs that.
 UNKNOWN_FEEDER = "unknown_feeder"
 
 
@@ -52,7 +52,10 @@ class IncompletePolicy(StrEnum):
 
 @unique
 class SlotState(StrEnum):
-    """Where a slot is on its way; see docs/architecture.md."""
+    """Where a slot is on its way; see docs/architecture.md.
+
+    A back end takes copy to the device, kernels and copy back as one job: such a slot is in `run` all that time.
+    """
 
     FREE = "free"
     FILLING = "filling"
@@ -91,7 +94,7 @@ class OutputName(StrEnum):
 
 
 @unique
-class SlownessPolicy(StrEnum):
+class SlowConsumerPolicy(StrEnum):
     """What an output does when its consumer is slow: hold the node's credits, drop the new, or drop the oldest."""
 
     WAIT = "wait"
@@ -132,7 +135,7 @@ class WriteErrorKind(StrEnum):
 
 @unique
 class DeadTimeReason(StrEnum):
-    """Why the node could not take data although feeders had some."""
+    """Why the node could not take data although feeders had data."""
 
     NO_SLOT = "no_slot"
     OUTPUT = "output"
@@ -174,8 +177,8 @@ class Outcome(StrEnum):
 
 
 @unique
-class Door(StrEnum):
-    """A way into the node."""
+class Endpoint(StrEnum):
+    """A socket of the node that others connect to."""
 
     DATA = "data"
     CONTROL = "control"
@@ -186,22 +189,22 @@ class Door(StrEnum):
 
 @unique
 class ConnectionEvent(StrEnum):
-    """What a ZeroMQ socket monitor tells about peers."""
+    """What a ZeroMQ socket monitor reports about peers."""
 
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
     ACCEPT_FAILED = "accept_failed"
     HANDSHAKE_CUT = "handshake_cut"
-    """The connection ended before the handshake did: a peer that speaks something else, or died."""
+    """The connection ended before the handshake did: a peer with another protocol, or one that ended."""
     HANDSHAKE_PROTOCOL = "handshake_protocol"
-    """The peer does not speak our mechanism, or encrypts for another server key."""
+    """The peer does not use our mechanism, or encrypts for another server key."""
     HANDSHAKE_REFUSED = "handshake_refused"
     """The key of the peer is not on the allow-list."""
 
 
 @unique
 class LoginFailure(StrEnum):
-    """Why somebody was not let in, or not obeyed."""
+    """Why a peer or a command was refused."""
 
     UNKNOWN_KEY = "unknown_key"
     NO_TOKEN = "no_token"
@@ -209,4 +212,4 @@ class LoginFailure(StrEnum):
     NOT_AN_OPERATOR = "not_an_operator"
 
 
-SOCKETS = (Door.DATA, Door.CONTROL, Door.DECISIONS, Door.EVENTS)
+SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS)

@@ -17,8 +17,8 @@ MAX_CONTROL_BYTES = 1 << 20
 # Both sides of a control connection notice in seconds that the other is gone.
 HEARTBEAT = {zmq.HEARTBEAT_IVL: 1000, zmq.HEARTBEAT_TIMEOUT: 3000, zmq.HEARTBEAT_TTL: 3000}
 
-# The loop gets its turn after so many messages or so much time, whichever comes first: timers, control and HTTP must
-# live while fragments of megabytes pour in.
+# The loop gets its turn after this number of messages or this time, whichever comes first: timers, control and HTTP
+# have to be served while fragments of megabytes arrive.
 BUDGET_MESSAGES = 256
 BUDGET_NS = 5_000_000
 
@@ -91,7 +91,7 @@ class SocketDrain(Generic[Message]):
             self._loop.remove_reader(self._socket.FD)
 
     def kick(self) -> None:
-        """Look again soon: a send may have swallowed the edge."""
+        """Read again soon: a send may have consumed the edge."""
         if self._running and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._scheduled_drain)

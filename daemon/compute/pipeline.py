@@ -1,7 +1,8 @@
 """The compute thread: sealed slots go through their workspaces, so that transfers and kernels of several overlap.
 
 One thread submits and polls, because CUDA streams belong to a thread. It never blocks on one batch while another one
-could start. A back end that fails costs no event: the batch goes on with an error instead of results.
+could start. A back end that fails costs no event: the batch goes on with an error instead of results. The thread
+changes no slot: it reports its progress, and the event builder applies it.
 """
 
 import queue
@@ -12,36 +13,20 @@ from dataclasses import dataclass
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
-from hltnode.daemon.event_building.slots import Slot
-from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 
-# How often a batch in flight is asked whether it is done: small against the milliseconds that a batch takes.
+# How often a batch in flight is polled: small against the milliseconds that a batch takes.
 POLL_SECONDS = 0.0005
-# How often an idle thread says that it lives.
+# How often an idle thread updates `tick_ns`.
 IDLE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A sealed slot on its way: the MEPs of one run; below ``floor`` every MEP was acknowledged when it was sealed."""
-
-    slot: int
-    run: int
-    meps: tuple[MepRecord, ...]
-    floor: int = 0
-
-    @property
-    def n_events(self) -> int:
-        """Events of all its MEPs."""
-        return sum(mep.n_events for mep in self.meps)
-
-
-@dataclass(frozen=True, slots=True)
 class ComputedBatch:
-    """A batch that the back end is done with; ``error`` says why there are no results."""
+    """A batch that the back end has finished; ``error`` says why there are no results."""
 
     batch: Batch
     timings: StageTimings | None
@@ -57,6 +42,7 @@ class Pipeline:
     """Moves batches through the workspaces of their slots.
 
     Args:
+        progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
         done: called in the compute thread with each batch that is finished.
         crashed: called in the compute thread with an exception that is a defect; nothing moves afterwards.
     """
@@ -64,14 +50,14 @@ class Pipeline:
     def __init__(
         self,
         workspaces: Sequence[Workspace],
-        slots: Sequence[Slot],
+        progress: Callable[[SlotAdvanced], None],
         done: Callable[[ComputedBatch], None],
         crashed: Callable[[BaseException], None],
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._workspaces = workspaces
-        self._slots = slots
+        self._progress = progress
         self._done = done
         self._crashed = crashed
         self._clock_ns = clock_ns
@@ -135,14 +121,13 @@ class Pipeline:
         workspace = self._workspaces[batch.slot]
         self.tick_ns = self._clock_ns()
         try:
-            self._slots[batch.slot].advance(SlotState.H2D)
             workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in batch.meps])
             workspace.submit()
-            # The three stages are one asynchronous job; from here on the host cannot tell them apart.
-            self._slots[batch.slot].advance(SlotState.RUN)
         except BackendError as error:
             self._finish(batch, str(error))
         else:
+            # Copy, kernels and copy back are one asynchronous job; from here on the host cannot tell them apart.
+            self._progress(SlotAdvanced(batch.slot, SlotState.RUN))
             self._in_flight.append(batch)
 
     def _poll(self) -> None:
@@ -158,7 +143,7 @@ class Pipeline:
 
     def _finish(self, batch: Batch, error: str | None) -> None:
         self.tick_ns = self._clock_ns()
-        self._slots[batch.slot].advance(SlotState.DONE)
+        self._progress(SlotAdvanced(batch.slot, SlotState.DONE))
         timings = self._workspaces[batch.slot].timings if error is None else None
         self._done(ComputedBatch(batch, timings, error))
 

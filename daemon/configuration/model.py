@@ -21,7 +21,7 @@ from hltnode.daemon.common.vocabulary import (
     IncompletePolicy,
     LogFormat,
     MonitorContent,
-    SlownessPolicy,
+    SlowConsumerPolicy,
 )
 
 ENV_PREFIX = "HLTNODE_"
@@ -46,8 +46,8 @@ def _check_endpoint(endpoint: str) -> str:
     return endpoint
 
 
-def _check_file_policy(policy: SlownessPolicy) -> SlownessPolicy:
-    if policy is SlownessPolicy.DROP_OLD:
+def _check_file_policy(policy: SlowConsumerPolicy) -> SlowConsumerPolicy:
+    if policy is SlowConsumerPolicy.DROP_OLD:
         raise ValueError("expected wait or drop_new: what is in a file stays there")
     return policy
 
@@ -59,7 +59,7 @@ def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
-FilePolicy = Annotated[SlownessPolicy, AfterValidator(_check_file_policy)]
+FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]
 SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
 
 
@@ -179,16 +179,16 @@ class OutputSection(_Section):
     """A file is closed after this many events."""
     fsync: FsyncPolicy = FsyncPolicy.FILE
     """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
-    policy: FilePolicy = SlownessPolicy.WAIT
+    policy: FilePolicy = SlowConsumerPolicy.WAIT
     """Accepted events when the disk refuses: wait holds the credits, drop_new drops and counts them."""
-    error_policy: FilePolicy = SlownessPolicy.WAIT
+    error_policy: FilePolicy = SlowConsumerPolicy.WAIT
     """The same for the error stream."""
 
 
 class DecisionsSection(_Section):
     """The decision stream, at `network.decisions`."""
 
-    policy: SlownessPolicy = SlownessPolicy.DROP_NEW
+    policy: SlowConsumerPolicy = SlowConsumerPolicy.DROP_NEW
     """A slow subscriber holds the node (wait), misses new (drop_new, after 50 ms) or old decisions (drop_old)."""
     queue: int = Field(default=1000, ge=1, le=1_000_000)
     """Decisions kept per subscriber; with drop_old as many again. One takes 4 bytes per event, and 4 per 32 lines."""
@@ -201,7 +201,7 @@ class EventSocketSection(_Section):
     """Socket on which the events leave besides the files; off if not set."""
     kind: EventSocketKind = EventSocketKind.PUSH
     """push: each event to one of the consumers; pub: all events to every subscriber (topic A accepted, E error)."""
-    policy: SlownessPolicy = SlownessPolicy.WAIT
+    policy: SlowConsumerPolicy = SlowConsumerPolicy.WAIT
     """A slow consumer holds the node (wait), or misses new (drop_new) or old events (drop_old)."""
     queue: int = Field(default=64, ge=1, le=1_000_000)
     """Events kept per consumer; with drop_old as many again."""

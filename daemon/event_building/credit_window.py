@@ -1,10 +1,10 @@
-"""Credits and acknowledgements as plain state: how many MEPs may come, and which are done (no I/O, no clock)."""
+"""Credits as plain state: how many MEPs may come (no I/O, no clock)."""
 
 
 class CreditWindow:
     """How many MEPs a feeder may have unacknowledged at this node: those in slots, and those that may still come.
 
-    A level and not a list of ids, so that a supervisor can give any MEP to any node: `outstanding` credits are backed
+    A level and not a list of ids, so that a supervisor can assign any MEP to any node: `outstanding` credits are backed
     by places in slots, `held` MEPs are in slots and not acknowledged.
     """
 
@@ -23,7 +23,7 @@ class CreditWindow:
         self.outstanding -= 1
 
     def freed(self, meps: int) -> None:
-        """MEPs leave their slot, and the feeders will forget them: the limit falls with them."""
+        """MEPs leave their slot, and the feeders will not count them any more: the limit falls with them."""
         self.held -= meps
 
     def raise_to(self, places: int, at_least: int) -> bool:

@@ -10,12 +10,15 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.credit_window import CreditWindow
+from hltnode.daemon.event_building.history import History
 from hltnode.daemon.event_building.slots import ALIGNMENT, Slot, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
+    Batch,
     BuilderLimits,
     CloseMep,
     CloseOpen,
@@ -23,19 +26,20 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     EndRun,
     FragmentArrived,
+    FrameDamaged,
     GrantCredit,
     MepRecord,
     Place,
     Reject,
     Resume,
+    RevokeMeps,
     SealSlot,
     SetTimes,
-    Settled,
+    SlotAdvanced,
     SlotFreed,
     StartRun,
     Stimulus,
     Tick,
-    Withdraw,
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
@@ -44,6 +48,8 @@ from hltnode.protocol.errors import RejectReason
 # feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
 _CREDIT_STEP = 4
 _PADDING = ALIGNMENT - 1
+# Open MEPs in the text of the history: a full node may have thousands.
+SHOWN_OPEN = 64
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
 _new_place = tuple.__new__
 _mep_id = attrgetter("mep")
@@ -54,6 +60,7 @@ class EventBuilder:
 
     def __init__(self, pool: SlotPool, limits: BuilderLimits, counters: Counters) -> None:
         self.pool = pool
+        self.history = History()
         self.counters = counters
         self.run: int | None = None
         self.sources: tuple[int, ...] = ()
@@ -67,6 +74,7 @@ class EventBuilder:
         self._ring = limits.closed_ring
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
+        self._note_completed = self.history.mep_completed
         self._bit_of: dict[int, int] = {}
         self._all_sources = 0
         self._events_per_mep = 1
@@ -77,11 +85,13 @@ class EventBuilder:
         # [floor, floor + size), so no two of them share an entry. Two flat lists: nothing is allocated per MEP.
         self._closed_id = [-1] * limits.closed_ring
         self._closed_sources = [0] * limits.closed_ring
-        self._done = AckLedger()
+        self._done = MepRanges()
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: lambda now_ns, fragment: self.fragment_arrived(now_ns, *fragment),
             Tick: self._tick,
-            Settled: self._settled,
+            AcknowledgedBelow: self._acknowledged_below,
+            FrameDamaged: self._frame_damaged,
+            SlotAdvanced: self._slot_advanced,
             SlotFreed: self._slot_freed,
             StartRun: self._start_run,
             Drain: self._drain,
@@ -90,12 +100,32 @@ class EventBuilder:
             EndRun: self._end_run,
             CloseOpen: self._close_open,
             Abandon: self._abandon,
-            Withdraw: self._withdraw,
+            RevokeMeps: self._revoke_meps,
         }
 
     def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
         """Take one stimulus; returns the effects in the order in which they must be carried out."""
-        return self._handlers[type(stimulus)](now_ns, stimulus)
+        kind = type(stimulus)
+        effects = self._handlers[kind](now_ns, stimulus)
+        # Arriving fragments are noted by `fragment_arrived`, which the receiver calls itself.
+        if kind is not FragmentArrived and (effects or kind is not Tick):
+            self.history.note(now_ns, stimulus, effects)
+        return effects
+
+    # Questions
+
+    @property
+    def is_idle(self) -> bool:
+        """True when no MEP is open and every slot is free."""
+        return not self.open and all(slot.state is SlotState.FREE for slot in self._slots)
+
+    def recent_history(self) -> list[str]:
+        """The last stimuli and effects as text, and the MEPs that are open; what explains a broken identity."""
+        return [*self.history.lines(), *(f"open: {mep!r}" for mep in list(self.open.values())[:SHOWN_OPEN])]
+
+    def meps_in_slots(self) -> set[int]:
+        """The closed MEPs that are in slots: built, and not acknowledged yet."""
+        return {mep.mep for slot in self._slots for mep in slot.meps if mep.mep not in self.open}
 
     # Stimuli
 
@@ -114,12 +144,11 @@ class EventBuilder:
         self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
         self._closed_id = [-1] * self._ring
         self.floor = start.first_mep
-        self._done = AckLedger(start.done)
+        self._done = MepRanges(start.done)
         self._complete_up_to = -1
         self.window = CreditWindow()
         self.draining = False
         self.closed = False
-        self.counters.run = start.run
         self.counters.expect_sources(self.sources)
         effects: list[Effect] = []
         self._grant(effects, at_least=1)
@@ -131,38 +160,46 @@ class EventBuilder:
         """Take one fragment: `handle` of a `FragmentArrived`, without the cost of making one. Sizes in bytes."""
         bit = self._bit_of.get(source)
         if bit is None or run != self.run:
-            return self._reject(self._stranger(run), source, mep_id)
+            return self._reject(now_ns, self._foreign(run), source, mep_id)
         needed = (size + _PADDING) & -ALIGNMENT
         mep = self.open.get(mep_id)
         if mep is None:
             refusal = self._refusal(mep_id, bit, n_events, needed)
             if refusal is not None:
-                return self._reject(refusal, source, mep_id)
+                return self._reject(now_ns, refusal, source, mep_id)
             opened = self._open_mep(now_ns, mep_id, first_event, n_events)
             if opened is None:
-                return self._reject(RejectReason.NO_CREDIT, source, mep_id)
+                return self._reject(now_ns, RejectReason.NO_CREDIT, source, mep_id)
             mep = opened
         elif mep.sources & bit:
-            return self._reject(RejectReason.DUPLICATE, source, mep_id)
+            return self._reject(now_ns, RejectReason.DUPLICATE, source, mep_id)
         elif mep.n_events != n_events or mep.first_event != first_event:
-            return self._reject(RejectReason.MISMATCH, source, mep_id)
+            return self._reject(now_ns, RejectReason.MISMATCH, source, mep_id)
         used = mep.bytes + needed
         if used > self._mep_bytes:
-            return self._reject(RejectReason.OVERSIZED, source, mep_id)
-        slot = self._slots[mep.slot]
+            return self._reject(now_ns, RejectReason.OVERSIZED, source, mep_id)
+        index = mep.slot
+        slot = self._slots[index]
         offset = slot.cursor
         slot.cursor = offset + needed
         mep.bytes = used
         mep.sources = sources = mep.sources | bit
         mep.fragments.append((source, offset, size))
-        effects: list[Effect] = [_new_place(Place, (mep.slot, offset))]
+        effects: list[Effect] = [_new_place(Place, (index, offset))]
         if sources == self._all_sources:
             self._close(now_ns, mep, CloseReason.COMPLETE, effects)
             self._seal_if_due(now_ns, slot, effects)
             # While half a slot of credits is out, the next tick is early enough for more.
             if self.window.outstanding * 2 < self._places_of_a_slot:
                 self._grant(effects, at_least=0)
+            self._note_completed(mep_id)
+            if len(effects) > 2:
+                self.history.note(now_ns, None, effects[2:])
         return effects
+
+    def _frame_damaged(self, _now_ns: int, frame: FrameDamaged) -> list[Effect]:
+        self.counters.fragments_rejected[frame.reason] += 1
+        return [Reject(self.run or 0, *frame)]
 
     def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:
         effects: list[Effect] = []
@@ -206,8 +243,12 @@ class EventBuilder:
                 return mep
         return None
 
-    def _settled(self, _now_ns: int, settled: Settled) -> list[Effect]:
-        self.floor = max(self.floor, settled.below)
+    def _acknowledged_below(self, _now_ns: int, acknowledged: AcknowledgedBelow) -> list[Effect]:
+        self.floor = max(self.floor, acknowledged.below)
+        return []
+
+    def _slot_advanced(self, _now_ns: int, advanced: SlotAdvanced) -> list[Effect]:
+        self._slots[advanced.slot].advance(advanced.state)
         return []
 
     def _slot_freed(self, _now_ns: int, freed: SlotFreed) -> list[Effect]:
@@ -255,8 +296,8 @@ class EventBuilder:
                 self.pool.free(slot.index)
         return []
 
-    def _withdraw(self, _now_ns: int, withdraw: Withdraw) -> list[Effect]:
-        for mep_id in withdraw.meps:
+    def _revoke_meps(self, _now_ns: int, revoke: RevokeMeps) -> list[Effect]:
+        for mep_id in revoke.meps:
             i = mep_id % self._ring
             if self._closed_id[i] == mep_id:
                 self._closed_id[i] = -1
@@ -275,8 +316,8 @@ class EventBuilder:
         self.window.freed(1)
         self.counters.meps_abandoned += 1
 
-    def _stranger(self, run: int) -> RejectReason:
-        """Why a fragment is not of this run or of a source that is not expected is refused."""
+    def _foreign(self, run: int) -> RejectReason:
+        """Why a fragment of another run, or of a source that is not expected, is refused."""
         if self.run is None:
             return RejectReason.NO_CREDIT
         return RejectReason.UNKNOWN_SOURCE if run == self.run else RejectReason.FOREIGN_RUN
@@ -359,8 +400,9 @@ class EventBuilder:
         return self.pool.free_places(self._events_per_mep) + self.pool.filling_places(self._events_per_mep)
 
     def _seal(self, slot: Slot, effects: list[Effect]) -> None:
+        assert self.run is not None
         self.pool.seal(slot)
-        effects.append(SealSlot(slot.index))
+        effects.append(SealSlot(Batch(slot.index, self.run, tuple(slot.meps), self.floor)))
 
     def _grant(self, effects: list[Effect], at_least: int) -> None:
         """Raise the credits to what free slots back, so that the slot that fills can be sealed at its deadline.
@@ -380,11 +422,12 @@ class EventBuilder:
             places = backed if backed > 0 else self._places()
             if window.raise_to(places, at_least or max(1, places // _CREDIT_STEP)):
                 self.counters.credits_granted += window.outstanding - before
-        self.counters.credits_outstanding = window.outstanding
         if window.limit < self._sent_limit or window.outstanding > before:
             self._sent_limit = window.limit
-            effects.append(GrantCredit(window.limit))
+            effects.append(GrantCredit(self.run, window.limit))
 
-    def _reject(self, reason: RejectReason, source: int, mep: int) -> list[Effect]:
+    def _reject(self, now_ns: int, reason: RejectReason, source: int, mep: int) -> list[Effect]:
         self.counters.fragments_rejected[reason] += 1
-        return [Reject(reason, source, mep, reason is RejectReason.NO_CREDIT)]
+        effects: list[Effect] = [Reject(self.run or 0, reason, source, mep, reason is RejectReason.NO_CREDIT)]
+        self.history.note(now_ns, None, effects)
+        return effects

@@ -1,7 +1,7 @@
 """The summary of a run on this node: what became of every fragment, MEP and event, as one JSON file beside the events.
 
 The counters of a node go on from run to run; a summary is what they have grown by since the run began. A session that
-is killed writes none, its successor one of its own.
+is killed writes none; the next session writes one about itself.
 """
 
 import json
@@ -20,7 +20,7 @@ SUMMARY_VERSION = 1
 
 
 class RunSummary:
-    """Takes the counters at the start of a run and says at its end what has happened since."""
+    """Takes the counters at the start of a run and makes the difference at its end."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class RunSummary:
         }
 
     def end(self) -> dict[str, Any]:
-        """The summary of the run; whoever writes it adds the files."""
+        """The summary of the run; `write_summary` adds the files."""
         totals = self._totals()
         grown = {part: _minus(values, self._before.get(part, {})) for part, values in totals.items()}
         grown["missing_by_source"] = {source: n for source, n in grown["missing_by_source"].items() if n}

@@ -2,7 +2,7 @@
 
 A slot holds whole MEPs. Fragments of several MEPs interleave in it, each at the next 8-byte aligned offset
 (bump allocation). A MEP reserves the largest size a MEP may have while it is open, so that an opened MEP can always
-be completed; what it did not use goes back to the slot when it closes.
+be completed; what it did not use is released when it closes.
 """
 
 from dataclasses import dataclass
@@ -87,24 +87,24 @@ class Slot:
         self.committed += self.limits.mep_bytes
 
     def close_mep(self, mep: MepRecord) -> None:
-        """Give back what an open MEP had reserved and did not use."""
+        """Release what an open MEP had reserved and did not use."""
         self.open_meps -= 1
         self.committed -= self.limits.mep_bytes - mep.bytes
 
     def abandon_mep(self, mep: MepRecord) -> None:
-        """Forget an open MEP; its bytes stay unused until the slot is free again."""
+        """Remove an open MEP; its bytes stay unused until the slot is free again."""
         self.close_mep(mep)
         self.events -= mep.n_events
         self.meps.remove(mep)
 
     def advance(self, state: SlotState) -> None:
-        """Go forward in the order of the states; raises ValueError on a step back."""
+        """Go forward in the order of the states, as the pipeline reports it; raises ValueError on a step back."""
         if _ORDER.index(state) < _ORDER.index(self.state):
             raise ValueError(f"slot {self.index} cannot go from {self.state} to {state}")
         self.state = state
 
     def free(self) -> None:
-        """Forget the content: the slot can fill again."""
+        """Drop the content: the slot can fill again."""
         self.state = SlotState.FREE
         self.meps = []
         self.open_meps = 0
@@ -118,7 +118,7 @@ class SlotPool:
     """The slots of a node and the choice of one for a new MEP."""
 
     def __init__(self, count: int, limits: SlotLimits) -> None:
-        # With one slot nothing could back the credits while it is computed: see EventBuilder._seal_what_is_due.
+        # With one slot nothing could back the credits while it is computed: see `EventBuilder._seal_if_due`.
         if count < 2:
             raise ValueError("at least two slots are needed: one fills while the other computes")
         self.limits = limits
@@ -126,7 +126,7 @@ class SlotPool:
         self.filling: list[Slot] = []
 
     def expect_sources(self, n_sources: int) -> None:
-        """A run begins whose MEPs have up to so many MFPs. Raises ValueError if a slot cannot hold one MEP."""
+        """A run begins whose MEPs have up to this number of MFPs. Raises ValueError if a slot cannot hold one MEP."""
         if not 0 < n_sources <= self.limits.fragments:
             raise ValueError(f"{n_sources} sources: a slot holds 1 to {self.limits.fragments} fragments")
         for slot in self.slots:
@@ -157,12 +157,12 @@ class SlotPool:
         return sum(slot.places(events_per_mep) for slot in self.filling)
 
     def seal(self, slot: Slot) -> None:
-        """No more input for this slot: it belongs to the pipeline now."""
+        """No more input for this slot: its batch goes to the pipeline now."""
         slot.state = SlotState.SEALED
         self.filling.remove(slot)
 
     def free(self, index: int) -> None:
-        """The pipeline gives a slot back."""
+        """The batch of a slot is finished: it can fill again."""
         slot = self.slots[index]
         if slot in self.filling:
             self.filling.remove(slot)

@@ -7,7 +7,7 @@ per second.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason
 
 
@@ -15,9 +15,9 @@ from hltnode.protocol.errors import RejectReason
 class BuilderLimits:
     """Times in ns of the injected clock, the number of MEP ids that are kept apart, and policies.
 
-    ``overtaken_ns``: so long a MEP stays open after every missing source has delivered a younger one, because a
-    fragment may be on its way a second time. ``evict_ns``: so old a MEP must be to give way to others. ``error_on``:
-    reasons whose MEPs go to the error stream.
+    ``overtaken_ns``: how long a MEP stays open after every missing source has delivered a younger one, because a
+    fragment may be on its way a second time. ``evict_ns``: the age from which a MEP may be closed to free its slot.
+    ``error_on``: reasons whose MEPs go to the error stream.
     """
 
     mep_timeout_ns: int
@@ -29,7 +29,7 @@ class BuilderLimits:
 
 
 class MepRecord:
-    """One MEP in a slot: who has delivered, and where the fragments lie.
+    """One MEP in a slot: which sources have delivered, and where the fragments lie.
 
     ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
     mask over the expected sources of the run; times are in ns of the injected clock. ``error_stream`` says that the
@@ -71,6 +71,32 @@ class MepRecord:
         self.overtaken_ns: int | None = None
         self.missing: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        end = "open" if self.close_reason is None else f"{self.close_reason} at {self.closed_ns}"
+        return (
+            f"MepRecord(mep={self.mep}, slot={self.slot}, first_event={self.first_event}, n_events={self.n_events}, "
+            f"opened_ns={self.opened_ns}, fragments={len(self.fragments)}, missing={len(self.missing)}, {end})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The MEPs of a sealed slot, of one run; below ``floor`` every MEP was acknowledged when the slot was sealed."""
+
+    slot: int
+    run: int
+    meps: tuple[MepRecord, ...]
+    floor: int = 0
+
+    @property
+    def n_events(self) -> int:
+        """Events of all its MEPs."""
+        return sum(mep.n_events for mep in self.meps)
+
+    def __repr__(self) -> str:
+        ids = [mep.mep for mep in self.meps]
+        return f"Batch(slot={self.slot}, run={self.run}, meps={ids}, floor={self.floor})"
+
 
 class StartRun(NamedTuple):
     """A run begins: its number, the readout sources of every MEP, the first MEP id, the largest events per MEP.
@@ -96,18 +122,34 @@ class FragmentArrived(NamedTuple):
     n_events: int
 
 
+class FrameDamaged(NamedTuple):
+    """A frame whose header could be read and whose content is damaged; ``resend``: it may arrive whole next time."""
+
+    reason: RejectReason
+    source: int
+    mep: int
+    resend: bool
+
+
 class Tick(NamedTuple):
-    """Time has passed: look at the deadlines."""
+    """Time has passed: check the deadlines."""
 
 
-class Settled(NamedTuple):
+class AcknowledgedBelow(NamedTuple):
     """The feeders have acknowledgements for all MEPs below this id, from this node or another one."""
 
     below: int
 
 
+class SlotAdvanced(NamedTuple):
+    """The pipeline reports how far it is with a slot: RUN when its batch was handed to the back end, then DONE."""
+
+    slot: int
+    state: SlotState
+
+
 class SlotFreed(NamedTuple):
-    """The pipeline has given a slot back."""
+    """The batch of a slot is acknowledged: the slot can fill again."""
 
     slot: int
 
@@ -139,8 +181,8 @@ class Abandon(NamedTuple):
     """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
 
 
-class Withdraw(NamedTuple):
-    """These MEPs went to another node: what is open of them is dropped, and they may come again one day."""
+class RevokeMeps(NamedTuple):
+    """These MEPs are assigned to another node: those that are open are dropped, and all may be sent here again."""
 
     meps: tuple[int, ...]
 
@@ -148,8 +190,10 @@ class Withdraw(NamedTuple):
 Stimulus = (
     StartRun
     | FragmentArrived
+    | FrameDamaged
     | Tick
-    | Settled
+    | AcknowledgedBelow
+    | SlotAdvanced
     | SlotFreed
     | Drain
     | Resume
@@ -157,7 +201,7 @@ Stimulus = (
     | EndRun
     | CloseOpen
     | Abandon
-    | Withdraw
+    | RevokeMeps
 )
 
 
@@ -169,8 +213,12 @@ class Place(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """The fragment is not used; ``resend`` says whether sending it again can help."""
+    """The fragment is not used; ``run`` is the current run, 0 if there is none.
 
+    ``resend`` says whether sending it again can help.
+    """
+
+    run: int
     reason: RejectReason
     source: int
     mep: int
@@ -184,14 +232,15 @@ class CloseMep(NamedTuple):
 
 
 class SealSlot(NamedTuple):
-    """Hand this slot to the pipeline."""
+    """Hand this batch to the pipeline."""
 
-    slot: int
+    batch: Batch
 
 
 class GrantCredit(NamedTuple):
-    """Feeders may have so many MEPs unacknowledged at this node."""
+    """The feeders of the run may have this number of MEPs unacknowledged at this node."""
 
+    run: int
     meps: int
 
 

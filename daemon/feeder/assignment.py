@@ -3,12 +3,12 @@
 from collections import deque
 from collections.abc import Sequence
 
-# Entries that a feeder may lag behind before it is told the present state instead of the steps that led to it.
+# Entries that a feeder may lag behind before it gets the present state instead of the steps that led to it.
 REMEMBERED_ENTRIES = 65_536
 
 
 class AssignmentList:
-    """Assignments in the order in which they were made; a later entry for a MEP takes it from the former node."""
+    """Assignments in the order in which they were made; a later entry for a MEP revokes it from the former node."""
 
     def __init__(self) -> None:
         self.next_mep = 0
@@ -30,7 +30,7 @@ class AssignmentList:
         self.next_mep = max(self.next_mep, mep + 1)
 
     def acknowledged(self, mep: int) -> None:
-        """A MEP is done."""
+        """A MEP is acknowledged."""
         self.node_of.pop(mep, None)
 
     @property
@@ -39,7 +39,7 @@ class AssignmentList:
         return self._end
 
     def since(self, position: int | None, at_most: int) -> tuple[list[tuple[int, int]], int]:
-        """The entries from a position on, at most so many, and the position behind them.
+        """The entries from a position on, up to a number, and the position behind them.
 
         A feeder that is new (None) or too far behind gets what is assigned and not acknowledged.
         """

@@ -1,4 +1,4 @@
-"""Faults on purpose: what a network and a dying readout do to fragments, seeded so that a rehearsal can be repeated.
+"""Faults on purpose: what a network and a failing readout do to fragments, seeded so that a test can be repeated.
 
 A sans-I/O filter between the send window of a feeder and its data socket. The window keeps every fragment until the
 node has acknowledged it, so an injected fault looks to both sides exactly like one of the wire.
@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from enum import StrEnum, unique
 from heapq import heappop, heappush
 
-# A reordered frame lets at most so many others pass: with a few sources this crosses the borders of MEPs.
+# A reordered frame is overtaken by at most this number of others: with a few sources this crosses the borders of MEPs.
 MAX_OVERTAKERS = 8
-# ... and does not wait longer than this for them: the last frames of a run have nobody behind them.
+# ... and does not wait longer than this for them: no frame follows the last ones of a run.
 REORDER_NS = 50_000_000
 # Delays lie on both sides of the default MEP timeout of 750 ms, so that some fragments come too late.
 DELAY_NS = (10_000_000, 2_000_000_000)
@@ -36,7 +36,7 @@ class FaultSpecError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultPlan:
-    """Probability of each fault per fragment; `kill_after` is the number of fragments after which the feeder dies."""
+    """Probability of each fault per fragment; after `kill_after` fragments the feeder kills itself."""
 
     drop: float = 0.0
     duplicate: float = 0.0
@@ -77,7 +77,7 @@ class FaultInjector:
 
     @property
     def kills(self) -> bool:
-        """True when so many fragments have gone that the feeder has to die."""
+        """True when the number of fragments is reached at which the feeder is killed."""
         return self._plan.kill_after is not None and self._frames >= self._plan.kill_after
 
     @property

@@ -1,7 +1,8 @@
 """Feeders: they send MEPs against credits, and keep every MEP until the node has acknowledged it.
 
-One `Feeder` sends some of the sources to one node; `feeding` drives several of them. After a lost connection, or when
-the node is a new session, everything that is not acknowledged goes again; the node knows what it has already.
+One `Feeder` sends some of the sources to one node; `single_node` and `multi_node` drive several of them. After a lost
+connection, or when the node is a new session, everything that is not acknowledged goes again; the node knows what it
+has already.
 """
 
 import asyncio
@@ -9,13 +10,12 @@ import contextlib
 import os
 import secrets
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import zmq
-import zmq.asyncio
 
+from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
@@ -23,7 +23,7 @@ from hltnode.daemon.common.vocabulary import UNKNOWN_FEEDER, HelloRefusal
 from hltnode.daemon.feeder.fault_injection import FaultInjector
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.send_window import SendWindow
-from hltnode.daemon.feeder.sockets import HOPELESS, PLAIN, FeederKeys, FeederSockets, next_trouble
+from hltnode.daemon.feeder.sockets import HOPELESS, AsyncSocket, FeederConnection, next_trouble
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message
 from hltnode.protocol.transport.feeder_messages import (
@@ -39,14 +39,11 @@ from hltnode.protocol.transport.feeder_messages import (
 )
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 
-# A hello is repeated so often: it keeps the feeder known, and repairs lost credits and acknowledgements.
+# The period of hellos: they keep the feeder known, and repair lost credits and acknowledgements.
 HELLO_SECONDS = 1.0
-# A MEP without place is offered again after this: a slot takes some milliseconds.
-NO_CREDIT_SECONDS = 0.05
-# A node that refuses the hello may still be busy with the last run; after this the feeder gives up.
+# A node that refuses the hello may still be busy with the last run; after this the feeder ends with an error.
 REFUSED_SECONDS = 30.0
-# The oldest MEP is unacknowledged for so long, far above the default MEP timeout: all its fragments may be lost.
-PASSED_OVER_SECONDS = 3.0
+LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("feeder")
 
@@ -57,7 +54,7 @@ class FeederRefusedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeederIdentity:
-    """What a feeder says of itself in its hello."""
+    """What the hello of a feeder contains."""
 
     name: str
     run: int
@@ -69,18 +66,16 @@ class FeederIdentity:
 class Feeder:
     """One connection to a node. Use as async context manager.
 
-    `faults` spoils frames on purpose, between the window and the socket.
+    `faults` damages frames on purpose, between the window and the connection.
     """
 
     def __init__(
         self,
-        context: zmq.asyncio.Context,
-        data: str,
-        control: str,
+        connection: FeederConnection,
         identity: FeederIdentity,
-        security: FeederKeys = PLAIN,
         *,
         faults: FaultInjector | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.identity = identity
         self.faults = faults
@@ -90,10 +85,10 @@ class Feeder:
         self.bytes = 0
         self.node_session: str | None = None
         self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
-        # Between a welcome and the loss of a connection; then the time (monotonic, s) of the loss.
+        # Between a welcome and the loss of a connection; then the time of the loss (ns of the clock).
         self.is_connected = False
-        self.lost_since: float | None = None
-        # Whether this connection tells the node which MEPs went to another one.
+        self.lost_since_ns: int | None = None
+        # Whether this connection informs the node which MEPs went to another one.
         self.supervising = False
         self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
         self.on_change: Callable[[], None] | None = None
@@ -102,14 +97,16 @@ class Feeder:
         self._tasks: list[asyncio.Task[None]] = []
         self._restart_on_welcome = True
         self._ended: EndOfRun | None = None
-        self._refused_since: float | None = None
-        self._limit = RateLimit(10_000_000_000, time.monotonic_ns)
-        self._sockets = FeederSockets(context, data, control, security)
+        self._refused_since_ns: int | None = None
+        self._refusal = ""
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock.monotonic_ns)
+        self._connection = connection
+        self._clock = clock
 
     async def __aenter__(self) -> "Feeder":
         for work in (self._send_frames, self._read_control, self._say_hello):
             self._tasks.append(asyncio.create_task(work()))
-        for monitor in self._sockets.monitors:
+        for monitor in self._connection.monitors:
             self._tasks.append(asyncio.create_task(self._watch(monitor)))
         return self
 
@@ -117,7 +114,7 @@ class Feeder:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._sockets.close(Goodbye("feeder ends"))
+        await self._connection.close(Goodbye("feeder ends"))
 
     async def offer(self, mep: FeedMep) -> None:
         """Keep and send the fragments of this feeder's sources; returns when there was credit for them.
@@ -130,7 +127,7 @@ class Feeder:
     def keep(self, mep: FeedMep) -> None:
         """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
         identity = self.identity
-        now_ns = time.time_ns()
+        now_ns = self._clock.wall_ns()
         frames = {
             source: encode_frame(
                 mep.mfps[source], run=identity.run, mep_id=mep.mep, source_id=source, send_time_ns=now_ns
@@ -139,7 +136,7 @@ class Feeder:
         }
         largest = max(map(len, frames.values()))
         if largest > self._max_frame_bytes:
-            # A longer frame would cost the connection, and again with every repeat.
+            # The node would close the connection over a longer frame, and again with every repeat.
             raise FeederRefusedError(
                 f"MEP {mep.mep}: a fragment needs a frame of {largest} bytes, the node takes {self._max_frame_bytes}: "
                 "feed fewer events per MEP, or raise network.max_frame_bytes"
@@ -160,7 +157,7 @@ class Feeder:
     async def end_run(self, last_mep: int | None) -> None:
         """Say that nothing follows a MEP."""
         self._ended = EndOfRun(self.identity.run, last_mep)
-        await self._sockets.tell(self._ended)
+        await self._connection.send_message(self._ended)
 
     async def finish(self, last_mep: int | None) -> None:
         """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
@@ -182,46 +179,46 @@ class Feeder:
 
     async def _send_frames(self) -> None:
         while True:
+            if self.window.next_retry_ns is not None:
+                self.window.retry(self._clock.monotonic_ns())
             frame = self.window.next_frame()
             if self.faults is not None:
                 await self._send_with_faults(self.faults, frame)
             elif frame is not None:
                 await self._send_frame(frame)
             else:
-                self._wake.clear()
-                await self._wake.wait()
+                await self._wait_until(self.window.next_retry_ns)
+
+    async def _wait_until(self, due_ns: int | None) -> None:
+        """Wait for a time of the clock, or until there may be something to send."""
+        self._wake.clear()
+        seconds = None if due_ns is None else max(0, due_ns - self._clock.monotonic_ns()) * 1e-9
+        await self._clock.wait(self._wake, seconds)
 
     async def _send_frame(self, frame: bytes) -> None:
-        await self._sockets.send_frame(frame)
+        await self._connection.send_frame(frame)
         self.fragments += 1
         self.bytes += len(frame)
 
     async def _send_with_faults(self, faults: FaultInjector, frame: bytes | None) -> None:
         """Send what the faults leave of a frame, and what they held back; waits if there is nothing to send."""
-        now_ns = time.monotonic_ns()
-        spoiled = faults.due(now_ns) if frame is None else faults.take(now_ns, frame)
-        for each in spoiled:
+        now_ns = self._clock.monotonic_ns()
+        damaged = faults.due(now_ns) if frame is None else faults.take(now_ns, frame)
+        for each in damaged:
             await self._send_frame(each)
         if faults.kills:
             os.kill(os.getpid(), signal.SIGKILL)
-        if frame is None and not spoiled:
-            due_ns = faults.next_due_ns
-            seconds = None if due_ns is None else (due_ns - now_ns) * 1e-9
-            self._wake.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), seconds)
+        if frame is None and not damaged:
+            times = [due_ns for due_ns in (faults.next_due_ns, self.window.next_retry_ns) if due_ns is not None]
+            await self._wait_until(min(times, default=None))
 
     async def _say_hello(self) -> None:
-        oldest, oldest_since = -1, 0.0
+        clock = self._clock
         try:
             while True:
-                if self.window.first_unacknowledged != oldest:
-                    oldest, oldest_since = self.window.first_unacknowledged, time.monotonic()
-                elif time.monotonic() - oldest_since > PASSED_OVER_SECONDS:
-                    self.window.queue_passed_over(all_sent=self._ended is not None)
-                    oldest = -1
+                self.window.queue_passed_over(clock.monotonic_ns(), all_sent=self._ended is not None)
                 identity = self.identity
-                await self._sockets.tell(
+                await self._connection.send_message(
                     Hello(
                         feeder=identity.name,
                         session=self.session,
@@ -233,24 +230,24 @@ class Feeder:
                     )
                 )
                 if self._ended is not None:
-                    await self._sockets.tell(self._ended)
+                    await self._connection.send_message(self._ended)
                 if self.supervising and self.is_connected and self.window.revoked:
-                    await self._sockets.tell(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
-                await asyncio.sleep(HELLO_SECONDS)
+                    await self._connection.send_message(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
+                await clock.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
                     log.info("waiting_for_node", feeder=identity.name)
-                refused = self._refused_since
-                if refused is not None and time.monotonic() - refused > REFUSED_SECONDS:
+                refused_ns = self._refused_since_ns
+                if refused_ns is not None and clock.monotonic_ns() - refused_ns > REFUSED_SECONDS * 1e9:
                     raise FeederRefusedError(self._refusal)
         finally:
-            # Whoever waits for credit has to learn that this task is over.
+            # A caller that waits for credit has to see that this task is over.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
     async def _read_control(self) -> None:
         while True:
-            raw = await self._sockets.hear()
+            raw = await self._connection.receive_message()
             try:
                 message = decode_message(raw)
             except ProtocolError as error:
@@ -283,7 +280,7 @@ class Feeder:
                 log.warning("unexpected_message", feeder=self.identity.name, type=type(message).__name__)
 
     def _welcome(self, welcome: Welcome) -> None:
-        self._refused_since = None
+        self._refused_since_ns = None
         if welcome.session != self.node_session or self._restart_on_welcome:
             log.info(
                 "welcome",
@@ -296,12 +293,11 @@ class Feeder:
             self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
             self._restart_on_welcome = False
             self.is_connected = True
-            self.lost_since = None
+            self.lost_since_ns = None
             self.window.restart()
 
     def _nack(self, nack: Nack) -> None:
-        if self.window.refuse(nack):
-            asyncio.get_running_loop().call_later(NO_CREDIT_SECONDS, self._queue_again, nack.mep, nack.source)
+        self.window.refuse(self._clock.monotonic_ns(), nack)
         left_out = self._limit.due(("nack", nack.reason))
         if left_out is not None:
             log.warning(
@@ -314,24 +310,20 @@ class Feeder:
                 left_out=left_out,
             )
 
-    def _queue_again(self, mep: int, source: int) -> None:
-        self.window.queue_again(mep, source)
-        self._wake.set()
-
     def _error(self, error: Error) -> None:
         if self._limit.due(("error", error.reason)) is not None:
             log.warning("node_refuses", feeder=self.identity.name, reason=error.reason, text=error.text)
         if error.reason == HelloRefusal.NAME_TAKEN:
-            # Of two processes only one may send: this one has been away for so long that it has lost its place.
+            # Of two processes only one may send: this one was silent until another one took its place.
             self._lose()
         if error.reason == UNKNOWN_FEEDER:
             return
-        if self._refused_since is None:
-            self._refused_since = time.monotonic()
+        if self._refused_since_ns is None:
+            self._refused_since_ns = self._clock.monotonic_ns()
         self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"
 
-    async def _watch(self, monitor: zmq.asyncio.Socket) -> None:
-        """After a lost connection nothing is sure: stop sending until the node has said welcome again.
+    async def _watch(self, monitor: AsyncSocket) -> None:
+        """After a lost connection nothing is certain: stop sending until the next welcome of the node.
 
         Raises FeederRefusedError for a handshake that will fail again and again.
         """
@@ -345,7 +337,7 @@ class Feeder:
                 if event == zmq.EVENT_DISCONNECTED:
                     self._lose()
         finally:
-            # Whoever waits for credit has to learn that this task is over.
+            # A caller that waits for credit has to see that this task is over.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
@@ -353,5 +345,5 @@ class Feeder:
         self._restart_on_welcome = True
         self.window.credit(0)
         self.is_connected = False
-        if self.lost_since is None:
-            self.lost_since = time.monotonic()
+        if self.lost_since_ns is None:
+            self.lost_since_ns = self._clock.monotonic_ns()

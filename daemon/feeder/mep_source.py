@@ -123,7 +123,7 @@ def meps_of_simulation(
 ) -> MepStream:
     """The MEPs of events that are made on the spot; `make_events` starts one pass over them.
 
-    The first MEP tells the sources; truth banks may grow in number later and are announced in advance.
+    The first MEP shows the sources; truth banks may grow in number later and are announced in advance.
     """
     inventory = take_inventory(islice(make_events(), events_per_mep), readout, events_per_mep, run)
     first_truth = source_id(SubDetector.TDET, 0)

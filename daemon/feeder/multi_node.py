@@ -1,15 +1,13 @@
-"""Several nodes serve the same feeders: every MEP goes as a whole to one node, and to another one if that node dies.
+"""Several nodes serve the same feeders: every MEP goes as a whole to one node, and to another one if that node is lost.
 
 One feeder, the supervisor (the one that sends ODIN), decides from the credits and acknowledgements that it gets; the
-feeders of other processes follow it. A node that is lost for a while has its unacknowledged MEPs taken away and given
-to the others. When it comes back it is told to take back what it may have written of them, so that each event is in
-the files of one node.
+feeders of other processes follow it. When a node is lost for some seconds, its unacknowledged MEPs are revoked and
+assigned to the others. When it comes back, it has to remove the events of these MEPs from its files, so that each event
+is in the files of one node.
 """
 
 import asyncio
-import contextlib
 import secrets
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -17,6 +15,7 @@ from typing import Protocol
 import zmq
 import zmq.asyncio
 
+from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
@@ -24,6 +23,7 @@ from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.daemon.feeder.pacing import Pacer
 from hltnode.daemon.feeder.single_node import FeedReport, make_report
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.assignments import (
@@ -38,11 +38,12 @@ from hltnode.protocol.transport.assignments import (
 # connection alone moves nothing.
 REASSIGN_SECONDS = 3.0
 WATCH_SECONDS = 0.1
-# A feeder asks again when the supervisor, who answers when there is news, has been silent for so long.
+# A follower repeats its request after this time: the supervisor answers only when there is something new.
 FOLLOW_SECONDS = 1.0
+LOG_INTERVAL_NS = 10_000_000_000
 DONE = -1
 
-log = get_logger("distributor")
+log = get_logger("multi_node")
 
 
 class NodeGroup:
@@ -64,20 +65,21 @@ class NodeGroup:
 
 
 class Assigner(Protocol):
-    """Who says where a MEP goes."""
+    """Decides where a MEP goes."""
 
     def node_for(self, mep: int) -> int | None:
         """The node of a MEP as index, DONE for a MEP that is acknowledged; None as long as it is not known."""
 
     async def work(self) -> None:
-        """What goes on beside the feeding; never returns."""
+        """The work beside the feeding; never returns."""
 
 
 class Nodes:
-    """All nodes as seen from one process: keeps MEPs, moves them, knows what is done."""
+    """All nodes as seen from one process: keeps MEPs, moves them, knows which are acknowledged."""
 
-    def __init__(self, groups: Sequence[NodeGroup]) -> None:
+    def __init__(self, groups: Sequence[NodeGroup], clock: Clock = SYSTEM_CLOCK) -> None:
         self.groups = groups
+        self.clock = clock
         self.next_mep = 0
         self.reassigned = 0
         self.changed = asyncio.Event()
@@ -92,7 +94,7 @@ class Nodes:
         return sum(group.unacknowledged for group in self.groups)
 
     def unconfirmed(self, *, reachable: bool) -> dict[str, list[tuple[int, int]]]:
-        """MEPs that a node has not taken back yet, by its endpoint; of nodes that can be asked now, or of all."""
+        """MEPs whose revocation a node has not confirmed, by its endpoint; of nodes that are connected, or of all."""
         return {
             group.endpoint: as_ranges(group.leader.window.revoked)
             for group in self.groups
@@ -122,7 +124,7 @@ class Nodes:
                 continue
             moved = False
             for old, new in zip(group.feeders, self.groups[to].feeders, strict=True):
-                frames = old.window.withdraw(mep) if mep in old.window else {}
+                frames = old.window.revoke(mep) if mep in old.window else {}
                 if frames:
                     new.window.add(mep, frames)
                     new.wake()
@@ -131,9 +133,7 @@ class Nodes:
 
     async def wait(self, seconds: float | None = None) -> None:
         """Wait until something has changed, or for some time. Raises FeederRefusedError."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.changed.wait()
+        await self.clock.wait(self.changed, seconds)
         self.changed.clear()
         for group in self.groups:
             for feeder in group.feeders:
@@ -141,7 +141,7 @@ class Nodes:
 
 
 class Supervisor:
-    """Decides, and tells the feeders of other processes when it has an endpoint to bind.
+    """Decides, and answers the feeders of other processes if it has an endpoint to bind.
 
     Raises zmq.ZMQError: the endpoint cannot be bound.
     """
@@ -183,35 +183,37 @@ class Supervisor:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
             if self._socket is not None:
-                tasks.create_task(self._hear(self._socket))
+                tasks.create_task(self._receive(self._socket))
                 tasks.create_task(self._answer_all(self._socket))
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(WATCH_SECONDS)
+            await self._nodes.clock.sleep(WATCH_SECONDS)
             groups = self._nodes.groups
             for mep, node in list(self._list.node_of.items()):
                 if mep not in groups[node].leader.window:
                     self._list.acknowledged(mep)
-            living = [i for i, group in enumerate(groups) if group.leader.is_connected]
+            connected = [i for i, group in enumerate(groups) if group.leader.is_connected]
             for index, group in enumerate(groups):
-                lost = group.leader.lost_since
-                if lost is not None and time.monotonic() - lost >= REASSIGN_SECONDS and living:
-                    self._reassign(index, living)
+                lost_ns = group.leader.lost_since_ns
+                if lost_ns is None or not connected:
+                    continue
+                if self._nodes.clock.monotonic_ns() - lost_ns >= REASSIGN_SECONDS * 1e9:
+                    self._reassign(index, connected)
 
-    def _reassign(self, dead: int, living: Sequence[int]) -> None:
+    def _reassign(self, lost: int, connected: Sequence[int]) -> None:
         groups = self._nodes.groups
-        meps = groups[dead].leader.window.meps()
+        meps = groups[lost].leader.window.meps()
         if not meps:
             return
-        log.warning("node_lost", node=groups[dead].endpoint, meps=len(meps), first=meps[0], last=meps[-1])
+        log.warning("node_lost", node=groups[lost].endpoint, meps=len(meps), first=meps[0], last=meps[-1])
         for mep in meps:
-            node = max(living, key=lambda i: groups[i].leader.window.room)
+            node = max(connected, key=lambda i: groups[i].leader.window.room)
             self._list.assign(mep, node)
             self._nodes.move(mep, node)
         self._news.set()
 
-    async def _hear(self, socket: zmq.asyncio.Socket) -> None:
+    async def _receive(self, socket: zmq.asyncio.Socket) -> None:
         while True:
             parts = await socket.recv_multipart()
             try:
@@ -224,7 +226,7 @@ class Supervisor:
                 self._news.set()
 
     async def _answer_all(self, socket: zmq.asyncio.Socket) -> None:
-        """Answer who asked, as soon as there is something to say."""
+        """Answer the requests as soon as there is something new."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -254,13 +256,13 @@ class Supervisor:
 
 
 class Follower:
-    """Does what the supervisor of another process says."""
+    """Follows the assignments of the supervisor in another process."""
 
     def __init__(self, nodes: Nodes, context: zmq.asyncio.Context, endpoint: str) -> None:
         self._nodes = nodes
         self._node_of: dict[int, int] = {}
         self._next_mep = 0
-        self._limit = RateLimit(10_000_000_000, time.monotonic_ns)
+        self._limit = RateLimit(LOG_INTERVAL_NS, nodes.clock.monotonic_ns)
         self._socket = context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
@@ -293,7 +295,7 @@ class Follower:
                 continue
             if message.error:
                 raise FeederRefusedError(message.error)
-            # An answer to an earlier question that was given up may come late; its entries are known already.
+            # The answer to an earlier request may come late; its entries are known already.
             if message.session != session or message.position > position:
                 session, position = message.session, message.position
                 self._apply(message)
@@ -321,16 +323,16 @@ async def distribute_meps(
 
     `rate` limits the events per second. Raises FeederRefusedError.
     """
-    start = next_at = time.monotonic()
+    clock = nodes.clock
+    start_ns = clock.monotonic_ns()
+    pacer = Pacer(rate, clock)
     n_meps = n_events = 0
     working = asyncio.create_task(assigner.work())
     working.add_done_callback(lambda _: nodes.changed.set())
     feeders = [feeder for group in nodes.groups for feeder in group.feeders]
     try:
         for mep in meps:
-            if rate is not None:
-                await asyncio.sleep(max(0.0, next_at - time.monotonic()))
-                next_at = max(next_at, time.monotonic() - 1.0) + mep.n_events / rate
+            await pacer.admit(mep.n_events)
             while (node := assigner.node_for(mep.mep)) is None:
                 await nodes.wait(WATCH_SECONDS)
                 if working.done():
@@ -347,5 +349,6 @@ async def distribute_meps(
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-    report = make_report(feeders, n_meps, n_events, time.monotonic() - start, reassigned=nodes.reassigned)
+    seconds = (clock.monotonic_ns() - start_ns) * 1e-9
+    report = make_report(feeders, n_meps, n_events, seconds, reassigned=nodes.reassigned)
     return replace(report, unconfirmed=nodes.unconfirmed(reachable=False))

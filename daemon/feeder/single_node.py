@@ -1,13 +1,14 @@
 """A process feeds one node: its feeders send MEP by MEP, each its sources; and the report of what was fed."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.feeder.feeder import Feeder
 from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.daemon.feeder.pacing import Pacer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,37 +26,38 @@ class FeedReport:
     injected: dict[str, int]
     """Faults put in on purpose, by kind."""
     reassigned: int = 0
-    """MEPs that were taken from a node that was lost and given to another one."""
+    """MEPs that were revoked from a node that was lost and assigned to another one."""
     unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed that it took them back."""
+    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed the revocation."""
 
     @property
     def complete(self) -> bool:
-        """True when the node has taken and acknowledged everything."""
+        """True when the node has acknowledged everything."""
         return not self.unacknowledged and not self.refused
 
 
-async def feed_meps(meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None) -> FeedReport:
+async def feed_meps(
+    meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None, clock: Clock = SYSTEM_CLOCK
+) -> FeedReport:
     """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
 
     `rate` limits the events per second. Raises FeederRefusedError.
     """
-    start = time.monotonic()
-    next_at = start
+    start_ns = clock.monotonic_ns()
+    pacer = Pacer(rate, clock)
     n_meps = n_events = 0
     last: int | None = None
     for mep in meps:
-        # What an earlier feeder has done already costs no time, so that one that was restarted catches up.
-        if rate is not None and not all(mep.mep in feeder.window.acked for feeder in feeders):
-            await asyncio.sleep(max(0.0, next_at - time.monotonic()))
-            next_at = max(next_at, time.monotonic() - 1.0) + mep.n_events / rate
+        # What was acknowledged to an earlier feeder costs no time, so that one that was restarted catches up.
+        if not all(mep.mep in feeder.window.acked for feeder in feeders):
+            await pacer.admit(mep.n_events)
         for feeder in feeders:
             await feeder.offer(mep)
         n_meps += 1
         n_events += mep.n_events
         last = mep.mep
     await asyncio.gather(*(feeder.finish(last) for feeder in feeders))
-    return make_report(feeders, n_meps, n_events, time.monotonic() - start)
+    return make_report(feeders, n_meps, n_events, (clock.monotonic_ns() - start_ns) * 1e-9)
 
 
 def make_report(

@@ -1,7 +1,9 @@
-"""The two connections of a feeder, fragments out (PUSH) and messages both ways (DEALER), and what befalls them."""
+"""The two connections of a feeder: fragments out (PUSH) and messages both ways (DEALER), and their monitors."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import zmq
 import zmq.asyncio
@@ -19,7 +21,7 @@ RECONNECT_MAX_MS = 1000
 COPY_THRESHOLD = 65536
 LINGER_MS = 500
 
-# Handshakes that no repetition will mend, and why.
+# Handshakes that will fail again with every repetition, and why.
 HOPELESS = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
@@ -40,10 +42,21 @@ class FeederKeys:
 PLAIN = FeederKeys()
 
 
-class FeederSockets:
-    """Connects at once, and again and again when the node is not there."""
+class FeederConnection(Protocol):
+    """What a feeder needs of its sockets; tests bring their own."""
 
-    def __init__(self, context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys) -> None:
+    @property
+    def monitors(self) -> Sequence[AsyncSocket]: ...
+    async def send_frame(self, frame: bytes, /) -> None: ...
+    async def send_message(self, message: ControlMessage, /) -> None: ...
+    async def receive_message(self) -> bytes: ...
+    async def close(self, last: ControlMessage, /) -> None: ...
+
+
+class FeederSockets:
+    """Connects at once, and reconnects for as long as the node is not there."""
+
+    def __init__(self, context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys = PLAIN) -> None:
         self._data: AsyncSocket = context.socket(zmq.PUSH)
         self._data.setsockopt(zmq.SNDHWM, DATA_HWM)
         # Frames wait where the feeder keeps them, and not in a pipe to a node that is not there.
@@ -70,11 +83,11 @@ class FeederSockets:
         """Send a fragment; waits while the node does not read."""
         await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
 
-    async def tell(self, message: ControlMessage) -> None:
+    async def send_message(self, message: ControlMessage) -> None:
         """Send a control message."""
         await self._control.send(encode_message(message))
 
-    async def hear(self) -> bytes:
+    async def receive_message(self) -> bytes:
         """The next control message of the node, as it came."""
         return await self._control.recv()
 

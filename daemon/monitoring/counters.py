@@ -1,5 +1,7 @@
 """What the node counts, as plain integers.
 
+What a node *is in* (states, connections, slots) is not here but in `NodeState`, which is read from its owners.
+
 The hot path adds to these attributes (44 ns) instead of calling the Prometheus client (300-1100 ns); the collector in
 `hltnode.daemon.monitoring.metrics` reads them at each scrape. One thread writes each attribute: the event loop. Results
 of the pipeline thread reach the counters through the loop.
@@ -21,7 +23,6 @@ from hltnode.daemon.common.vocabulary import (
     EventStream,
     HelloRefusal,
     OutputName,
-    SlotState,
     Stage,
     WriteErrorKind,
 )
@@ -76,8 +77,6 @@ class SourceCounters:
     """MEPs that were closed without it."""
     last_seen_ns: int | None = None
     """Loop time (monotonic, ns) of its last fragment."""
-    silent: bool = False
-    """Others deliver, and it has not for `builder.silent_source_ms`."""
 
 
 @dataclass(slots=True)
@@ -91,7 +90,7 @@ class OutputCounters:
     queued: int = 0
     """Messages kept for a slow consumer (policy drop_old)."""
     subscribers: int = 0
-    """Topics that somebody is subscribed to; known of the decision stream."""
+    """Subscriptions; known of the decision stream."""
 
 
 @dataclass(slots=True)
@@ -124,31 +123,27 @@ class Counters:
 
     # Receiver
     fragments_received: int = 0
-    """Frames taken from the data socket, whatever became of them."""
+    """Frames taken from the data socket, those included that were rejected."""
     fragment_bytes_received: int = 0
     fragments_built: int = 0
     """Fragments of MEPs that were closed and built, complete or not."""
     fragments_lost_in_drop: int = 0
     """Fragments of MEPs that a policy dropped."""
     fragments_abandoned: int = 0
-    """Fragments of MEPs that were open when the node gave up; they are not acknowledged."""
+    """Fragments of MEPs that were open when a stop was forced; they are not acknowledged."""
     fragments_rejected: dict[RejectReason, int] = field(default_factory=lambda: dict.fromkeys(RejectReason, 0))
     sources: dict[int, SourceCounters] = field(default_factory=dict)
     """By source id; only expected sources have an entry, so that hostile input cannot grow it."""
 
     # Control
-    run: int = 0
-    feeders_connected: int = 0
     control_messages_received: int = 0
     control_messages_rejected: int = 0
     hellos_refused: dict[HelloRefusal, int] = field(default_factory=lambda: dict.fromkeys(HelloRefusal, 0))
-    """Of these messages the hellos of feeders that were not welcomed."""
+    """Of these messages the hellos that were refused."""
     control_messages_unsent: int = 0
     """Messages to feeders that were gone or did not read; a feeder's next hello makes up for them."""
     credits_granted: int = 0
     """MEPs that the feeders were allowed to send, summed over all increases of the limit."""
-    credits_outstanding: int = 0
-    """MEPs allowed and not yet opened."""
     meps_acknowledged: int = 0
     nacks_sent: int = 0
 
@@ -163,7 +158,6 @@ class Counters:
     """Checks of the identities that found a fragment or MEP in no class: a defect of the node."""
 
     # Pipeline
-    slots: dict[SlotState, int] = field(default_factory=lambda: dict.fromkeys(SlotState, 0))
     batches: int = 0
     stages: dict[Stage, Histogram] = field(default_factory=lambda: {stage: Histogram(STAGE_BOUNDS) for stage in Stage})
     end_to_end: Histogram = field(default_factory=lambda: Histogram(END_TO_END_BOUNDS))
@@ -193,7 +187,7 @@ class Counters:
     """Delay of the last timer of the event loop."""
     loop_lag_max: float = 0.0
     loop_stalls: int = 0
-    """Delays above `heartbeat.LOOP_STALL_SECONDS`."""
+    """Delays above `periodic_tasks.LOOP_STALL_SECONDS`."""
     exceptions: dict[str, int] = field(default_factory=dict)
     """Contained errors by the part of the node where they appeared."""
 

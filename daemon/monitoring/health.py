@@ -15,7 +15,7 @@ PIPELINE_STALL_NS = 30_000_000_000
 
 @unique
 class Condition(StrEnum):
-    """What has to hold; LOOP and PIPELINE for life, all of them for readiness."""
+    """What has to hold; LOOP and PIPELINE for liveness, all of them for readiness."""
 
     LOOP = "loop"
     PIPELINE = "pipeline"
@@ -43,8 +43,8 @@ class Health:
     not_taking: str | None = None
     """Why the run control does not let feeders send, None while it does."""
 
-    def life_problems(self, now_ns: int) -> dict[Condition, str]:
-        """Conditions of life that do not hold, each with its reason; the pipeline counts once it is warmed up."""
+    def liveness_problems(self, now_ns: int) -> dict[Condition, str]:
+        """Conditions of liveness that do not hold, each with its reason; the pipeline counts once it is warmed up."""
         problems = {}
         if (age := now_ns - self.loop_tick_ns) > LOOP_STALL_NS:
             problems[Condition.LOOP] = f"event loop has not ticked for {age / 1e9:.1f} s"
@@ -54,7 +54,7 @@ class Health:
 
     def problems(self, now_ns: int) -> dict[Condition, str]:
         """Conditions of readiness that do not hold, each with its reason."""
-        problems = self.life_problems(now_ns)
+        problems = self.liveness_problems(now_ns)
         if not self.configured:
             problems[Condition.CONFIGURED] = "configuration not applied yet"
         if not self.warmed_up:

@@ -174,7 +174,7 @@ class HttpServer:
             return Response(HTTPStatus.OK, METRICS_TYPE, body)
         now = self._monotonic_ns()
         if path == "/healthz":
-            return _verdict(self._health.life_problems(now))
+            return _verdict(self._health.liveness_problems(now))
         if path == "/readyz":
             return _verdict(self._health.problems(now))
         if path == "/status":

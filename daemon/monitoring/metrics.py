@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from hltnode.daemon.monitoring.counters import Counters, Histogram
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.monitoring.operation_counters import operation_metrics
 
 PREFIX = "hlt1_"
@@ -36,13 +37,14 @@ class BuildInfo:
 
 
 class NodeCollector(Collector):
-    """Turns `Counters` and `Health` into metric families; may run in any thread, it only reads."""
+    """Turns `Counters`, `Health` and `NodeState` into metric families; may run in any thread, it only reads."""
 
     def __init__(
         self,
         counters: Counters,
         health: Health,
         info: BuildInfo,
+        state: Callable[[], NodeState],
         *,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
@@ -50,6 +52,7 @@ class NodeCollector(Collector):
         self._counters = counters
         self._health = health
         self._info = info
+        self._state = state
         self._monotonic_ns = monotonic_ns
         self._wall_s = wall_s
 
@@ -59,23 +62,24 @@ class NodeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families; a known label value is there from the start, with 0."""
-        yield from self._node()
-        yield from self._fragments()
-        yield from self._control()
+        state = self._state()
+        yield from self._node(state)
+        yield from self._fragments(state)
+        yield from self._control(state)
         yield from self._building()
-        yield from self._pipeline()
+        yield from self._pipeline(state)
         yield from self._decisions()
         yield from self._outputs()
-        yield from operation_metrics(self._counters.operation)
+        yield from operation_metrics(self._counters.operation, state.run_state)
 
-    def _node(self) -> Iterator[Metric]:
+    def _node(self, state: NodeState) -> Iterator[Metric]:
         info = self._info
         labels = {"version": info.version, "node": info.node, "backend": info.backend, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "build", "What is running on this node.", labels)
-        yield _gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", self._counters.run)
+        yield _gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", state.run)
         now = self._monotonic_ns()
         problems = self._health.problems(now)
-        yield _gauge("healthy", "1 if the loop and the pipeline tick.", not self._health.life_problems(now))
+        yield _gauge("healthy", "1 if the loop and the pipeline tick.", not self._health.liveness_problems(now))
         yield _gauge("ready", "1 if feeders may send.", not problems)
         held = {condition: condition not in problems for condition in Condition}
         yield _gauges("condition", "1 if the condition of readiness holds.", "condition", held.items())
@@ -87,13 +91,13 @@ class NodeCollector(Collector):
         exceptions = tuple(self._counters.exceptions.items())
         yield _counters("exceptions", "Contained errors by the part where they appeared.", "where", exceptions)
 
-    def _fragments(self) -> Iterator[Metric]:
+    def _fragments(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
         yield _counter("fragments_received", "Frames taken from the data socket.", c.fragments_received)
         yield _counter("fragment_bytes_received", "Bytes taken from the data socket.", c.fragment_bytes_received)
         yield _counter("fragments_built", "Fragments of MEPs that were closed and built.", c.fragments_built)
         yield _counter("fragments_lost_in_drop", "Fragments of MEPs that a policy dropped.", c.fragments_lost_in_drop)
-        yield _counter("fragments_abandoned", "Fragments of MEPs given up at a stop.", c.fragments_abandoned)
+        yield _counter("fragments_abandoned", "Fragments of MEPs open at a forced stop.", c.fragments_abandoned)
         yield _counters("fragments_rejected", "Fragments refused, by reason.", "reason", c.fragments_rejected.items())
         fragments = CounterMetricFamily(
             PREFIX + "source_fragments_received", "Fragments whose header named the source.", labels=["source"]
@@ -116,21 +120,21 @@ class NodeCollector(Collector):
             fragments.add_metric(label, of_source.fragments)
             nbytes.add_metric(label, of_source.bytes)
             missing.add_metric(label, of_source.missing)
-            silent.add_metric(label, of_source.silent)
+            silent.add_metric(label, source in state.silent_sources)
             if of_source.last_seen_ns is not None:
                 last.add_metric(label, wall - (now - of_source.last_seen_ns) / 1e9)
         yield from (fragments, nbytes, missing, silent, last)
 
-    def _control(self) -> Iterator[Metric]:
+    def _control(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
-        yield _gauge("feeders_connected", "Feeders that have said hello and not goodbye.", c.feeders_connected)
+        yield _gauge("feeders_connected", "Feeders that have said hello and not goodbye.", state.feeders_connected)
         yield _gauge("feeders_expected", "Feeders that the configuration asks for.", self._health.feeders_expected)
         yield _counter("control_messages_received", "Control messages understood.", c.control_messages_received)
         yield _counter("control_messages_rejected", "Control messages refused.", c.control_messages_rejected)
         yield _counter("control_messages_unsent", "Messages to feeders gone or not reading.", c.control_messages_unsent)
         yield _counters("hellos_refused", "Hellos of feeders refused, by reason.", "reason", c.hellos_refused.items())
         yield _counter("credits_granted", "MEPs that feeders were allowed to send.", c.credits_granted)
-        yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", c.credits_outstanding)
+        yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", state.credits_outstanding)
         yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
         yield _counter("nacks_sent", "Refusals sent to feeders.", c.nacks_sent)
 
@@ -138,15 +142,15 @@ class NodeCollector(Collector):
         c = self._counters
         yield _counter("meps_opened", "MEPs of which a fragment arrived.", c.meps_opened)
         yield _counters("meps_closed", "MEPs closed, by reason.", "reason", c.meps_closed.items())
-        yield _counter("meps_abandoned", "MEPs given up at a stop, never acknowledged.", c.meps_abandoned)
+        yield _counter("meps_abandoned", "MEPs open at a forced stop, or revoked.", c.meps_abandoned)
         yield _gauge("meps_open", "MEPs opened and not closed.", c.meps_open)
         yield _counter("accounting_broken", "Ends of runs with fragments or MEPs in no class.", c.accounting_broken)
         build = HistogramMetricFamily(PREFIX + "mep_build_seconds", "From the first fragment of a MEP to its close.")
         yield _with_buckets(build, [], c.mep_build)
 
-    def _pipeline(self) -> Iterator[Metric]:
+    def _pipeline(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
-        yield _gauges("slots", "Slots by state.", "state", c.slots.items())
+        yield _gauges("slots", "Slots by state.", "state", state.slots.items())
         yield _counter("batches", "Batches computed.", c.batches)
         stages = HistogramMetricFamily(PREFIX + "stage_seconds", "Time of a batch in a stage.", labels=["stage"])
         for stage, histogram in c.stages.items():

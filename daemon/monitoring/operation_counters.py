@@ -1,4 +1,4 @@
-"""What is counted of running the node itself: state, commands, reloads, connections and refused logins.
+"""What is counted of running the node itself: commands, reloads, connections and refused logins.
 
 Plain integers of the event loop, as in `hltnode.daemon.monitoring.counters`; `operation_metrics` makes families of
 them.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hltnode.daemon.common.vocabulary import SOCKETS, ConnectionEvent, Door, LoginFailure, Outcome
+from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, ConnectionEvent, Endpoint, LoginFailure, Outcome
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 PREFIX = "hlt1_"
@@ -19,28 +19,30 @@ PREFIX = "hlt1_"
 class OperationCounters:
     """One node as its operators see it."""
 
-    state: RunState = RunState.IDLE
     commands: dict[tuple[CommandName, Outcome], int] = field(
         default_factory=lambda: {(name, outcome): 0 for name in CommandName for outcome in Outcome}
     )
-    config_version: int = 1
-    """Rises with each reload that was applied; 1 is what the node started with."""
     reloads: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     last_reload_s: float = 0.0
     """Unix time of the last reload that was applied; that of the start before the first."""
-    connections: dict[tuple[Door, ConnectionEvent], int] = field(
-        default_factory=lambda: {(door, event): 0 for door in SOCKETS for event in ConnectionEvent}
+    connections: dict[tuple[Endpoint, ConnectionEvent], int] = field(
+        default_factory=lambda: {(endpoint, event): 0 for endpoint in SOCKET_ENDPOINTS for event in ConnectionEvent}
     )
-    login_failures: dict[tuple[Door, LoginFailure], int] = field(
-        default_factory=lambda: {(door, failure): 0 for door in Door for failure in LoginFailure}
+    login_failures: dict[tuple[Endpoint, LoginFailure], int] = field(
+        default_factory=lambda: {(endpoint, failure): 0 for endpoint in Endpoint for failure in LoginFailure}
     )
 
+    @property
+    def config_version(self) -> int:
+        """Rises with each reload that was applied; 1 is what the node started with."""
+        return 1 + self.reloads[Outcome.OK]
 
-def operation_metrics(counters: OperationCounters) -> Iterator[Metric]:
+
+def operation_metrics(counters: OperationCounters, run_state: RunState) -> Iterator[Metric]:
     """All families of these counters; every label value is there from the start."""
     state = GaugeMetricFamily(PREFIX + "run_state", "1 for the state of the run control.", labels=["state"])
     for known in RunState:
-        state.add_metric([known], float(known is counters.state))
+        state.add_metric([known], float(known is run_state))
     yield state
     commands = CounterMetricFamily(PREFIX + "commands", "Commands of operators.", labels=["command", "outcome"])
     for (name, outcome), count in counters.commands.items():
@@ -59,12 +61,14 @@ def operation_metrics(counters: OperationCounters) -> Iterator[Metric]:
         value=counters.last_reload_s,
     )
     connections = CounterMetricFamily(
-        PREFIX + "connection_events", "What peers of the sockets did.", labels=["socket", "event"]
+        PREFIX + "connection_events",
+        "Connections made, ended or failed.",
+        labels=["socket", "event"],
     )
-    for (door, event), count in counters.connections.items():
-        connections.add_metric([door, event], count)
+    for (endpoint, event), count in counters.connections.items():
+        connections.add_metric([endpoint, event], count)
     yield connections
-    logins = CounterMetricFamily(PREFIX + "login_failures", "Peers that were not let in.", labels=["socket", "reason"])
-    for (door, failure), count in counters.login_failures.items():
-        logins.add_metric([door, failure], count)
+    logins = CounterMetricFamily(PREFIX + "login_failures", "Peers and commands refused.", labels=["socket", "reason"])
+    for (endpoint, failure), count in counters.login_failures.items():
+        logins.add_metric([endpoint, failure], count)
     yield logins

@@ -7,10 +7,10 @@ from hltnode.daemon.common.vocabulary import Stage
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_stage import WrittenBatch
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 
 
-class Delivery:
+class BatchDelivery:
     """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop.
 
     Args:
@@ -21,13 +21,13 @@ class Delivery:
         self,
         outputs: Outputs,
         counters: Counters,
-        coordinator: RunCoordinator,
+        protocol: FeederProtocol,
         failed: Callable[[str], None],
         clock_ns: Callable[[], int],
     ) -> None:
         self._outputs = outputs
         self._counters = counters
-        self._coordinator = coordinator
+        self._protocol = protocol
         self._failed = failed
         self._clock_ns = clock_ns
         self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
@@ -39,7 +39,7 @@ class Delivery:
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Deliver no more; what still waits is not acknowledged."""
+        """Deliver no more; what is still queued is not acknowledged."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -50,7 +50,7 @@ class Delivery:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failed(f"delivery: {error!r}")
+            self._failed(f"batch delivery: {error!r}")
 
     async def _deliver_all(self) -> None:
         while True:
@@ -68,4 +68,4 @@ class Delivery:
         now_ns = self._clock_ns()
         for mep in computed.batch.meps:
             counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
-        self._coordinator.batch_done(computed.batch)
+        self._protocol.batch_done(computed.batch)

@@ -12,9 +12,9 @@ from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.node.systemd import Notifier
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.run_control.controller import CommandFailedError
-from hltnode.daemon.security.access_control import Doorkeeper
+from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.security.curve_keys import SecurityError
 
 # Everything else is built into buffers, sockets or the trigger, and needs a restart.
@@ -27,7 +27,7 @@ HOT_KEYS = (
     ("security", "http_token_file"),
 )
 
-log = get_logger("reload")
+log = get_logger("hot_reload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +61,23 @@ def compare(old: NodeConfig, new: NodeConfig) -> ConfigChange:
     return ConfigChange(old.model_copy(update=sections), hot, tuple(cold))
 
 
-class Reloader:
+class HotReload:
     """Reads the configuration file of a running node again."""
 
     def __init__(
         self,
         config: NodeConfig,
         path: Path | None,
-        doors: Doorkeeper,
-        coordinator: RunCoordinator,
+        access: AccessControl,
+        protocol: FeederProtocol,
         counters: OperationCounters,
         notifier: Notifier,
     ) -> None:
         self.config = config
         """What is in force."""
         self._path = path
-        self._doors = doors
-        self._coordinator = coordinator
+        self._access = access
+        self._protocol = protocol
         self._counters = counters
         self._notifier = notifier
 
@@ -92,7 +92,7 @@ class Reloader:
         self._notifier.reloading()
         try:
             change = compare(self.config, load_config(self._path))
-            self._doors.reload(change.config.security)
+            self._access.reload(change.config.security)
         except (ConfigError, SecurityError) as error:
             self._counters.reloads[Outcome.REFUSED] += 1
             log.error("reload_failed", reason=str(error), version=self._counters.config_version)
@@ -105,11 +105,10 @@ class Reloader:
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config
-        self._coordinator.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_ms)
+        self._protocol.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_ms)
         if "log.level" in change.hot:
             set_level(config.log.level)
         counters = self._counters
-        counters.config_version += 1
         counters.reloads[Outcome.OK] += 1
         counters.last_reload_s = time.time()
         for key, (old, new) in change.hot.items():

@@ -1,6 +1,6 @@
 """The node: sockets, builder, pipeline, outputs and HTTP in one process, from bind to drain.
 
-Order of a start: bind the sockets, warm up the back end, then run; or wait for commands, if it shall not start by
+Order of a start: bind the sockets, warm up the back end, then run; or wait for commands, if it does not start by
 itself. Order of a stop: no more credits, what was granted is built and computed, decisions, files and acknowledgements
 go out, then everything is closed.
 """
@@ -16,20 +16,20 @@ from typing import Any
 import zmq
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.peer import Peer
-from hltnode.daemon.common.vocabulary import Door, EventStream, Outcome
+from hltnode.daemon.common.vocabulary import Endpoint, EventStream
 from hltnode.daemon.compute.engine_interface import Engine
-from hltnode.daemon.compute.pipeline import Batch, ComputedBatch, Pipeline
+from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, SlotAdvanced
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
-from hltnode.daemon.node.batch_delivery import Delivery
-from hltnode.daemon.node.hot_reload import Reloader
-from hltnode.daemon.node.periodic_tasks import Heartbeat
+from hltnode.daemon.node.batch_delivery import BatchDelivery
+from hltnode.daemon.node.hot_reload import HotReload
+from hltnode.daemon.node.periodic_tasks import PeriodicTasks
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
 from hltnode.daemon.node.status import NodeStatus
 from hltnode.daemon.node.systemd import Notifier
@@ -37,35 +37,37 @@ from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
-from hltnode.daemon.output.output_stage import FinishFiles, OutputStage, TakeBack
+from hltnode.daemon.output.output_stage import FinishFiles, OutputStage, RevokeEvents
 from hltnode.daemon.output.recovery import take_over
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.effect_executor import EffectExecutor
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.feeder_socket import ControlSocket
 from hltnode.daemon.readout.receiver import Receiver
-from hltnode.daemon.readout.silent_sources import SourceSilence
-from hltnode.daemon.run_control.controller import RunOperator
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
-from hltnode.daemon.security.access_control import Doorkeeper
+from hltnode.daemon.run_control.socket_control import SocketControl
+from hltnode.daemon.security.access_control import AccessControl
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
-from hltnode.protocol.transport.messages import MAX_TEXT_LENGTH
-from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
-# Acknowledgements and last decisions have so long to leave.
+# The time that acknowledgements and last decisions have to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
-# After a second SIGTERM nobody waits for acknowledgements, only for files to be left whole.
+# After a second SIGTERM the node does not wait for acknowledgements, only for its files to be whole.
 ABANDON_SECONDS = 1.0
-# A batch that fails may be a bad batch; so many in a row are a broken back end, and only a restart can help.
+# A batch that fails may be a bad batch; this many in a row are a broken back end, and only a restart can help.
 MAX_FAILED_BATCHES = 3
 
-log = get_logger("service")
+log = get_logger("node")
 
 Context = zmq.Context[zmq.Socket[bytes]]
 
 
 class Node:
-    """One trigger node. `start`, then `run` until somebody calls `request_stop`; `run` returns the exit code.
+    """One trigger node. `start`, then `run`, which lasts until `request_stop`; `run` returns the exit code.
 
     `config_file` is what a reload reads again.
 
@@ -103,36 +105,17 @@ class Node:
         self._info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
         self._workspaces = [engine.create_workspace() for _ in self._pool.slots]
         self._buffers = [workspace.input_data.data for workspace in self._workspaces]
-        self.coordinator = RunCoordinator(
-            self.builder,
-            FeederRegistry(
-                run=config.node.run,
-                feeders=config.builder.feeders,
-                sources=config.builder.expected_sources,
-                max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
-            ),
-            self.counters,
-            self._submit,
-            self._finish_files,
-            self._take_back,
-            node=config.node.name,
-            session=self.session,
-            max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
-            clock_ns=clock_ns,
-        )
-        self.operator = RunOperator(
-            self.coordinator,
-            self.counters,
-            warm_up=self._warm_up,
-            reload=lambda: self._reloader.reload(),
-            summary=lambda: json.dumps(self.status.summary()),
-            failed=self._fail,
-        )
         self._notifier = Notifier()
-        self._silence = SourceSilence(
+        self._silence = SilentSourceMonitor(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
-        self.status = NodeStatus(self._info, self.session, self.counters, self.coordinator, self._silence, clock_ns)
+        self._registry = FeederRegistry(
+            run=config.node.run,
+            feeders=config.builder.feeders,
+            sources=config.builder.expected_sources,
+            max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
+        )
+        self._acknowledgements = Acknowledgements()
         self._stop = asyncio.Event()
         self._closers: list[Callable[[int], None]] = []
         self._http: HttpServer | None = None
@@ -152,20 +135,21 @@ class Node:
             )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
-                await self.operator.configure_now()
+                await self.controller.configure_now()
         except BaseException:
             await self._close_sockets(linger_ms=0)
             raise
-        self.doors.start(self._loop)
+        self.access.start(self._loop)
         self.receiver.start(self._loop)
-        self.control.start(self._loop)
-        self._delivery.start(self._loop)
-        self._reloader = Reloader(
-            config, self._config_file, self.doors, self.coordinator, self.counters.operation, self._notifier
+        commands = SocketControl(self.controller, self.access.may_command, self.counters.operation)
+        self.control.start(self._loop, self.feeder_protocol.message_arrived, commands.answer)
+        self._batch_delivery.start(self._loop)
+        self._hot_reload = HotReload(
+            config, self._config_file, self.access, self.feeder_protocol, self.counters.operation, self._notifier
         )
-        self._heartbeat.start(self._loop)
+        self._periodic_tasks.start(self._loop)
         if config.node.autostart:
-            self.operator.execute(CommandName.START)
+            self.controller.execute(CommandName.START)
         self._notifier.ready(f"data on {self.receiver.endpoint}")
         log.info(
             "ready",
@@ -182,8 +166,8 @@ class Node:
 
     @property
     def state(self) -> RunState:
-        """Where the node is in its run control."""
-        return self.operator.state
+        """State of the run control."""
+        return self.controller.state
 
     async def _warm_up(self) -> None:
         await asyncio.to_thread(self._pipeline.warm_up)
@@ -194,13 +178,8 @@ class Node:
 
     def _bind(self) -> None:
         config = self.config
-        self.doors = Doorkeeper(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
-        self._closers.append(lambda _linger_ms: self.doors.close())
-        self._http_control = HttpControl(
-            lambda: self.doors.token,
-            self.operator.execute,
-            lambda failure: self.doors.refused(Door.HTTP, failure),
-        )
+        self.access = AccessControl(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
+        self._closers.append(lambda _linger_ms: self.access.close())
         output = config.output
         self._writer = EventWriter(
             output.directory,
@@ -212,8 +191,45 @@ class Node:
             policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
         journal = take_over(output.directory, config.node.name, f"{config.node.name}_{self.session}", output.fsync)
-        self.coordinator.acknowledged.remember(
-            {run: tuple(ledger.ranges()) for run, ledger in journal.content.done.items()}
+        self._acknowledgements.remember({run: tuple(done.ranges()) for run, done in journal.content.done.items()})
+        self.control = ControlSocket(
+            self._context, config.network.control, self.counters, self.access.guard(Endpoint.CONTROL)
+        )
+        self._closers.append(self.control.close)
+        executor = EffectExecutor(
+            self._registry, self._acknowledgements, self.control, self.counters, self._submit, self._clock_ns
+        )
+        self.feeder_protocol = FeederProtocol(
+            self.builder,
+            self._registry,
+            self._acknowledgements,
+            self.control,
+            self.counters,
+            executor.carry_out,
+            lambda: self.state,
+            self._finish_files,
+            self._revoke_events,
+            node=config.node.name,
+            session=self.session,
+            max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
+            clock_ns=self._clock_ns,
+        )
+        self.controller = RunController(
+            self.feeder_protocol,
+            self.counters,
+            warm_up=self._warm_up,
+            reload=lambda: self._hot_reload.reload(),
+            summary=lambda: json.dumps(self.status.summary()),
+            failed=self._fail,
+        )
+        self._http_control = HttpControl(
+            lambda: self.access.token,
+            self.controller.execute,
+            lambda failure: self.access.refused(Endpoint.HTTP, failure),
+        )
+        protocol, silence = self.feeder_protocol, self._silence
+        self.status = NodeStatus(
+            self._info, self.session, self.counters, protocol, lambda: self.state, silence, self._clock_ns
         )
         self.receiver = Receiver(
             self._context,
@@ -221,30 +237,20 @@ class Node:
             self.builder,
             self._buffers,
             self.counters,
-            self.coordinator.carry_out,
+            executor.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
             hwm=config.network.hwm,
-            prepare=self.doors.guard(Door.DATA),
+            prepare=self.access.guard(Endpoint.DATA),
             clock_ns=self._clock_ns,
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
-        self.control = ControlSocket(
-            self._context,
-            config.network.control,
-            self.counters,
-            self.coordinator.message_arrived,
-            self._command_arrived,
-            self.doors.guard(Door.CONTROL),
-        )
-        self._closers.append(self.control.close)
-        self.coordinator.attach(self.control)
         self.publisher = DecisionPublisher(
             self._context,
             config.network.decisions,
             self.counters.decisions,
             policy=config.decisions.policy,
             high_water_mark=config.decisions.queue,
-            prepare=self.doors.guard(Door.DECISIONS),
+            prepare=self.access.guard(Endpoint.DECISIONS),
         )
         self._closers.append(self.publisher.close)
         self.outputs = Outputs(
@@ -252,13 +258,13 @@ class Node:
             config,
             self.counters,
             self.publisher,
-            prepare=self.doors.guard(Door.EVENTS),
+            prepare=self.access.guard(Endpoint.EVENTS),
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
-        self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info))
+        self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info, self.status.state))
         self._pipeline = Pipeline(
-            self._workspaces, self._pool.slots, self._computed, self._crashed, clock_ns=self._clock_ns
+            self._workspaces, self._slot_advanced, self._computed, self._crashed, clock_ns=self._clock_ns
         )
         self._output = OutputStage(
             self._workspaces,
@@ -266,17 +272,18 @@ class Node:
             self._writer,
             journal,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
-            lambda written: self._call_loop(self._delivery.put, written),
-            lambda receipt: self._call_loop(self.coordinator.taken_back, receipt),
+            lambda written: self._call_loop(self._batch_delivery.put, written),
+            lambda receipt: self._call_loop(self.feeder_protocol.events_revoked, receipt),
             self._crashed,
             node=config.node.name,
             tck=self._engine.tck,
             n_lines=len(self._engine.lines),
             hand_on_events=config.hands_on_events,
         )
-        self._delivery = Delivery(self.outputs, self.counters, self.coordinator, self._fail, self._clock_ns)
-        self._heartbeat = Heartbeat(
-            self.coordinator,
+        self._batch_delivery = BatchDelivery(self.outputs, self.counters, protocol, self._fail, self._clock_ns)
+        self._periodic_tasks = PeriodicTasks(
+            protocol,
+            lambda: self.state,
             self.counters,
             self.health,
             self._pipeline,
@@ -295,27 +302,27 @@ class Node:
             self.health.draining = True
             self._notifier.stopping("draining")
             log.info("draining", state=self.state)
-            await self.operator.shut_down()
+            await self.controller.shut_down()
         await self._close()
         log.info("stopped", exit_code=self._exit_code)
         return self._exit_code
 
     def request_stop(self) -> None:
-        """Drain and stop; a second call abandons what is not done. The loop's thread only."""
+        """Drain and stop; a second call abandons what is not finished. The loop's thread only."""
         if self._stop.is_set():
             self._exit_code = 1
-            self.operator.abandon()
+            self.controller.abandon()
         self._stop.set()
 
     def request_reload(self) -> None:
         """Read the configuration file again, as the reload command does; the loop's thread only."""
-        self.operator.execute(CommandName.RELOAD)
+        self.controller.execute(CommandName.RELOAD)
 
     def _fail(self, reason: str, **details: object) -> None:
-        """Go to ERROR: stop without acknowledging what is not done, so that the feeders send it to the next session."""
+        """Go to ERROR: stop, and acknowledge nothing that is not finished; the feeders send it to the next session."""
         if self.state is RunState.ERROR:
             return
-        self.operator.fail()
+        self.controller.fail()
         self._exit_code = 1
         self.health.draining = True
         log.critical("failed", reason=reason, **details)
@@ -325,7 +332,15 @@ class Node:
     # From other threads
 
     def _call_loop(self, callback: Callable[..., object], *arguments: object) -> None:
-        self._loop.call_soon_threadsafe(callback, *arguments)
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            # A back end that hangs may keep its thread beyond the end of the loop.
+            if not self._loop.is_closed():
+                raise
+
+    def _slot_advanced(self, advanced: SlotAdvanced) -> None:
+        self._call_loop(self.feeder_protocol.slot_advanced, advanced)
 
     def _computed(self, computed: ComputedBatch) -> None:
         self._output.submit(computed)
@@ -343,7 +358,7 @@ class Node:
     def _finish_files(self, summary: dict[str, Any], over: bool) -> None:
         self._output.submit(FinishFiles(summary, over))
 
-    def _take_back(self, request: TakeBack) -> None:
+    def _revoke_events(self, request: RevokeEvents) -> None:
         self._output.submit(request)
 
     def _note_outcome(self, error: str | None) -> None:
@@ -361,27 +376,18 @@ class Node:
         self.counters.count_exception("loop")
         self._fail(f"{context.get('message')}: {context.get('exception')!r}")
 
-    def _command_arrived(self, peer: Peer, command: Command) -> Reply:
-        if not self.doors.may_command(peer):
-            self.counters.operation.commands[command.command, Outcome.REFUSED] += 1
-            return Reply(command.request, False, self.state, "not an operator: see SECURITY.md")
-        result = self.operator.execute(command.command, command.run)
-        # The limit of the message is in bytes, and a file name in the text may be anything.
-        text = result.text.encode("utf-8", "replace")[:MAX_TEXT_LENGTH].decode("utf-8", "ignore")
-        return Reply(command.request, result.ok, result.state, text)
-
     async def _close(self) -> None:
         self.receiver.close()
-        patience = ABANDON_SECONDS if self.operator.abandoned else STOP_SECONDS
+        patience = ABANDON_SECONDS if self.controller.abandoned else STOP_SECONDS
         stopped = await asyncio.to_thread(self._pipeline.stop, patience)
         written = await asyncio.to_thread(self._output.stop, patience)
-        if not (stopped and written) and self.state is not RunState.ERROR:
+        if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
-        self._heartbeat.stop()
-        await self._delivery.stop()
-        if not self.coordinator.check_accounts():
+        self._periodic_tasks.stop()
+        await self._batch_delivery.stop()
+        if not self.feeder_protocol.check_accounts():
             self._exit_code = 1
-        self.coordinator.say_goodbye()
+        self.feeder_protocol.say_goodbye()
         await self._close_sockets(LINGER_MS)
         if stopped:
             self._engine.close()

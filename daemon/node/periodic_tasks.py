@@ -1,4 +1,4 @@
-"""What a node does every few milliseconds: deadlines, its own health, dead time, signs of life to the supervisor."""
+"""What a node does every few milliseconds: deadlines, its own health, dead time, the watchdog of the supervisor."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,43 +9,47 @@ from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.compute.pipeline import Pipeline
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.node.dead_time import DeadTimeClock
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
-from hltnode.daemon.readout.silent_sources import SourceSilence
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
 TICK_SECONDS = 0.005
-# Fifty ticks: no callback of ours takes so long, so the machine or a callback is in trouble.
+# Fifty ticks: no callback of ours takes that long, so the machine or a callback has a problem.
 LOOP_STALL_SECONDS = 0.25
 LOG_INTERVAL_NS = 10_000_000_000
 
-log = get_logger("heartbeat")
+log = get_logger("periodic_tasks")
 
 
-class Heartbeat:
+class PeriodicTasks:
     """Ticks from `start` to `stop`, in the event loop.
 
     Args:
-        failed: called with the reason when a condition of life does not hold.
+        state: state of the run control.
+        failed: called with the reason when the node is not healthy.
     """
 
     def __init__(
         self,
-        coordinator: RunCoordinator,
+        protocol: FeederProtocol,
+        state: Callable[[], RunState],
         counters: Counters,
         health: Health,
         pipeline: Pipeline,
         writer: EventWriter,
         outputs: Outputs,
-        silence: SourceSilence,
+        silence: SilentSourceMonitor,
         notifier: Notifier,
         failed: Callable[[str], None],
         clock_ns: Callable[[], int],
     ) -> None:
-        self._coordinator = coordinator
+        self._protocol = protocol
+        self._state = state
         self._counters = counters
         self._health = health
         self._pipeline = pipeline
@@ -55,6 +59,7 @@ class Heartbeat:
         self._notifier = notifier
         self._failed = failed
         self._clock_ns = clock_ns
+        self._dead_time = DeadTimeClock(counters.dead_time)
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._next_ping_ns = 0
         self._due = 0.0
@@ -75,13 +80,12 @@ class Heartbeat:
         now_ns = self._clock_ns()
         time_s = self._loop.time()
         self._note_lag(max(0.0, time_s - self._due))
-        self._coordinator.tick(now_ns)
+        self._protocol.tick(now_ns)
         self._silence.look(now_ns)
         self._outputs.tick()
-        self._counters.slots = self._coordinator.builder.pool.by_state()
         self._note_health(now_ns)
-        self._note_dead_time()
-        problems = self._health.life_problems(now_ns)
+        self._dead_time.note(now_ns, self._dead_time_reason())
+        problems = self._health.liveness_problems(now_ns)
         if problems:
             self._failed("; ".join(problems.values()))
         elif self._notifier.watchdog_interval is not None and now_ns >= self._next_ping_ns:
@@ -104,17 +108,18 @@ class Heartbeat:
         health = self._health
         health.loop_tick_ns = now_ns
         health.pipeline_tick_ns = self._pipeline.tick_ns
-        health.feeders_connected = self._counters.feeders_connected
+        health.feeders_connected = self._protocol.registry.connected(now_ns)
         health.disk_problem = self._writer.problem
         health.output_problem = self._outputs.problem(now_ns)
-        state = self._counters.operation.state
+        state = self._state()
         health.not_taking = None if state is RunState.RUNNING else f"state is {state}"
 
-    def _note_dead_time(self) -> None:
-        builder, dead_time = self._coordinator.builder, self._counters.dead_time
-        if self._counters.operation.state is RunState.PAUSED:
-            dead_time[DeadTimeReason.PAUSED] += TICK_SECONDS
-        elif builder.run is not None and not builder.draining and builder.window.outstanding <= 0:
-            held_up = self._health.disk_problem is not None or self._health.output_problem is not None
-            reason = DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT
-            dead_time[reason] += TICK_SECONDS
+    def _dead_time_reason(self) -> DeadTimeReason | None:
+        """Why the node cannot take data now; None if it can, or if there is no run."""
+        if self._state() is RunState.PAUSED:
+            return DeadTimeReason.PAUSED
+        builder = self._protocol.builder
+        if builder.run is None or builder.draining or builder.window.outstanding > 0:
+            return None
+        held_up = self._health.disk_problem is not None or self._health.output_problem is not None
+        return DeadTimeReason.OUTPUT if held_up else DeadTimeReason.NO_SLOT

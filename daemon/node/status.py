@@ -1,4 +1,4 @@
-"""What the node tells of itself: /status, and the shorter answer to the status command."""
+"""The state of a node for others: /status, the shorter answer to the status command, and what metrics show of it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,48 +6,64 @@ from typing import Any
 from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
-from hltnode.daemon.readout.silent_sources import SourceSilence
+from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without the lists that grow with the site: a reply on the control socket is small.
 _SUMMARY = ("node", "session", "state", "run", "version", "tck", "accounting")
 
 
 class NodeStatus:
-    """Reads the parts of a node when somebody asks; in the event loop's thread."""
+    """Reads the parts of a node on request; in the event loop's thread."""
 
     def __init__(
         self,
         info: BuildInfo,
         session: str,
         counters: Counters,
-        coordinator: RunCoordinator,
-        silence: SourceSilence,
+        protocol: FeederProtocol,
+        run_state: Callable[[], RunState],
+        silence: SilentSourceMonitor,
         clock_ns: Callable[[], int],
     ) -> None:
         self._info = info
         self._session = session
         self._counters = counters
-        self._coordinator = coordinator
+        self._protocol = protocol
+        self._run_state = run_state
         self._silence = silence
         self._clock_ns = clock_ns
 
+    def state(self) -> NodeState:
+        """What metrics show of the node at this moment."""
+        protocol, builder = self._protocol, self._protocol.builder
+        return NodeState(
+            run_state=self._run_state(),
+            run=builder.run or 0,
+            feeders_connected=protocol.registry.connected(self._clock_ns()),
+            credits_outstanding=builder.window.outstanding,
+            slots=builder.pool.by_state(),
+            silent_sources=self._silence.silent,
+        )
+
     def full(self) -> dict[str, Any]:
         """What /status shows besides the health."""
-        info, counters, builder = self._info, self._counters, self._coordinator.builder
+        info, counters, builder = self._info, self._counters, self._protocol.builder
         return {
             "node": info.node,
             "session": self._session,
-            "state": counters.operation.state,
+            "state": self._run_state(),
             "run": builder.run,
             "version": info.version,
             "backend": info.backend,
             "tck": info.tck,
             "lines": list(counters.lines),
-            "feeders": self._coordinator.feeders(self._clock_ns()),
+            "feeders": self._protocol.feeders(self._clock_ns()),
             "config_version": counters.operation.config_version,
             "sources": len(builder.sources),
-            "silent_sources": self._silence.silent,
+            "silent_sources": sorted(self._silence.silent),
             "credits": builder.window.outstanding,
             "slots": {str(state): count for state, count in builder.pool.by_state().items()},
             "events": {
@@ -60,6 +76,6 @@ class NodeStatus:
         }
 
     def summary(self) -> dict[str, Any]:
-        """What the status command tells."""
+        """The answer to the status command."""
         status = self.full()
         return {key: status[key] for key in _SUMMARY}

@@ -1,4 +1,4 @@
-"""Tell systemd how the service is doing (sd_notify(3)); does nothing where systemd did not start it."""
+"""Status messages to systemd (sd_notify(3)); does nothing where systemd did not start the process."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 class Notifier:
-    """Datagrams to NOTIFY_SOCKET; a socket that does not answer is reported by `failures` and never stops the node."""
+    """Datagrams to NOTIFY_SOCKET; failed attempts are counted in `failures` and never stop the node."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         address = environment.get("NOTIFY_SOCKET", "")
@@ -36,12 +36,12 @@ class Notifier:
         self._send(f"STOPPING=1\nSTATUS={status}")
 
     def reloading(self) -> None:
-        """The configuration is being read again; `ready` says that it is over."""
-        # systemd wants the time of the begin, so that it can tell this reload from an older one.
+        """The configuration is being read again; `ready` ends it."""
+        # systemd needs the time of the begin to distinguish this reload from an older one.
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def watchdog(self) -> None:
-        """Alive: to be called only when the loop and the pipeline thread have ticked."""
+        """Feed the watchdog: to be called only when the loop and the pipeline thread have ticked."""
         self._send("WATCHDOG=1")
 
     def close(self) -> None:

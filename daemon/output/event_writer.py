@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlownessPolicy, WriteErrorKind
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsumerPolicy, WriteErrorKind
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.protocol.raw_data.mdf import HEADER_SIZE
 
@@ -49,7 +49,7 @@ class _OpenFile:
 class _Stream:
     """One series of files; everything it was given is either on the disk or still in `pending` and `rest`."""
 
-    def __init__(self, policy: SlownessPolicy) -> None:
+    def __init__(self, policy: SlowConsumerPolicy) -> None:
         self.policy = policy
         self.pending: deque[tuple[int, bytes]] = deque()
         self.rest = memoryview(b"")
@@ -58,6 +58,11 @@ class _Stream:
         self.records = 0
         self.unsynced = False
         self.lost_trust: OutputError | None = None
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Bytes that were appended and never reached a file."""
+        return len(self.rest) + sum(len(record) for _, record in self.pending)
 
 
 class EventWriter:
@@ -82,7 +87,7 @@ class EventWriter:
         max_file_bytes: int,
         max_file_events: int,
         fsync: FsyncPolicy,
-        policies: Mapping[EventStream, SlownessPolicy] | None = None,
+        policies: Mapping[EventStream, SlowConsumerPolicy] | None = None,
     ) -> None:
         self.directory = directory
         self.prefix = prefix
@@ -91,7 +96,7 @@ class EventWriter:
         self._max_file_events = max_file_events
         self._fsync = fsync
         policies = policies or {}
-        self._streams = {stream: _Stream(policies.get(stream, SlownessPolicy.WAIT)) for stream in EventStream}
+        self._streams = {stream: _Stream(policies.get(stream, SlowConsumerPolicy.WAIT)) for stream in EventStream}
         self.problem: str | None = None
         """Why the last `flush` failed, None after one that worked; for `Health.disk_problem`."""
         try:
@@ -132,7 +137,7 @@ class EventWriter:
         return dropped
 
     def _drops(self, name: EventStream) -> bool:
-        return self._streams[name].policy is SlownessPolicy.DROP_NEW
+        return self._streams[name].policy is SlowConsumerPolicy.DROP_NEW
 
     def _drop_pending(self, name: EventStream) -> int:
         """Forget the records of which no byte was given to the disk."""
@@ -169,7 +174,7 @@ class EventWriter:
             if stream.file is not None:
                 os.close(stream.file.descriptor)
                 stream.file = None
-        return self._counters.pending_bytes
+        return sum(stream.unwritten_bytes for stream in self._streams.values())
 
     def _note(self, failures: Mapping[EventStream, OutputError]) -> None:
         """Remember the problem; only a stream that waits for the disk lets the caller wait."""

@@ -20,11 +20,11 @@ from typing import Any
 
 from crc32c import crc32c
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.output.event_writer import OutputError
 
-# Batches of which it is remembered where their events are: what a node may be told to give up, seconds of data.
+# Batches of which it is remembered where their events are: what a feeder may revoke, seconds of data.
 REMEMBERED_BATCHES = 4096
 # The journal is written anew when it has grown by this much; a batch takes some hundred bytes.
 COMPACT_BYTES = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ class Entry:
 class JournalContent:
     """What a journal says."""
 
-    done: dict[int, AckLedger] = field(default_factory=dict)
+    done: dict[int, MepRanges] = field(default_factory=dict)
     entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
     sessions: dict[str, dict[EventStream, Position]] = field(default_factory=dict)
     """Sessions that did not close in order, by the prefix of their files, with the last position of each stream."""
@@ -75,9 +75,9 @@ class JournalContent:
         elif "closed" in line:
             self.sessions.pop(line["closed"], None)
 
-    def of_run(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> AckLedger:
+    def of_run(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> MepRanges:
         """The finished MEPs of a run, after adding some."""
-        ledger = self.done.setdefault(run, AckLedger())
+        ledger = self.done.setdefault(run, MepRanges())
         while len(self.done) > REMEMBERED_RUNS:
             del self.done[next(iter(self.done))]
         if done:
@@ -148,7 +148,7 @@ class Journal:
             self.compact()
 
     def run_over(self, run: int) -> None:
-        """The run has ended in order: nobody will send its MEPs again. Raises OutputError."""
+        """The run has ended in order: its MEPs will not be sent again. Raises OutputError."""
         self._write({"over": run}, force=self._fsync is not FsyncPolicy.NEVER)
         self.content.take({"over": run})
 
@@ -159,7 +159,7 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def settled(self, run: int, below: int) -> None:
+    def acknowledged_below(self, run: int, below: int) -> None:
         """Every MEP below an id is acknowledged: their ranges become one."""
         if below > 0 and run in self.content.done:
             self.content.done[run].add(0, below - 1)

@@ -9,12 +9,18 @@ from collections.abc import Callable
 import zmq
 
 from hltnode.daemon.common.sampler import Sampler
-from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, MonitorContent, OutputName, SlownessPolicy
+from hltnode.daemon.common.vocabulary import (
+    EventSocketKind,
+    EventStream,
+    MonitorContent,
+    OutputName,
+    SlowConsumerPolicy,
+)
 from hltnode.daemon.configuration.model import EventSocketSection, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message
 from hltnode.daemon.output.output_stage import KeptEvent, WrittenBatch
-from hltnode.daemon.output.slow_consumer_policy import Message, Outlet
+from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 
 # Shorter waits are the daily business of a busy consumer.
@@ -63,7 +69,7 @@ class Outputs:
                         high_water_mark=MONITOR_QUEUE,
                         prepare=prepare,
                     ),
-                    SlownessPolicy.DROP_NEW,
+                    SlowConsumerPolicy.DROP_NEW,
                     counters.outputs[OutputName.MONITOR],
                     queue=MONITOR_QUEUE,
                 )
@@ -91,29 +97,29 @@ class Outputs:
         """Send what a batch leaves behind; when it returns, its MEPs may be acknowledged."""
         for stream, output in self.events.items():
             mine = (event for event in written.events if event.stream is stream)
-            await output.outlet.put_all(mine, _as_message)
+            await output.sender.put_all(mine, _as_message)
         await self._publisher.publish(written.decisions)
         if self._monitor is not None:
             now_ns = self._clock_ns()
             if self._content is MonitorContent.DECISIONS:
                 decisions = (each for each in written.decisions if self._sampler.takes(now_ns))
-                await self._monitor.outlet.put_all(decisions, _as_decision)
+                await self._monitor.sender.put_all(decisions, _as_decision)
             else:
                 events = (each for each in written.events if self._sampler.takes(now_ns))
-                await self._monitor.outlet.put_all(events, _as_message)
+                await self._monitor.sender.put_all(events, _as_message)
 
     def tick(self) -> None:
         """Offer queued messages again, and count subscriptions."""
         self._publisher.track_subscriptions()
-        for outlet in self._outlets():
-            outlet.pump()
+        for sender in self._senders():
+            sender.pump()
 
     def problem(self, now_ns: int) -> str | None:
         """Which outputs hold the node up, None if none does; for `Health.output_problem`."""
         waiting = [
-            f"{outlet.name} waits for its consumer for {(now_ns - since) / 1e9:.1f} s"
-            for outlet in self._outlets()
-            if (since := outlet.waiting_since_ns) is not None and now_ns - since > WAITING_NS
+            f"{sender.name} waits for its consumer for {(now_ns - since) / 1e9:.1f} s"
+            for sender in self._senders()
+            if (since := sender.waiting_since_ns) is not None and now_ns - since > WAITING_NS
         ]
         return "; ".join(waiting) or None
 
@@ -125,8 +131,8 @@ class Outputs:
     def _event_outputs(self) -> list[EventOutput]:
         return [*self.events.values(), *([] if self._monitor is None else [self._monitor])]
 
-    def _outlets(self) -> list[Outlet]:
-        return [self._publisher.outlet, *(output.outlet for output in self._event_outputs())]
+    def _senders(self) -> list[PolicySender]:
+        return [self._publisher.sender, *(output.sender for output in self._event_outputs())]
 
 
 def _as_message(event: KeptEvent, sequence: int) -> Message:

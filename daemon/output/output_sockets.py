@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 import zmq
 from msgspec.structs import replace
 
-from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, OutputName, SlownessPolicy
+from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, OutputName, SlowConsumerPolicy
 from hltnode.daemon.common.zmq_sockets import bind_socket
 from hltnode.daemon.monitoring.counters import OutputCounters
-from hltnode.daemon.output.slow_consumer_policy import Message, Outlet
+from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
@@ -46,13 +46,13 @@ class DecisionPublisher:
         endpoint: str,
         counters: OutputCounters,
         *,
-        policy: SlownessPolicy = SlownessPolicy.DROP_NEW,
+        policy: SlowConsumerPolicy = SlowConsumerPolicy.DROP_NEW,
         high_water_mark: int = HIGH_WATER_MARK,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._counters = counters
-        self.outlet = Outlet(
+        self.sender = PolicySender(
             OutputName.DECISIONS,
             policy,
             self._try_send,
@@ -73,7 +73,7 @@ class DecisionPublisher:
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
         """Send the decisions in order, each with the next sequence number, as the policy of the output says."""
         self.track_subscriptions()
-        await self.outlet.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
+        await self.sender.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
 
     def track_subscriptions(self) -> None:
         """Count subscriptions that came or went; to be called now and then also when nothing is published."""
@@ -89,8 +89,8 @@ class DecisionPublisher:
 
     def close(self, linger_ms: int) -> None:
         """Close the socket; what is queued may take `linger_ms` to leave while the context ends."""
-        self.outlet.pump()
-        self.outlet.close()
+        self.sender.pump()
+        self.sender.close()
         self._socket.close(linger=linger_ms)
 
     def _try_send(self, message: Message) -> bool:
@@ -144,16 +144,22 @@ class EventOutput:
     """One stream of kept events on one socket."""
 
     def __init__(
-        self, name: OutputName, socket: OutputSocket, policy: SlownessPolicy, counters: OutputCounters, *, queue: int
+        self,
+        name: OutputName,
+        socket: OutputSocket,
+        policy: SlowConsumerPolicy,
+        counters: OutputCounters,
+        *,
+        queue: int,
     ) -> None:
         self.endpoint = socket.endpoint
         self._socket = socket
-        self.outlet = Outlet(name, policy, socket.try_send, counters, queue=queue)
+        self.sender = PolicySender(name, policy, socket.try_send, counters, queue=queue)
 
     def close(self, linger_ms: int) -> None:
         """Close the socket; what the policy still keeps is counted as dropped."""
-        self.outlet.pump()
-        self.outlet.close()
+        self.sender.pump()
+        self.sender.close()
         self._socket.close(linger_ms)
 
 

@@ -1,4 +1,4 @@
-"""The output thread: decisions of a finished batch are laid out, its kept events written, before anybody is told.
+"""The output thread: decisions of a finished batch are laid out, its kept events written; then it is handed on.
 
 A disk that refuses holds the batch, hence its slot, hence the credits: the feeders wait, nothing is lost.
 """
@@ -23,7 +23,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.event_writer import EventWriter, OutputError
 from hltnode.daemon.output.journal import Journal
-from hltnode.daemon.output.recovery import take_back
+from hltnode.daemon.output.recovery import revoke_events
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
 from hltnode.protocol.errors import ProtocolError
@@ -42,7 +42,7 @@ RETRY_SECONDS = 1.0
 ODIN_SOURCE = source_id(SubDetector.ODIN, 0)
 _BANK_HEADER = np.dtype([("magic", "<u2"), ("size", "<u2"), ("type", "u1"), ("version", "u1"), ("source", "<u2")])
 
-log = get_logger("output")
+log = get_logger("output_stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class FinishFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack:
+class RevokeEvents:
     """Asks the thread to remove the events of MEPs that another node builds now; those `in_slots` are still to come."""
 
     run: int
@@ -107,7 +107,7 @@ class OutputStage:
         buffers: the pinned input of each slot, to read the kept events from.
         hand_on_events: whether written batches carry their kept events, for outputs over sockets.
         done: called in the output thread with each batch that is safe.
-        taken_back: called in the output thread with the receipt of a request that was carried out.
+        events_revoked: called in the output thread with the receipt of a request that was carried out.
         crashed: called in the output thread with an exception that is a defect.
     """
 
@@ -119,7 +119,7 @@ class OutputStage:
         journal: Journal,
         encoder: EventEncoder,
         done: Callable[[WrittenBatch], None],
-        taken_back: Callable[[tuple[bytes, Revoked]], None],
+        events_revoked: Callable[[tuple[bytes, Revoked]], None],
         crashed: Callable[[BaseException], None],
         *,
         node: str,
@@ -133,23 +133,23 @@ class OutputStage:
         self._journal = journal
         self._encoder = encoder
         self._done = done
-        self._taken_back = taken_back
-        self._given_up: set[int] = set()
+        self._events_revoked = events_revoked
+        self._revoked: set[int] = set()
         self._crashed = crashed
         self._node = node
         self._tck = tck
         self._n_lines = n_lines
         self._hand_on_events = hand_on_events
-        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | TakeBack | None] = queue.SimpleQueue()
-        self._giving_up = threading.Event()
+        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | RevokeEvents | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, item: ComputedBatch | FinishFiles | TakeBack) -> None:
-        """Queue a batch, the end of a run or a request to take events back; any thread."""
+    def submit(self, item: ComputedBatch | FinishFiles | RevokeEvents) -> None:
+        """Queue a batch, the end of a run or a request to revoke events; any thread."""
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
@@ -159,17 +159,17 @@ class OutputStage:
         self._queue.put(None)
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            self._giving_up.set()
+            self._stopping.set()
             self._thread.join(timeout_s)
-        return not self._giving_up.is_set()
+        return not self._stopping.is_set()
 
     def _run(self) -> None:
         try:
             while (item := self._queue.get()) is not None:
                 if isinstance(item, FinishFiles):
                     self._finish_run(item)
-                elif isinstance(item, TakeBack):
-                    self._take_back(item)
+                elif isinstance(item, RevokeEvents):
+                    self._revoke_events(item)
                 else:
                     self._write(item)
             self._insist(self._writer.finish_files)
@@ -192,8 +192,8 @@ class OutputStage:
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
-            if mep.mep in self._given_up:
-                self._given_up.discard(mep.mep)
+            if mep.mep in self._revoked:
+                self._revoked.discard(mep.mep)
                 continue
             if mep.error_stream:
                 results.accepted[of_mep] = 0
@@ -205,7 +205,7 @@ class OutputStage:
             kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
             if self._hand_on_events:
                 events += events_of_mep
-        self._journal.settled(batch.run, batch.floor)
+        self._journal.acknowledged_below(batch.run, batch.floor)
         if self._insist(lambda: self._flush(kept)) and self._insist(lambda: self._note(batch.run, kept)):
             self._done(WrittenBatch(computed, results, decisions, events))
 
@@ -223,20 +223,20 @@ class OutputStage:
 
         self._insist(summarise)
 
-    def _take_back(self, request: TakeBack) -> None:
+    def _revoke_events(self, request: RevokeEvents) -> None:
         """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""
-        self._given_up |= request.in_slots
+        self._revoked |= request.in_slots
 
         def remove() -> None:
             self._writer.finish_files()
             content = self._journal.content
-            out_of_reach = take_back(self._writer.directory, content, request.run, set(request.meps))
+            out_of_reach = revoke_events(self._writer.directory, content, request.run, set(request.meps))
             if out_of_reach:
                 log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
             self._journal.compact()
 
         if self._insist(remove):
-            self._taken_back(request.receipt)
+            self._events_revoked(request.receipt)
 
     def _flush(self, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
         """Write; records that a policy dropped were the last ones, and do not count as kept."""
@@ -319,7 +319,7 @@ class OutputStage:
             try:
                 write()
             except OutputError:
-                if self._giving_up.wait(RETRY_SECONDS):
+                if self._stopping.wait(RETRY_SECONDS):
                     return False
             else:
                 return True

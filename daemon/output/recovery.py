@@ -1,4 +1,4 @@
-"""Event files after a kill, and events that have to be taken back: files are made to hold what the journal says."""
+"""Event files after a kill, and events that are revoked: files are made to hold what the journal says."""
 
 import fcntl
 import os
@@ -105,7 +105,7 @@ def _records(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
         at += first
 
 
-def take_back(directory: Path, content: JournalContent, run: int, meps: set[int]) -> set[int]:
+def revoke_events(directory: Path, content: JournalContent, run: int, meps: set[int]) -> set[int]:
     """Remove the events of some MEPs from finished files and the MEPs from `content`, whose journal is to be compacted.
 
     Returns the MEPs whose events cannot be reached any more, because their file was collected: they stay where they
@@ -136,7 +136,7 @@ def take_back(directory: Path, content: JournalContent, run: int, meps: set[int]
             _rewrite_without(path, gone)
         except OSError as error:
             raise OutputError(path, error) from error
-        log.warning("events_taken_back", path=str(path), events=len(gone), run=run)
+        log.warning("events_removed", path=str(path), events=len(gone), run=run)
         for entry in content.entries:
             at = entry.positions.get(stream)
             if entry.prefix == prefix and entry.run == run and at is not None and at[0] == number:

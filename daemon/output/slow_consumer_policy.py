@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlownessPolicy
+from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import OutputCounters
 
 RETRY_SECONDS = 0.001
@@ -21,14 +21,14 @@ Message = Sequence[bytes]
 """The parts of one ZeroMQ message."""
 Item = TypeVar("Item")
 
-log = get_logger("outlet")
+log = get_logger("slow_consumer_policy")
 
 
-class Outlet:
+class PolicySender:
     """One output; all calls from the event loop's thread.
 
     Args:
-        try_send: sends a message, or returns False at once when nobody takes it.
+        try_send: sends a message, or returns False at once when no consumer takes it.
         patience_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
         queue: with `drop_old`, how many messages are kept for a slow consumer.
     """
@@ -36,7 +36,7 @@ class Outlet:
     def __init__(
         self,
         name: OutputName,
-        policy: SlownessPolicy,
+        policy: SlowConsumerPolicy,
         try_send: Callable[[Message], bool],
         counters: OutputCounters,
         *,
@@ -54,7 +54,7 @@ class Outlet:
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue: deque[Message] = deque()
         self._sequence = 0
-        self._gave_up = False
+        self._dropping = False
         self.waiting_since_ns: int | None = None
         """With `wait`: since when a message waits for a consumer; None if none does."""
 
@@ -64,9 +64,9 @@ class Outlet:
         for item in items:
             message = encode(item, self._sequence)
             self._sequence += 1
-            if self.policy is SlownessPolicy.WAIT:
+            if self.policy is SlowConsumerPolicy.WAIT:
                 await self._wait(message)
-            elif self.policy is SlownessPolicy.DROP_NEW:
+            elif self.policy is SlowConsumerPolicy.DROP_NEW:
                 await self._send_or_drop(message, deadline_ns)
             else:
                 self._queue_or_drop_oldest(message)
@@ -93,13 +93,13 @@ class Outlet:
         self.waiting_since_ns = None
 
     async def _send_or_drop(self, message: Message, deadline_ns: int) -> None:
-        # After a drop nobody waits again until a send succeeds: a consumer that stands still shall cost its time once
+        # After a drop there is no wait until a send succeeds: a consumer that stands still shall cost its time once
         # and not per batch.
         while not (sent := self._try_send(message)):
-            if self._gave_up or self._clock_ns() >= deadline_ns:
+            if self._dropping or self._clock_ns() >= deadline_ns:
                 break
             await asyncio.sleep(RETRY_SECONDS)
-        self._gave_up = not sent
+        self._dropping = not sent
         if not sent:
             self._dropped()
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Set
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 
 Ranges = tuple[tuple[int, int], ...]
 
 
-class Acknowledged:
+class Acknowledgements:
     """MEPs of the current run that the feeders need not send again, and those of runs that may go on later."""
 
     def __init__(self) -> None:
-        self._now = AckLedger()
+        self._now = MepRanges()
         self._earlier: dict[int, Ranges] = {}
-        self._given_up: set[int] = set()
+        self._revoked: set[int] = set()
 
     def __contains__(self, mep: int) -> bool:
         return mep in self._now
@@ -27,27 +27,27 @@ class Acknowledged:
         return self._earlier.get(run, ())
 
     def begin(self, run: int) -> None:
-        """A run becomes the current one, with what was done of it earlier."""
-        self._now = AckLedger(self._earlier.pop(run, ()))
+        """A run becomes the current one, with what was finished of it earlier."""
+        self._now = MepRanges(self._earlier.pop(run, ()))
 
-    def settle(self, below: int) -> None:
-        """The feeders need nothing below this id any more."""
+    def acknowledged_below(self, below: int) -> None:
+        """Every MEP below this id is acknowledged to the feeders."""
         if below > 0:
             self._now.add(0, below - 1)
 
     def finish(self, meps: Iterable[int]) -> None:
-        """A batch with these MEPs is done; those that were given up meanwhile are not."""
+        """A batch with these MEPs is done; those that were revoked meanwhile are not."""
         for mep in meps:
-            if mep in self._given_up:
-                self._given_up.discard(mep)
+            if mep in self._revoked:
+                self._revoked.discard(mep)
             else:
                 self._now.add(mep)
 
-    def give_up(self, meps: Set[int], on_their_way: Set[int]) -> None:
-        """These MEPs went to another node; those on their way will still `finish` here, for nobody."""
+    def revoke(self, meps: Set[int], on_their_way: Set[int]) -> None:
+        """These MEPs went to another node; those on their way will still `finish` here, which does not count."""
         for mep in meps:
             self._now.discard(mep)
-        self._given_up |= meps & on_their_way
+        self._revoked |= meps & on_their_way
 
     def ranges(self, from_mep: int = 0) -> Ranges:
         """(first, last) ranges of the current run at or above an id."""
@@ -59,4 +59,4 @@ class Acknowledged:
 
     def forget(self) -> None:
         """There is no current run."""
-        self._now = AckLedger()
+        self._now = MepRanges()

@@ -1,11 +1,11 @@
-"""The feeders of a run as the node knows them (no I/O, no clock): who has said hello, for which run and sources."""
+"""The feeders of a run as the node knows them (no I/O, no clock): which hellos have come, for which run and sources."""
 
 from dataclasses import dataclass
 
 from hltnode.daemon.common.vocabulary import HelloRefusal
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
 
-# Feeders repeat their hello every second; one that has missed so many is taken as gone until it speaks again.
+# Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
 SILENT_NS = 5_000_000_000
 
 
@@ -23,14 +23,14 @@ class Feeder:
 
     identity: bytes
     hello: Hello
-    last_heard_ns: int
+    last_message_ns: int
     ended: bool = False
     last_mep: int | None = None
     gone: bool = False
 
     def is_silent(self, now_ns: int) -> bool:
-        """True if it said goodbye or has not been heard for long."""
-        return self.gone or now_ns - self.last_heard_ns > SILENT_NS
+        """True if it said goodbye or has sent no message for long."""
+        return self.gone or now_ns - self.last_message_ns > SILENT_NS
 
     def describe(self, now_ns: int) -> dict[str, object]:
         """The feeder for /status."""
@@ -58,7 +58,7 @@ class FeederRegistry:
 
     Args:
         run: the run to take, 0 for the run of the first hello.
-        feeders: how many must have said hello before the run starts.
+        feeders: how many hellos are needed before the run starts.
         sources: the expected sources, None for the union of what the feeders announce.
         max_events_per_mep: the most events that one MEP may have.
     """
@@ -80,7 +80,7 @@ class FeederRegistry:
         self.finish_run()
 
     def rival(self, now_ns: int, hello: Hello) -> Feeder | None:
-        """The feeder of this name in another process that was heard not long ago: a double, or its crash is recent."""
+        """The feeder of this name in another process whose last message is recent: it runs, or has just crashed."""
         known = self._feeders.get(hello.feeder)
         if known is None or known.hello.session == hello.session or known.is_silent(now_ns):
             return None
@@ -96,7 +96,7 @@ class FeederRegistry:
         known = self._feeders.get(hello.feeder)
         if known is not None and known.hello.session == hello.session:
             self._by_identity.pop(known.identity, None)
-            known.identity, known.hello, known.last_heard_ns, known.gone = identity, hello, now_ns, False
+            known.identity, known.hello, known.last_message_ns, known.gone = identity, hello, now_ns, False
             self._by_identity[identity] = known
             return None
         if known is not None:
@@ -152,11 +152,11 @@ class FeederRegistry:
             if owner is feeder:
                 del self._owner[source]
 
-    def heard(self, now_ns: int, identity: bytes) -> Feeder | None:
-        """The feeder behind an identity, None for a stranger."""
+    def message_came(self, now_ns: int, identity: bytes) -> Feeder | None:
+        """The feeder behind an identity, None if it is unknown; notes the time of the message."""
         feeder = self._by_identity.get(identity)
         if feeder is not None:
-            feeder.last_heard_ns = now_ns
+            feeder.last_message_ns = now_ns
         return feeder
 
     def end_of_run(self, feeder: Feeder, message: EndOfRun) -> None:
@@ -179,17 +179,17 @@ class FeederRegistry:
         return [feeder.identity for feeder in self._feeders.values() if not feeder.gone]
 
     def connected(self, now_ns: int) -> int:
-        """Feeders that live."""
+        """Number of feeders that are not silent."""
         return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
 
     def all_ended(self, now_ns: int) -> bool:
-        """True when no feeder of a started run will send more: each has ended, or died after another one has ended."""
+        """True when no feeder of a started run will send more: all have ended or are silent, one at least has ended."""
         feeders = self._feeders.values()
         over = all(feeder.ended or feeder.is_silent(now_ns) for feeder in feeders)
         return self.started and over and any(feeder.ended for feeder in feeders)
 
     def is_deserted(self, now_ns: int) -> bool:
-        """True when nobody is left: all have said goodbye or are silent."""
+        """True when all feeders have said goodbye or are silent."""
         return all(feeder.is_silent(now_ns) for feeder in self._feeders.values())
 
     def feeders(self) -> list[Feeder]:
@@ -197,11 +197,11 @@ class FeederRegistry:
         return list(self._feeders.values())
 
     def floor(self) -> int:
-        """Below this id every MEP is acknowledged to every feeder; 0 while nobody is there."""
+        """Below this id every MEP is acknowledged to every feeder; 0 without feeders."""
         return min((feeder.hello.first_mep for feeder in self._feeders.values()), default=0)
 
     def is_satisfied(self) -> bool:
-        """True when every feeder has left or has got an acknowledgement for the last MEP that it announced."""
+        """True when every feeder has left, or the last MEP that it announced is acknowledged."""
         return all(
             feeder.gone or feeder.last_mep is None or feeder.hello.first_mep > feeder.last_mep
             for feeder in self._feeders.values()

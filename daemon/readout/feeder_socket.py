@@ -13,7 +13,7 @@ from hltnode.protocol.transport.control_messages import ControlMessage, decode_m
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.run_control_messages import Command, Reply
 
-# Small messages: a feeder that does not read for so long has to say hello again, and then gets everything it missed.
+# Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.
 CONTROL_HWM = 1000
 
 
@@ -21,8 +21,6 @@ class ControlSocket:
     """Owner of the ROUTER socket.
 
     Args:
-        handle: gets every message of a feeder that could be understood, with the sender's identity.
-        obey: gets every command of an operator, with what is known of the sender, and answers it.
         prepare: makes the socket secure before it is bound.
 
     Raises:
@@ -34,26 +32,34 @@ class ControlSocket:
         context: zmq.Context[zmq.Socket[bytes]],
         endpoint: str,
         counters: Counters,
-        handle: Callable[[bytes, ControlMessage], None],
-        obey: Callable[[Peer, Command], Reply],
         prepare: Callable[[zmq.Socket[bytes]], None],
     ) -> None:
         self._counters = counters
-        self._handle = handle
-        self._obey = obey
         options = {
             zmq.SNDHWM: CONTROL_HWM,
             zmq.RCVHWM: CONTROL_HWM,
             zmq.MAXMSGSIZE: MAX_CONTROL_BYTES,
-            # Else a message to a feeder that is gone would vanish without a word.
+            # Else a message to a feeder that is gone would be dropped without an error.
             zmq.ROUTER_MANDATORY: 1,
             **HEARTBEAT,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
         self._drain: SocketDrain[list[zmq.Frame]] | None = None
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to receive."""
+    def start(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        handle: Callable[[bytes, ControlMessage], None],
+        execute: Callable[[Peer, Command], Reply],
+    ) -> None:
+        """Begin to receive.
+
+        Args:
+            handle: takes every message of a feeder that could be decoded, with the sender's identity.
+            execute: takes every command of an operator, with what is known of the sender, and answers it.
+        """
+        self._handle = handle
+        self._execute = execute
         self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived)
         self._drain.start()
 
@@ -64,7 +70,7 @@ class ControlSocket:
         self._socket.close(linger=linger_ms)
 
     def send(self, identities: Iterable[bytes], message: ControlMessage) -> None:
-        """Send to each of these peers that is there and reads; one that is not catches up with its next hello."""
+        """Send to each of these peers that is there and reads; others get what they missed with their next hello."""
         raw = encode_message(message)
         for identity in identities:
             self._send(identity, raw)
@@ -72,7 +78,7 @@ class ControlSocket:
             self._drain.kick()
 
     def reaches(self, identity: bytes, message: ControlMessage) -> bool:
-        """Send to one peer, and tell whether its connection is there: not after its process has ended.
+        """Send to one peer; False if its connection is gone, as it is after its process has ended.
 
         If its machine is gone or cut off, the heartbeat notices it 3 to 4 s later.
         """
@@ -82,7 +88,7 @@ class ControlSocket:
         return is_there
 
     def _send(self, identity: bytes, raw: bytes) -> bool:
-        """False if nobody has this identity any more."""
+        """False if no connection has this identity any more."""
         try:
             self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
         except zmq.ZMQError as error:
@@ -93,7 +99,7 @@ class ControlSocket:
         return True
 
     def _receive(self) -> list[zmq.Frame]:
-        # Frames and not bytes: they know their sender. Copied messages do not.
+        # Frames and not bytes: they have the properties of their sender. Copied messages do not.
         return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
 
     def _parts_arrived(self, parts: list[zmq.Frame]) -> None:
@@ -108,7 +114,7 @@ class ControlSocket:
             return
         self._counters.control_messages_received += 1
         if isinstance(message, Command):
-            self.send((identity,), self._obey(_peer(parts[1]), message))
+            self.send((identity,), self._execute(_peer(parts[1]), message))
         else:
             self._handle(identity, message)
 
@@ -125,5 +131,5 @@ def _property(frame: zmq.Frame, name: str) -> str:
     try:
         return str(frame.get(name))
     except zmq.ZMQError:
-        # Not known of this connection: without CURVE nobody has a user id.
+        # Not known of this connection: without CURVE a peer has no user id.
         return ""

@@ -8,14 +8,14 @@ import zmq
 
 from hltnode.daemon.common.zmq_sockets import SocketDrain, bind_socket
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.event_building.stimuli_and_effects import Effect, Place, Reject
+from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, FrameHeader, check_crc, decode_header
 
-# A frame above the configured size is refused and its feeder told. One so many times as large, which no feeder of ours
-# makes, is not even read: libzmq closes the connection.
+# A frame above the configured size is refused with a message. One larger by this factor, which no feeder of ours makes,
+# is not even read: libzmq closes the connection.
 HARD_LIMIT = 2
 
 # A frame that the wire has damaged may be whole the next time; other damage was made by the feeder and stays.
@@ -27,7 +27,7 @@ class Receiver:
 
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
-        carry_out: takes the effects that are not about the bytes of the frame, and rejections of frames.
+        carry_out: takes the effects that are not about the bytes of the frame.
         prepare: makes the socket secure before it is bound.
 
     Raises:
@@ -87,16 +87,16 @@ class Receiver:
                 source.bytes += len(frame)
                 source.last_seen_ns = now_ns
             if header.length > self._max_mfp_bytes:
-                self._reject(RejectReason.OVERSIZED, header)
+                self._reject(now_ns, RejectReason.OVERSIZED, header)
                 return
             check_crc(header, frame)
             payload = frame[HEADER_SIZE:]
             mfp = Mfp.parse(payload)
         except ProtocolError as error:
-            self._reject(error.reason, header)
+            self._reject(now_ns, error.reason, header)
             return
         if mfp.source_id != header.source_id:
-            self._reject(RejectReason.MALFORMED, header)
+            self._reject(now_ns, RejectReason.MALFORMED, header)
             return
         effects = self._builder.fragment_arrived(
             now_ns, header.run, header.source_id, header.mep_id, header.length, mfp.event_id, mfp.n_fragments
@@ -110,9 +110,10 @@ class Receiver:
         else:
             self._carry_out(effects)
 
-    def _reject(self, reason: RejectReason, header: FrameHeader | None) -> None:
-        """Refuse a damaged frame; without a readable header nobody can be told."""
-        self._counters.fragments_rejected[reason] += 1
-        if header is not None:
-            resend = reason in _WORTH_SENDING_AGAIN
-            self._carry_out([Reject(reason, header.source_id, header.mep_id, resend)])
+    def _reject(self, now_ns: int, reason: RejectReason, header: FrameHeader | None) -> None:
+        """Refuse a damaged frame; without a readable header its feeder is not known."""
+        if header is None:
+            self._counters.fragments_rejected[reason] += 1
+            return
+        damaged = FrameDamaged(reason, header.source_id, header.mep_id, reason in _WORTH_SENDING_AGAIN)
+        self._carry_out(self._builder.handle(now_ns, damaged))

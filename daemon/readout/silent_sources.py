@@ -1,4 +1,4 @@
-"""Sources that say nothing while others do: a state machine, and what the node does with its findings."""
+"""Sources that do not deliver while others do: a state machine, and the log lines about its findings."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,17 +7,17 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters, SourceCounters
 
-# How often the sources are looked at: often enough for a limit of seconds.
+# How often the sources are checked: often enough for a limit of seconds.
 LOOK_NS = 100_000_000
 LOG_INTERVAL_NS = 10_000_000_000
 # Source ids shown in one log line.
 SHOWN = 32
 
-log = get_logger("silence")
+log = get_logger("silent_sources")
 
 
-class SilenceWatch:
-    """Knows which sources of a run are silent. Times are monotonic nanoseconds."""
+class SilentSources:
+    """Which sources of a run are silent. Times are monotonic nanoseconds."""
 
     def __init__(self, silent_ns: int) -> None:
         self._silent_ns = silent_ns
@@ -25,14 +25,14 @@ class SilenceWatch:
         self.silent: frozenset[int] = frozenset()
 
     def start_run(self, now_ns: int) -> None:
-        """A run begins: every source has its time to say something."""
+        """A run begins: the time of each source counts from now."""
         self._since_ns = now_ns
         self.silent = frozenset()
 
     def look(self, now_ns: int, sources: Mapping[int, SourceCounters]) -> tuple[frozenset[int], frozenset[int]]:
         """Judge the `sources` of the run; returns those that fell silent and those that came back since the last look.
 
-        While nobody delivers, nobody is silent: the beam is off, or the node grants nothing.
+        While no source delivers, none is silent: the beam is off, or the node grants nothing.
         """
         last = {source: max(of.last_seen_ns or 0, self._since_ns) for source, of in sources.items()}
         newest = max((of.last_seen_ns or 0 for of in sources.values()), default=0)
@@ -42,9 +42,9 @@ class SilenceWatch:
         return self.silent - before, before - self.silent
 
 
-class SourceSilence:
-    """Watches the sources of the builder's run: counters and rate-limited log lines. A silent source is no reason to
-    refuse the others, so it does not touch readiness.
+class SilentSourceMonitor:
+    """Watches the sources of the builder's run, with rate-limited log lines. A silent source is no reason to refuse
+    the others, so readiness does not depend on it.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class SourceSilence:
     ) -> None:
         self._builder = builder
         self._counters = counters
-        self._watch = SilenceWatch(silent_ns)
+        self._watch = SilentSources(silent_ns)
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._run: int | None = None
         self._next_look_ns = 0
 
     @property
-    def silent(self) -> list[int]:
-        """The silent sources, for /status."""
-        return sorted(self._watch.silent)
+    def silent(self) -> frozenset[int]:
+        """The silent sources."""
+        return self._watch.silent
 
     def look(self, now_ns: int) -> None:
         """To be called with every tick."""
@@ -72,10 +72,8 @@ class SourceSilence:
             self._watch.start_run(now_ns)
         sources = {source: self._counters.sources[source] for source in self._builder.sources}
         fell_silent, came_back = self._watch.look(now_ns, sources)
-        for source, of_source in sources.items():
-            of_source.silent = source in self._watch.silent
         self._report("sources_silent", fell_silent)
-        self._report("sources_speak_again", came_back)
+        self._report("sources_deliver_again", came_back)
 
     def _report(self, event: str, sources: frozenset[int]) -> None:
         if sources and (left_out := self._limit.due(event)) is not None:

@@ -1,4 +1,4 @@
-"""Carries out the commands of operators: the table says whether, this module does it to coordinator and back end.
+"""Carries out the commands of operators: the table says whether, this module acts on feeder protocol and back end.
 
 A command is answered at once, with the state that it leads to; warm-up and drain go on behind it, and their end moves
 the state again. Everything happens in the event loop.
@@ -13,23 +13,28 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.feeder_protocol import RunCoordinator
-from hltnode.daemon.run_control.state_machine import Happening, IllegalTransitionError, next_state
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.run_control.state_machine import (
+    IllegalTransitionError,
+    InternalTrigger,
+    RunStateMachine,
+    next_state,
+)
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
-# Nothing new for so long while draining: the feeders have sent what they had credits for.
+# Without a new fragment for this time while draining, the feeders have sent what they had credits for.
 DRAIN_QUIET_SECONDS = 0.25
 # For the feeders to send what they had credits for, and again for the back end to finish.
 DRAIN_SECONDS = 10.0
 POLL_SECONDS = 0.005
 LOG_INTERVAL_NS = 10_000_000_000
 
-log = get_logger("run_operator")
+log = get_logger("controller")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """Whether a command was obeyed, the state after it, and a text for the operator."""
+    """Whether a command was carried out, the state after it, and a text for the operator."""
 
     ok: bool
     state: RunState
@@ -40,19 +45,19 @@ class CommandFailedError(RuntimeError):
     """A legal command that could not be carried out, with nothing changed."""
 
 
-class RunOperator:
-    """Owner of the state of the run control.
+class RunController:
+    """Moves the run control, and is the only one that does.
 
     Args:
         warm_up: makes the back end ready, once; an exception is a failure of the node.
         reload: applies the configuration file and says what changed; raises CommandFailedError.
-        summary: what status tells, as JSON.
+        summary: the answer to the status command, as JSON.
         failed: called with the reason when the node cannot go on.
     """
 
     def __init__(
         self,
-        coordinator: RunCoordinator,
+        protocol: FeederProtocol,
         counters: Counters,
         *,
         warm_up: Callable[[], Awaitable[None]],
@@ -60,7 +65,8 @@ class RunOperator:
         summary: Callable[[], str],
         failed: Callable[[str], None],
     ) -> None:
-        self._coordinator = coordinator
+        self._protocol = protocol
+        self._machine = RunStateMachine()
         self._counters = counters
         self._warm_up = warm_up
         self._reload = reload
@@ -72,21 +78,22 @@ class RunOperator:
 
     @property
     def state(self) -> RunState:
-        """Where the node is."""
-        return self._counters.operation.state
+        """State of the run control."""
+        return self._machine.state
 
     def execute(self, name: CommandName, run: int | None = None) -> CommandResult:
-        """Obey a command, or say why not; never raises for what an operator can do wrong."""
+        """Carry out a command, or say why not; never raises for a mistake of an operator."""
         before = self.state
         try:
-            after = next_state(before, name)
+            # Before it is carried out: nothing is done for a command that is not legal.
+            next_state(before, name)
             text = self._carry_out(name, run)
         except (IllegalTransitionError, CommandFailedError) as error:
             self._counters.operation.commands[name, Outcome.REFUSED] += 1
             if (left_out := self._limit.due(name)) is not None:
                 log.warning("command_refused", command=name, state=before, reason=str(error), left_out=left_out)
             return CommandResult(False, before, str(error))
-        self._move(after)
+        after = self._machine.apply(name)
         self._counters.operation.commands[name, Outcome.OK] += 1
         if name is not CommandName.STATUS:
             log.info("command", command=name, state=after, was=before, run=run)
@@ -100,13 +107,13 @@ class RunOperator:
                 self._job = asyncio.get_running_loop().create_task(self._configure_job())
                 return "the back end warms up"
             case CommandName.START:
-                taken = self._coordinator.open_runs(run)
+                taken = self._protocol.open_runs(run)
                 return f"takes run {taken}" if taken else "takes the run of the first feeder"
             case CommandName.PAUSE:
-                self._coordinator.pause()
+                self._protocol.pause()
                 return "no more credits; what was granted is still built"
             case CommandName.RESUME:
-                self._coordinator.resume()
+                self._protocol.resume()
                 return "credits are granted again"
             case CommandName.STOP:
                 self._job = asyncio.get_running_loop().create_task(self._stop_job())
@@ -118,48 +125,44 @@ class RunOperator:
 
     def fail(self) -> None:
         """The node cannot go on."""
-        self._move(next_state(self.state, Happening.FAILED))
-
-    def _move(self, state: RunState) -> None:
-        self._counters.operation.state = state
-        self._coordinator.node_state = state
+        self._machine.apply(InternalTrigger.FAILED)
 
     async def configure_now(self) -> None:
         """CONFIGURE of an autostart: waits, and raises what the back end raises."""
-        self._move(next_state(self.state, CommandName.CONFIGURE))
+        self._machine.apply(CommandName.CONFIGURE)
         await self._warm_up()
-        self._move(next_state(self.state, Happening.WARMED_UP))
+        self._machine.apply(InternalTrigger.WARMED_UP)
 
     async def _configure_job(self) -> None:
         try:
             await self._warm_up()
         except Exception as error:
-            # Whatever a driver throws: without its back end the node is useless, and a restart may help.
+            # Any exception of a driver: without its back end the node is useless, and a restart may help.
             self._failed(f"the back end does not warm up: {error}")
             return
-        self._move(next_state(self.state, Happening.WARMED_UP))
+        self._machine.apply(InternalTrigger.WARMED_UP)
         log.info("configured")
 
     async def _stop_job(self) -> None:
         await self._drain()
         if self.state is RunState.DRAINING:
-            self._coordinator.close_run()
-            self._move(next_state(self.state, Happening.DRAINED))
+            self._protocol.close_run()
+            self._machine.apply(InternalTrigger.DRAINED)
             log.info("run_stopped")
 
     async def shut_down(self) -> None:
-        """From any state to one in which nothing is on its way any more; `abandon` cuts it short."""
+        """From any state to one in which no MEP is open or being computed; `abandon` cuts it short."""
         if self.state in (RunState.RUNNING, RunState.PAUSED):
             self._carry_out(CommandName.STOP, None)
-            self._move(next_state(self.state, CommandName.STOP))
+            self._machine.apply(CommandName.STOP)
         if self._job is not None:
             await self._job
 
     def abandon(self) -> None:
-        """Give up what is not done: open MEPs are counted as abandoned, nothing more is acknowledged."""
+        """Force the stop: open MEPs are counted as abandoned, nothing more is acknowledged."""
         if not self._abandoned:
             self._abandoned = True
-            self._coordinator.abandon()
+            self._protocol.abandon()
 
     @property
     def abandoned(self) -> bool:
@@ -167,13 +170,13 @@ class RunOperator:
         return self._abandoned
 
     async def _drain(self) -> None:
-        """Let what was granted come, then build, compute and acknowledge everything."""
-        coordinator, counters = self._coordinator, self._counters
-        coordinator.pause()
+        """Wait for what was granted, then build, compute and acknowledge everything."""
+        protocol, counters = self._protocol, self._counters
+        protocol.pause()
         start = quiet_since = time.monotonic()
         received = -1
         while self._goes_on() and (now := time.monotonic()) < start + DRAIN_SECONDS:
-            if counters.fragments_received != received or coordinator.builder.open:
+            if counters.fragments_received != received or protocol.builder.open:
                 received = counters.fragments_received
                 quiet_since = now
             if now - quiet_since >= DRAIN_QUIET_SECONDS:
@@ -181,8 +184,8 @@ class RunOperator:
             await asyncio.sleep(POLL_SECONDS)
         if not self._goes_on():
             return
-        coordinator.close_open()
-        while self._goes_on() and not coordinator.is_quiet():
+        protocol.close_open()
+        while self._goes_on() and not protocol.builder.is_idle:
             if time.monotonic() >= start + 2 * DRAIN_SECONDS:
                 self._failed("the pipeline did not finish while draining")
             await asyncio.sleep(POLL_SECONDS)

@@ -15,11 +15,11 @@ _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 
 
 class HttpControl:
-    """Checks who asks, and what; then the node obeys.
+    """Checks the token and the command, then has it carried out.
 
     Args:
         token: the token in force, None if commands are not taken over HTTP.
-        execute: obeys a command.
+        execute: carries out a command.
         login_failed: counts a request without the right token.
     """
 
@@ -54,7 +54,7 @@ class HttpControl:
         if not given.lower().startswith(_SCHEME):
             self._login_failed(LoginFailure.NO_TOKEN)
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "expected Authorization: Bearer TOKEN", _CHALLENGE)
-        # In constant time, so that a wrong token does not tell how much of it was right.
+        # In constant time, so that the time of the answer does not show how much of a wrong token was right.
         if not hmac.compare_digest(given[len(_SCHEME) :].strip(), token):
             self._login_failed(LoginFailure.WRONG_TOKEN)
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "wrong token", _CHALLENGE)

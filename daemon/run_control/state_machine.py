@@ -1,7 +1,8 @@
 """Run control as a table: which command is legal in which state, and where it leads (no I/O, no clock).
 
 IDLE -> CONFIGURED -> READY -> RUNNING <-> PAUSED -> DRAINING -> READY, and ERROR from all. Commands come from
-operators, happenings from the node itself. What a transition means for sockets and back end is in `run_operator`.
+operators, internal triggers from the node itself. What a transition means for sockets and back end is in
+`controller`.
 """
 
 from enum import StrEnum, unique
@@ -10,7 +11,7 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 
 
 @unique
-class Happening(StrEnum):
+class InternalTrigger(StrEnum):
     """What moves the state without a command."""
 
     WARMED_UP = "warmed_up"
@@ -22,24 +23,24 @@ class IllegalTransitionError(ValueError):
     """A command that the state does not allow; the message names both, and what would be allowed."""
 
 
-# Commands that change nothing of the state.
+# Commands that do not change the state.
 _ANYWHERE = frozenset({CommandName.STATUS, CommandName.RELOAD})
 
-TRANSITIONS: dict[tuple[RunState, CommandName | Happening], RunState] = {
+TRANSITIONS: dict[tuple[RunState, CommandName | InternalTrigger], RunState] = {
     (RunState.IDLE, CommandName.CONFIGURE): RunState.CONFIGURED,
-    (RunState.CONFIGURED, Happening.WARMED_UP): RunState.READY,
+    (RunState.CONFIGURED, InternalTrigger.WARMED_UP): RunState.READY,
     (RunState.READY, CommandName.START): RunState.RUNNING,
     (RunState.RUNNING, CommandName.PAUSE): RunState.PAUSED,
     (RunState.PAUSED, CommandName.RESUME): RunState.RUNNING,
     (RunState.RUNNING, CommandName.STOP): RunState.DRAINING,
     (RunState.PAUSED, CommandName.STOP): RunState.DRAINING,
-    (RunState.DRAINING, Happening.DRAINED): RunState.READY,
-    **{(state, Happening.FAILED): RunState.ERROR for state in RunState},
+    (RunState.DRAINING, InternalTrigger.DRAINED): RunState.READY,
+    **{(state, InternalTrigger.FAILED): RunState.ERROR for state in RunState},
     **{(state, command): state for state in RunState for command in _ANYWHERE},
 }
 
 
-def next_state(state: RunState, trigger: CommandName | Happening) -> RunState:
+def next_state(state: RunState, trigger: CommandName | InternalTrigger) -> RunState:
     """The state that follows.
 
     Raises:
@@ -53,6 +54,23 @@ def next_state(state: RunState, trigger: CommandName | Happening) -> RunState:
         ) from None
 
 
+class RunStateMachine:
+    """Owner of the state of one node."""
+
+    def __init__(self) -> None:
+        self._state = RunState.IDLE
+
+    @property
+    def state(self) -> RunState:
+        """The present state."""
+        return self._state
+
+    def apply(self, trigger: CommandName | InternalTrigger) -> RunState:
+        """Go where the table leads, and return the new state. Raises IllegalTransitionError, changing nothing."""
+        self._state = next_state(self._state, trigger)
+        return self._state
+
+
 def legal_commands(state: RunState) -> list[CommandName]:
-    """The commands that a node in this state obeys."""
+    """The commands that are possible in this state."""
     return [command for command in CommandName if (state, command) in TRANSITIONS]

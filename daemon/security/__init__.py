@@ -1,1 +1,1 @@
-"""Who may use a socket and who may command the node."""
+"""Keys and allow-lists: access to the sockets, and the right to command the node."""

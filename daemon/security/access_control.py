@@ -1,4 +1,4 @@
-"""Who may use the sockets of a node: CURVE keys, the allow-list, monitors of the connections, right to command."""
+"""Access to the sockets of a node: CURVE keys, the allow-list, monitors of the connections, right to command."""
 
 import asyncio
 import time
@@ -11,17 +11,17 @@ from zmq.auth.asyncio import AsyncioAuthenticator
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import SOCKETS, Door, LoginFailure
+from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, Endpoint, LoginFailure
 from hltnode.daemon.configuration.model import NodeConfig, SecuritySection
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.curve_keys import load_allow_list, load_key_pair, load_token
 from hltnode.daemon.security.socket_monitor import SocketMonitor
 
 LOG_INTERVAL_NS = 60_000_000_000
-# Who connects and then says nothing holds a descriptor for so long; libzmq's default is 30 s.
+# A peer that connects and does not complete the handshake holds a descriptor for this time; libzmq's default is 30 s.
 HANDSHAKE_MS = 5000
 
-log = get_logger("doorkeeper")
+log = get_logger("access_control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def _read_lists(security: SecuritySection) -> _Lists:
     )
 
 
-class Doorkeeper:
-    """Guards the sockets of one node.
+class AccessControl:
+    """Controls access to the sockets of one node.
 
     Raises:
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -60,17 +60,19 @@ class Doorkeeper:
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._lists = _read_lists(security)
         self._keys = None if security.server_key is None else load_key_pair(security.server_key)
-        self._curve: frozenset[Door] = frozenset()
+        self._curve: frozenset[Endpoint] = frozenset()
         self._authenticator: AsyncioAuthenticator | None = None
         self._monitors: list[SocketMonitor] = []
         if self._keys is not None:
-            self._curve = frozenset(SOCKETS if security.encrypt_data else (Door.CONTROL, Door.DECISIONS, Door.EVENTS))
+            self._curve = frozenset(SOCKET_ENDPOINTS) - (set() if security.encrypt_data else {Endpoint.DATA})
             self._authenticator = AsyncioAuthenticator(context)
-            for door in self._curve:
-                self._authenticator.configure_curve_callback(door.value, self)
+            for endpoint in self._curve:
+                self._authenticator.configure_curve_callback(endpoint.value, self)
             self._authenticator.start()
-        endpoints = {Door.CONTROL: config.network.control, Door.DECISIONS: config.network.decisions}
-        unguarded = [door for door in endpoints if door not in self._curve and _is_open(endpoints[door])]
+        addresses = {Endpoint.CONTROL: config.network.control, Endpoint.DECISIONS: config.network.decisions}
+        unguarded = [
+            endpoint for endpoint in addresses if endpoint not in self._curve and _is_open(addresses[endpoint])
+        ]
         if unguarded:
             log.warning("open_to_the_network", sockets=unguarded, advice="set security.server_key and security.clients")
 
@@ -79,17 +81,17 @@ class Doorkeeper:
         """What a command over HTTP has to bring, None if none is taken."""
         return self._lists.token
 
-    def guard(self, door: Door) -> Callable[[zmq.Socket[bytes]], None]:
-        """What has to be done to the socket of a door before it is bound."""
+    def guard(self, endpoint: Endpoint) -> Callable[[zmq.Socket[bytes]], None]:
+        """What has to be done to the socket of an endpoint before it is bound."""
 
         def prepare(socket: zmq.Socket[bytes]) -> None:
             socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
-            if door in self._curve:
+            if endpoint in self._curve:
                 assert self._keys is not None
                 socket.setsockopt(zmq.CURVE_SERVER, 1)
                 socket.setsockopt(zmq.CURVE_SECRETKEY, self._keys.secret)
-                socket.setsockopt_string(zmq.ZAP_DOMAIN, door.value)
-            self._monitors.append(SocketMonitor(socket, door, self._counters, clock_ns=self._clock_ns))
+                socket.setsockopt_string(zmq.ZAP_DOMAIN, endpoint.value)
+            self._monitors.append(SocketMonitor(socket, endpoint, self._counters, clock_ns=self._clock_ns))
 
         return prepare
 
@@ -103,27 +105,27 @@ class Doorkeeper:
         self._lists = _read_lists(security)
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Whether a client with this public key may use a door; called by pyzmq's authenticator."""
+        """Whether a client with this public key may use an endpoint; called by pyzmq's authenticator."""
         if key in self._lists.clients or key in self._lists.operators:
             return True
-        self.refused(Door(domain), LoginFailure.UNKNOWN_KEY, key=key.decode("ascii", "replace"))
+        self.refused(Endpoint(domain), LoginFailure.UNKNOWN_KEY, key=key.decode("ascii", "replace"))
         return False
 
     def may_command(self, peer: Peer) -> bool:
         """Whether a peer of the control socket may give commands: an operator's key, or without CURVE a local peer."""
         allowed = peer.key.encode() in self._lists.operators if self._keys is not None else peer.is_local
         if not allowed:
-            self.refused(Door.CONTROL, LoginFailure.NOT_AN_OPERATOR, address=peer.address, key=peer.key)
+            self.refused(Endpoint.CONTROL, LoginFailure.NOT_AN_OPERATOR, address=peer.address, key=peer.key)
         return allowed
 
-    def refused(self, door: Door, failure: LoginFailure, **details: object) -> None:
-        """Count somebody who was not let in, and log it now and then."""
-        self._counters.login_failures[door, failure] += 1
-        if (left_out := self._limit.due((door, failure))) is not None:
-            log.warning("login_refused", socket=door, reason=failure, left_out=left_out, **details)
+    def refused(self, endpoint: Endpoint, failure: LoginFailure, **details: object) -> None:
+        """Count a refused peer or command; the log line is rate-limited."""
+        self._counters.login_failures[endpoint, failure] += 1
+        if (left_out := self._limit.due((endpoint, failure))) is not None:
+            log.warning("login_refused", socket=endpoint, reason=failure, left_out=left_out, **details)
 
     def close(self) -> None:
-        """Let nobody in any more; before the sockets are closed."""
+        """Admit no further peer; before the sockets are closed."""
         for monitor in self._monitors:
             monitor.close()
         self._monitors.clear()
@@ -132,9 +134,9 @@ class Doorkeeper:
             self._authenticator = None
 
 
-def _is_open(endpoint: str) -> bool:
-    """True for an endpoint that other machines may reach."""
-    if not endpoint.startswith("tcp://"):
+def _is_open(address: str) -> bool:
+    """True for an address that other machines may reach."""
+    if not address.startswith("tcp://"):
         return False
-    host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
     return host != "localhost" and not Peer(host, "").is_local

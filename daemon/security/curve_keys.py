@@ -36,13 +36,13 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class ClientKeys:
-    """What a client needs to speak CURVE: its own pair and the public key of the node."""
+    """What a client needs for CURVE: its own pair and the public key of the node."""
 
     own: KeyPair
     server: bytes
 
     def apply(self, socket: zmq.Socket[Any]) -> None:
-        """Let a socket speak CURVE; before it connects."""
+        """Set CURVE on a socket, before it connects."""
         socket.setsockopt(zmq.CURVE_PUBLICKEY, self.own.public)
         socket.setsockopt(zmq.CURVE_SECRETKEY, self.own.secret)
         socket.setsockopt(zmq.CURVE_SERVERKEY, self.server)
@@ -69,7 +69,7 @@ def create_key_pair(directory: Path, name: str) -> tuple[Path, Path]:
     for path in (public, secret):
         if path.exists():
             raise SecurityError(f"{path}: exists, and a key is never overwritten")
-    # From the first byte on nobody else may read the secret one.
+    # From the first byte on no other user may read the secret one.
     umask = os.umask(0o077)
     try:
         zmq.auth.create_certificates(directory, name)
@@ -117,7 +117,7 @@ def _refuse_open_file(path: Path) -> None:
     except OSError as error:
         raise SecurityError(f"{path}: cannot be read: {error.strerror}") from error
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        raise SecurityError(f"{path}: everybody can read or write it; expected mode 0600")
+        raise SecurityError(f"{path}: it is readable or writable by all users; expected mode 0600")
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Counts what ZeroMQ tells about the connections of a socket: peers that come, go, or fail the handshake."""
+"""Counts the events of a ZeroMQ socket monitor: peers that come, go, or fail the handshake."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import ConnectionEvent, Door
+from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint
 from hltnode.daemon.common.zmq_sockets import SocketDrain
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 
@@ -34,13 +34,13 @@ class SocketMonitor:
     def __init__(
         self,
         socket: zmq.Socket[bytes],
-        door: Door,
+        endpoint: Endpoint,
         counters: OperationCounters,
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._socket = socket
-        self._door = door
+        self._endpoint = endpoint
         self._counters = counters
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._monitor: zmq.Socket[bytes] = socket.get_monitor_socket(sum(_EVENTS))
@@ -66,7 +66,7 @@ class SocketMonitor:
     def _event_arrived(self, parts: list[bytes]) -> None:
         raw = parse_monitor_message(parts)
         event = _EVENTS[zmq.Event(raw["event"])]
-        self._counters.connections[self._door, event] += 1
+        self._counters.connections[self._endpoint, event] += 1
         if event in _TROUBLE and (left_out := self._limit.due(event)) is not None:
             value = int(raw["value"])
-            log.warning("connection_trouble", socket=self._door, trouble=event, value=value, left_out=left_out)
+            log.warning("connection_trouble", socket=self._endpoint, trouble=event, value=value, left_out=left_out)

@@ -1,4 +1,4 @@
-"""Tools that only some machines have, and logs that do not outlive the streams of a test."""
+"""Logs that do not outlive the streams of a test, a check for leaks, and the builder's history in failure reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import os
-import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -16,14 +15,9 @@ import structlog
 import zmq
 from zmq.utils.garbage import gc as pyzmq_memory
 
+from tests.daemon.failure_report import pytest_runtest_makereport
 
-@pytest.fixture(scope="session")
-def promtool() -> str:
-    """Path of Prometheus' promtool, or a skip that says where to get it."""
-    path = os.environ.get("PROMTOOL") or shutil.which("promtool")
-    if path is None:
-        pytest.skip("promtool is neither in PATH nor named by PROMTOOL; tools/fetch_promtool.sh fetches it")
-    return path
+__all__ = ["logs_as_before", "nothing_is_left_behind", "pytest_runtest_makereport"]
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.daemon.feeder.sockets import FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, Timings
@@ -210,7 +211,7 @@ def make_feeder(
     identity = FeederIdentity(
         name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=max_fragment_bytes
     )
-    return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity)
+    return Feeder(FeederSockets(context, node.receiver.endpoint, node.control.endpoint), identity)
 
 
 async def eventually(condition: Any, seconds: float = 5.0) -> None:

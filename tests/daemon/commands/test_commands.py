@@ -14,9 +14,10 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import Door, LoginFailure, Outcome
+from hltnode.daemon.common.vocabulary import Endpoint, LoginFailure, Outcome
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.processing.framework.backends.interface import BackendError
@@ -177,7 +178,7 @@ async def test_a_feeder_that_has_sent_all_waits_for_the_start_too_and_longer_tha
     ):
         feeder.keep(next(synthetic_meps(1)))
         ending = asyncio.create_task(feeder.finish(0))
-        # Each hello is followed by an end of run, which the node refuses: it knows nobody.
+        # Each hello is followed by an end of run, which the node refuses: it knows no feeder.
         await eventually(lambda: node.counters.control_messages_received > 10)
         assert not ending.done()
         ctl = Console(context, node)
@@ -223,8 +224,8 @@ async def test_commands_over_http_need_the_token_and_answer_with_the_state(tmp_p
         assert (await post(node, "/control/resume", token=None))[0] == 401
         assert (await post(node, "/control/resume", token="x" * 30))[0] == 401
         assert node.state is RunState.PAUSED
-        assert node.counters.operation.login_failures[Door.HTTP, LoginFailure.NO_TOKEN] == 1
-        assert node.counters.operation.login_failures[Door.HTTP, LoginFailure.WRONG_TOKEN] == 1
+        assert node.counters.operation.login_failures[Endpoint.HTTP, LoginFailure.NO_TOKEN] == 1
+        assert node.counters.operation.login_failures[Endpoint.HTTP, LoginFailure.WRONG_TOKEN] == 1
         assert (await post(node, "/control/resume"))[0] == 200
 
 
@@ -258,11 +259,11 @@ async def test_hostile_commands_are_refused_counted_and_change_nothing(
 async def test_a_refusal_with_a_long_text_of_strange_characters_is_cut_and_sent(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse() -> str:
+    def refuse(_self: HotReload) -> str:
         raise CommandFailedError("é\udcff" * 4096)
 
+    monkeypatch.setattr(HotReload, "reload", refuse)
     async with running_node(make_config(tmp_path)) as (node, _):
-        monkeypatch.setattr(node._reloader, "reload", refuse)
         reply = await Console(context, node)("reload")
         assert not reply.ok
         assert 0 < len(reply.text.encode()) <= MAX_TEXT_LENGTH
@@ -281,7 +282,7 @@ async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_fr
         await eventually(lambda: node.counters.operation.commands[CommandName.START, Outcome.REFUSED] == 3000)
 
 
-async def test_a_feeder_is_told_that_a_node_that_is_not_running_takes_nobody(
+async def test_a_feeder_learns_that_a_node_that_is_not_running_takes_no_feeder(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):

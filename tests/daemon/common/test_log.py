@@ -1,4 +1,4 @@
-"""Log lines and their limiter."""
+"""Log lines: their form, and their level."""
 
 from __future__ import annotations
 
@@ -71,27 +71,6 @@ def test_a_logger_made_before_the_configuration_follows_it() -> None:
     log.configure("info", LogFormat.JSON, stream)
     early.info("hello")
     assert json.loads(stream.getvalue())["part"] == "early"
-
-
-def test_a_limited_line_appears_once_per_interval_and_tells_what_it_hid() -> None:
-    now = 0
-    limit = log.RateLimit(10, lambda: now)
-    assert limit.due("a") == 0
-    now = 9
-    assert limit.due("a") is None
-    assert limit.due("a") is None
-    assert limit.due("b") == 0
-    now = 10
-    assert limit.due("a") == 2
-    now = 20
-    assert limit.due("a") == 0
-
-
-def test_the_limiter_forgets_old_keys_instead_of_growing() -> None:
-    limit = log.RateLimit(10, lambda: 0)
-    for key in range(3 * log.MAX_LIMITED_KEYS):
-        limit.due(key)
-    assert len(limit._seen) == log.MAX_LIMITED_KEYS
 
 
 def test_another_level_holds_for_loggers_that_exist_already() -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from hltnode.daemon.common.vocabulary import SlotState
-from hltnode.daemon.compute.pipeline import Batch, ComputedBatch, Pipeline, flags_of
-from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
-from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline, flags_of
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from tests.daemon.fakes import FakeEngine
@@ -22,17 +21,19 @@ class Bench:
 
     def __init__(self) -> None:
         self.engine = FakeEngine(LIMITS)
-        self.pool = SlotPool(3, SlotLimits(input_bytes=4096, events=64, meps=8, fragments=64, mep_bytes=512))
+        self.progress: list[SlotAdvanced] = []
         self.done: queue.Queue[ComputedBatch] = queue.Queue()
         self.crashes: list[BaseException] = []
         self.pipeline = Pipeline(
-            [self.engine.create_workspace() for _ in range(3)], self.pool.slots, self.done.put, self.crashes.append
+            [self.engine.create_workspace() for _ in range(3)],
+            self.progress.append,
+            self.done.put,
+            self.crashes.append,
         )
         self.pipeline.warm_up()
         self.pipeline.start()
 
     def submit(self, slot: int) -> None:
-        self.pool.slots[slot].state = SlotState.SEALED
         mep = MepRecord(mep=slot, slot=slot, first_event=0, n_events=4, opened_ns=0, deadline_ns=0)
         self.pipeline.submit(Batch(slot, 1, (mep,)))
 
@@ -55,7 +56,19 @@ def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
         bench.submit(slot)
     assert sorted(bench.take().batch.slot for _ in range(3)) == [0, 1, 2]
     assert time.monotonic() - begin < 0.5
-    assert all(slot.state is SlotState.DONE for slot in bench.pool.slots)
+
+
+def test_a_batch_is_reported_when_the_back_end_has_it_and_when_it_is_done(bench: Bench) -> None:
+    bench.submit(1)
+    bench.take()
+    assert bench.progress == [SlotAdvanced(1, SlotState.RUN), SlotAdvanced(1, SlotState.DONE)]
+
+
+def test_a_batch_that_fails_is_reported_as_done(bench: Bench) -> None:
+    bench.engine.behaviour.fail_next = 1
+    bench.submit(2)
+    assert bench.take().error is not None
+    assert bench.progress[-1] == SlotAdvanced(2, SlotState.DONE)
 
 
 def test_a_failed_batch_comes_out_with_its_error_and_the_next_one_is_fine(bench: Bench) -> None:

@@ -6,6 +6,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
     BuilderLimits,
     CloseMep,
     CloseOpen,
@@ -16,7 +17,6 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     SealSlot,
-    Settled,
     SlotFreed,
     StartRun,
     Tick,
@@ -77,7 +77,7 @@ def reasons(effects: list[Effect]) -> list[RejectReason]:
 
 
 def sealed(effects: list[Effect]) -> list[int]:
-    return [e.slot for e in effects if isinstance(e, SealSlot)]
+    return [e.batch.slot for e in effects if isinstance(e, SealSlot)]
 
 
 def check_identities(builder: EventBuilder) -> None:
@@ -127,7 +127,7 @@ def test_a_mep_with_a_missing_source_closes_by_timeout_and_names_it() -> None:
 def test_the_second_copy_of_a_fragment_is_a_duplicate_while_its_mep_is_open() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))
-    assert send(builder, fragment(0, 10)) == [Reject(RejectReason.DUPLICATE, 10, 0, False)]
+    assert send(builder, fragment(0, 10)) == [Reject(RUN, RejectReason.DUPLICATE, 10, 0, False)]
     check_identities(builder)
 
 
@@ -143,11 +143,11 @@ def test_after_closing_a_source_that_had_come_is_a_duplicate_and_another_one_is_
 def test_an_id_that_is_settled_is_late_and_one_beyond_the_ring_has_to_wait() -> None:
     builder = make_builder(ring=16)
     assert reasons(send(builder, fragment(16, 10))) == [RejectReason.NO_CREDIT]
-    builder.handle(0, Settled(5))
+    builder.handle(0, AcknowledgedBelow(5))
     assert reasons(send(builder, fragment(3, 10))) == [RejectReason.LATE]
     assert reasons(send_mep(builder, 16)) == []
     assert reasons(send(builder, fragment(21, 10))) == [RejectReason.NO_CREDIT]
-    builder.handle(0, Settled(2))
+    builder.handle(0, AcknowledgedBelow(2))
     assert builder.floor == 5
 
 
@@ -224,15 +224,15 @@ def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> No
 
 def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
     builder = make_builder()
-    assert send(builder, fragment(0, 10, run=8)) == [Reject(RejectReason.FOREIGN_RUN, 10, 0, False)]
-    assert send(builder, fragment(0, 11)) == [Reject(RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
+    assert send(builder, fragment(0, 10, run=8)) == [Reject(RUN, RejectReason.FOREIGN_RUN, 10, 0, False)]
+    assert send(builder, fragment(0, 11)) == [Reject(RUN, RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
     assert not builder.open
     check_identities(builder)
 
 
 def test_before_the_run_has_started_nothing_has_credit() -> None:
     builder = make_builder(start=False)
-    assert send(builder, fragment(0, 10)) == [Reject(RejectReason.NO_CREDIT, 10, 0, True)]
+    assert send(builder, fragment(0, 10)) == [Reject(0, RejectReason.NO_CREDIT, 10, 0, True)]
 
 
 def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
@@ -240,7 +240,7 @@ def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
     limit = builder.window.limit
     for mep in range(limit):
         assert reasons(send(builder, fragment(mep, 10))) == []
-    assert send(builder, fragment(limit, 10))[0] == Reject(RejectReason.NO_CREDIT, 10, limit, True)
+    assert send(builder, fragment(limit, 10))[0] == Reject(RUN, RejectReason.NO_CREDIT, 10, limit, True)
     assert reasons(send(builder, fragment(10**12, 10))) == [RejectReason.NO_CREDIT]
     check_identities(builder)
 
@@ -300,11 +300,11 @@ def test_a_deadline_waits_while_only_this_slot_backs_the_credits() -> None:
 
 def test_credits_follow_the_free_slots() -> None:
     builder = make_builder(slots=2, meps_per_slot=2, start=False)
-    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(2)]
+    assert builder.handle(0, StartRun(RUN, SOURCES, 100, EVENTS)) == [GrantCredit(RUN, 2)]
     for mep in (100, 101, 110, 109):
         assert reasons(send_mep(builder, mep)) == []
     assert (builder.window.held, builder.window.outstanding) == (4, 0)
-    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(4)]
+    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(RUN, 4)]
     assert (builder.window.held, builder.window.outstanding) == (2, 2)
 
 
@@ -313,7 +313,7 @@ def test_every_credit_finds_a_place() -> None:
     freed: list[int] = []
     for mep in range(200):
         assert builder.window.outstanding > 0
-        builder.handle(mep * 7 * MS, Settled(mep - 30))
+        builder.handle(mep * 7 * MS, AcknowledgedBelow(mep - 30))
         effects = send_mep(builder, mep, now=mep * 7 * MS)
         effects += builder.handle(mep * 7 * MS, Tick())
         assert reasons(effects) == []
@@ -331,7 +331,7 @@ def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
         assert reasons(effects) == []
         for slot in sealed(effects):
             # The limit falls by the MEPs that have left, so that acknowledgements let no others in.
-            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(builder.window.limit)]
+            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(RUN, builder.window.limit)]
     assert builder.window.outstanding == 0
     assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
 

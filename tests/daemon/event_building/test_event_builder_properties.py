@@ -13,6 +13,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AcknowledgedBelow,
     BuilderLimits,
     CloseMep,
     CloseOpen,
@@ -22,7 +23,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     SealSlot,
-    Settled,
+    SlotAdvanced,
     SlotFreed,
     StartRun,
     Stimulus,
@@ -62,9 +63,11 @@ class BuilderMachine(RuleBasedStateMachine):
         effects = self.builder.handle(self.now, stimulus)
         for effect in effects:
             match effect:
-                case SealSlot(slot):
-                    assert self.builder.pool.slots[slot].open_meps == 0
-                    self.sealed.append(slot)
+                case SealSlot(batch):
+                    slot = self.builder.pool.slots[batch.slot]
+                    assert slot.open_meps == 0
+                    assert batch.meps == tuple(slot.meps)
+                    self.sealed.append(batch.slot)
                 case CloseMep(record):
                     assert (record.close_reason is CloseReason.COMPLETE) == (record.missing == ())
                     self.closed.append(record)
@@ -87,16 +90,16 @@ class BuilderMachine(RuleBasedStateMachine):
             if not self.forced:
                 assert not isinstance(effects[0], Reject), effects[0]
         self.next_mep += 1
-        self.settle()
+        self.acknowledge_when_the_ring_ends()
 
-    def settle(self) -> None:
-        """The feeders report what is acknowledged when the ring comes to its end; here everything that old is."""
+    def acknowledge_when_the_ring_ends(self) -> None:
+        """The feeders report what is acknowledged when the ring comes to its end; here every MEP of that age is."""
         if self.next_mep + 31 >= self.builder.floor + 64:
-            self.stimulate(Settled(self.next_mep - 20))
+            self.stimulate(AcknowledgedBelow(self.next_mep - 20))
 
     @rule()
     def every_mep_is_acknowledged(self) -> None:
-        self.stimulate(Settled(min(self.builder.open, default=self.next_mep)))
+        self.stimulate(AcknowledgedBelow(min(self.builder.open, default=self.next_mep)))
 
     @rule(
         run=st.sampled_from((1, 1, 1, 2)),
@@ -112,7 +115,7 @@ class BuilderMachine(RuleBasedStateMachine):
             assert effects[0].resend == (effects[0].reason is RejectReason.NO_CREDIT)
         else:
             self.next_mep = max(self.next_mep, mep + 1)
-            self.settle()
+            self.acknowledge_when_the_ring_ends()
 
     @rule(step=st.integers(1, 40))
     def time_passes(self, step: int) -> None:
@@ -124,9 +127,9 @@ class BuilderMachine(RuleBasedStateMachine):
     @rule()
     def the_pipeline_gives_a_slot_back(self) -> None:
         if self.sealed:
-            slot = self.builder.pool.slots[self.sealed[0]]
-            slot.advance(SlotState.DONE)
-            self.stimulate(SlotFreed(self.sealed.pop(0)))
+            slot = self.sealed.pop(0)
+            self.stimulate(SlotAdvanced(slot, SlotState.DONE))
+            self.stimulate(SlotFreed(slot))
 
     @rule()
     def everything_open_is_closed(self) -> None:

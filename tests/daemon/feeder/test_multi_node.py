@@ -15,7 +15,7 @@ from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
-from hltnode.daemon.feeder.feeder import FeederRefusedError
+from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
 from hltnode.daemon.node.node import Node
 from hltnode.protocol.errors import MessageError
@@ -26,7 +26,9 @@ from hltnode.protocol.transport.assignments import (
     decode_assignment_message,
     encode_assignment_message,
 )
+from hltnode.protocol.transport.feeder_messages import Goodbye, Revoked
 from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+from tests.daemon.feeder.test_feeder import Bench
 
 EVENTS = 8
 
@@ -97,6 +99,39 @@ def test_assignment_messages_come_back_as_written_and_others_are_refused() -> No
             decode_assignment_message(raw)
 
 
+async def test_a_node_that_is_lost_for_three_seconds_loses_its_meps_to_the_other_and_has_to_revoke_them() -> None:
+    a, b = Bench(), Bench()
+    b.clock = a.clock
+    b.feeder = Feeder(b.connection, b.feeder.identity, clock=a.clock)
+    async with a.feeder, b.feeder:
+        nodes = Nodes([NodeGroup("a", [a.feeder]), NodeGroup("b", [b.feeder])], clock=a.clock)
+        supervisor = Supervisor(nodes)
+        working = asyncio.create_task(supervisor.work())
+        await a.welcome(2)
+        await b.welcome(1)
+        for mep in synthetic_meps(3, sources=(1, 2)):
+            node = supervisor.node_for(mep.mep)
+            assert node is not None
+            nodes.keep(mep, node)
+        await a.node_sends(Goodbye("session ends"))
+        await a.clock.advance(2.9)
+        assert nodes.reassigned == 0
+        await a.clock.advance(0.2)
+        assert nodes.reassigned == 2
+        assert a.feeder.window.unacknowledged == 0
+        assert b.feeder.window.meps() == [0, 1, 2]
+        assert nodes.unconfirmed(reachable=True) == {}
+        assert list(nodes.unconfirmed(reachable=False)) == ["a"]
+        await a.welcome(2, session="t")
+        await a.clock.advance(1.0)
+        [revoked, *_] = [m for m in a.connection.messages if isinstance(m, Revoked)]
+        assert sum(last - first + 1 for first, last in revoked.meps) == 2
+        await a.node_sends(revoked)
+        assert nodes.unconfirmed(reachable=False) == {}
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
 @pytest.mark.loopback
 async def test_two_nodes_share_the_meps_and_each_mep_is_complete_at_one(
     tmp_path: Path, context: zmq.asyncio.Context
@@ -165,7 +200,7 @@ async def test_a_feeder_with_other_nodes_than_the_supervisor_is_refused(
 
 
 @pytest.mark.loopback
-async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_takes_back_what_it_had_written(
+async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it_had_written(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.feeder.multi_node.REASSIGN_SECONDS", 0.3)
@@ -175,7 +210,7 @@ async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_takes_back_what
         running_node(config_of(b_dir, "b")) as (b, _),
         feeding(context, a, b) as nodes,
     ):
-        # Acknowledgements of node a do not leave: its events are in its files, and nobody knows.
+        # Acknowledgements of node a do not leave: its events are in its files, and the feeder does not know it.
         supervisor = Supervisor(nodes)
         leader = nodes.groups[0].leader
         await eventually(lambda: leader.is_connected)

@@ -7,26 +7,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from hltnode.daemon.common.mep_ranges import AckLedger
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
     BuilderLimits,
     Effect,
     FragmentArrived,
     GrantCredit,
     Reject,
+    RevokeMeps,
     SealSlot,
-    Settled,
+    SlotAdvanced,
     SlotFreed,
     StartRun,
     Tick,
-    Withdraw,
 )
 from hltnode.daemon.feeder.assignment import choose_node
-from hltnode.daemon.feeder.send_window import SendWindow
+from hltnode.daemon.feeder.send_window import RETRY_NS, SendWindow
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.transport.feeder_messages import Nack
 
@@ -39,7 +40,7 @@ MEPS = 12
 class ModelNode:
     """A node without sockets: its builder dies with it, its journal (what is written) stays."""
 
-    written: AckLedger = field(default_factory=AckLedger)
+    written: MepRanges = field(default_factory=MepRanges)
     written_list: list[int] = field(default_factory=list)
     builder: EventBuilder | None = None
     sealed: list[int] = field(default_factory=list)
@@ -77,19 +78,19 @@ class DistributionMachine(RuleBasedStateMachine):
     def carry_out(self, node: int, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case GrantCredit(meps):
+                case GrantCredit(_run, meps):
                     self.windows[node].credit(meps)
-                case SealSlot(slot):
-                    self.nodes[node].sealed.append(slot)
-                case Reject(reason, source, mep, resend):
+                case SealSlot(batch):
+                    self.nodes[node].sealed.append(batch.slot)
+                case Reject(_run, reason, source, mep, resend):
                     self.refused(node, Nack(1, source, mep, reason, resend))
                 case _:
                     pass
 
     def refused(self, node: int, nack: Nack) -> None:
         window = self.windows[node]
-        if window.refuse(nack):
-            window.queue_again(nack.mep, nack.source)
+        window.refuse(0, nack)
+        window.retry(RETRY_NS)
         if nack.mep in self.nodes[node].written:
             window.acknowledge(nack.mep, nack.mep)
 
@@ -120,7 +121,7 @@ class DistributionMachine(RuleBasedStateMachine):
         self.now += 6
         builder = self.nodes[node].builder
         if builder is not None:
-            self.carry_out(node, builder.handle(self.now, Settled(self.floor())))
+            self.carry_out(node, builder.handle(self.now, AcknowledgedBelow(self.floor())))
             self.carry_out(node, builder.handle(self.now, Tick()))
 
     @rule(node=st.integers(0, 1), acknowledgement_is_lost=st.booleans())
@@ -136,7 +137,7 @@ class DistributionMachine(RuleBasedStateMachine):
         if acknowledgement_is_lost:
             self.kill(node)
             return
-        slot.advance(SlotState.DONE)
+        self.carry_out(node, model.builder.handle(self.now, SlotAdvanced(slot.index, SlotState.DONE)))
         self.carry_out(node, model.builder.handle(self.now, SlotFreed(slot.index)))
         for mep in meps:
             self.windows[node].acknowledge(mep, mep)
@@ -153,15 +154,15 @@ class DistributionMachine(RuleBasedStateMachine):
             return
         effects = model.start(self.floor())
         window.restart()
-        self.take_back(node)
+        self.revoke_events(node)
         for first, last in model.written.ranges():
             window.acknowledge(first, last)
         self.carry_out(node, effects)
 
-    def take_back(self, node: int) -> None:
+    def revoke_events(self, node: int) -> None:
         model, window = self.nodes[node], self.windows[node]
         assert model.builder is not None
-        self.carry_out(node, model.builder.handle(self.now, Withdraw(tuple(window.revoked))))
+        self.carry_out(node, model.builder.handle(self.now, RevokeMeps(tuple(window.revoked))))
         for mep in window.revoked:
             model.written.discard(mep)
         model.written_list = [mep for mep in model.written_list if mep not in window.revoked]
@@ -173,7 +174,7 @@ class DistributionMachine(RuleBasedStateMachine):
         if self.nodes[node].builder is not None or self.nodes[other].builder is None:
             return
         for mep in self.windows[node].meps():
-            self.windows[other].add(mep, self.windows[node].withdraw(mep))
+            self.windows[other].add(mep, self.windows[node].revoke(mep))
 
     @invariant()
     def every_fragment_and_mep_is_in_one_class(self) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.daemon.feeder.send_window import MAX_RESENDS, SendWindow
+from hltnode.daemon.feeder.send_window import MAX_RESENDS, PASSED_OVER_NS, RETRY_NS, SendWindow
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
@@ -36,9 +36,9 @@ def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
     assert drain(window) == [b"3-1", b"3-2"]
 
 
-def test_a_mep_that_is_withdrawn_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
+def test_a_mep_that_is_revoked_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
     window = window_with(0, 1)
-    assert window.withdraw(0) == {1: b"0-1", 2: b"0-2"}
+    assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
     window.acknowledge(0, 1)
     assert 0 not in window.acked
     assert 1 in window.acked
@@ -76,39 +76,61 @@ def test_a_damaged_fragment_is_sent_again_but_not_for_ever() -> None:
     drain(window)
     damaged = nack(0, 1, RejectReason.BAD_CRC, resend=True)
     for _ in range(MAX_RESENDS):
-        assert window.refuse(damaged)
-        window.queue_again(0, 1)
+        window.refuse(0, damaged)
+        window.retry(RETRY_NS)
         assert drain(window) == [b"0-1"]
-    assert not window.refuse(damaged)
+    window.refuse(0, damaged)
+    assert window.next_retry_ns is None
     assert window.refused[RejectReason.BAD_CRC] == 1
     assert window.unacknowledged == 1
 
 
 def test_lack_of_credit_is_waited_out_however_long_it_takes() -> None:
     window = window_with(0)
-    assert all(window.refuse(nack(0, 1, RejectReason.NO_CREDIT, resend=True)) for _ in range(100))
+    drain(window)
+    for _ in range(100):
+        window.refuse(0, nack(0, 1, RejectReason.NO_CREDIT, resend=True))
+        window.retry(RETRY_NS)
+        assert drain(window) == [b"0-1"]
+    assert not window.refused
+
+
+def test_a_refused_fragment_is_sent_again_when_its_time_has_come_and_not_before() -> None:
+    window = window_with(0)
+    drain(window)
+    window.refuse(1000, nack(0, 1, RejectReason.NO_CREDIT, resend=True))
+    window.refuse(2000, nack(0, 2, RejectReason.NO_CREDIT, resend=True))
+    assert window.next_retry_ns == 1000 + RETRY_NS
+    window.retry(999 + RETRY_NS)
+    assert drain(window) == []
+    window.retry(1000 + RETRY_NS)
+    assert drain(window) == [b"0-1"]
+    assert window.next_retry_ns == 2000 + RETRY_NS
 
 
 def test_duplicate_and_late_are_kept_until_the_acknowledgement() -> None:
     window = window_with(0)
     for reason in (RejectReason.DUPLICATE, RejectReason.LATE):
-        assert not window.refuse(nack(0, 1, reason, resend=False))
+        window.refuse(0, nack(0, 1, reason, resend=False))
+    assert window.next_retry_ns is None
     assert window.unacknowledged == 1
     assert not window.refused
 
 
-def test_a_mep_of_which_nothing_is_wanted_is_given_up_and_counted() -> None:
+def test_a_mep_of_which_every_fragment_is_refused_is_forgotten_and_counted() -> None:
     window = window_with(0)
     for source in (1, 2):
-        window.refuse(nack(0, source, RejectReason.FOREIGN_RUN, resend=False))
+        window.refuse(0, nack(0, source, RejectReason.FOREIGN_RUN, resend=False))
     assert window.unacknowledged == 0
     assert window.refused[RejectReason.FOREIGN_RUN] == 2
 
 
 def test_refusals_of_unknown_fragments_are_ignored() -> None:
     window = window_with(0)
-    assert not window.refuse(nack(7, 1, RejectReason.BAD_CRC, resend=True))
-    assert not window.refuse(nack(0, 9, RejectReason.BAD_CRC, resend=True))
+    window.refuse(0, nack(7, 1, RejectReason.BAD_CRC, resend=True))
+    window.refuse(0, nack(0, 9, RejectReason.BAD_CRC, resend=True))
+    assert window.next_retry_ns is None
+    assert not window.refused
 
 
 @given(st.lists(st.tuples(st.sampled_from(("send", "ack", "restart", "nack")), st.integers(0, 5))))
@@ -126,8 +148,8 @@ def test_whatever_happens_a_mep_goes_again_until_it_is_acknowledged(steps: list[
                 window.restart()
                 window.credit(6)
             case _:
-                if window.refuse(nack(mep, 1, RejectReason.NO_CREDIT, resend=True)):
-                    window.queue_again(mep, 1)
+                window.refuse(0, nack(mep, 1, RejectReason.NO_CREDIT, resend=True))
+                window.retry(RETRY_NS)
     window.restart()
     window.credit(6)
     wanted = [b"%d-%d" % (mep, source) for mep in range(6) if mep not in acked for source in (1, 2)]
@@ -138,9 +160,23 @@ def test_meps_that_the_node_has_passed_over_are_queued_again() -> None:
     window = window_with(0, 1, 2, 3)
     drain(window)
     window.acknowledge(2, 2)
-    window.queue_passed_over(all_sent=False)
+    window.queue_passed_over(0, all_sent=False)
+    window.queue_passed_over(PASSED_OVER_NS, all_sent=False)
+    assert drain(window) == []
+    window.queue_passed_over(PASSED_OVER_NS + 1, all_sent=False)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
-    window.queue_passed_over(all_sent=True)
-    window.queue_passed_over(all_sent=True)
+    for round_ in range(2, 6):
+        window.queue_passed_over(round_ * (PASSED_OVER_NS + 1), all_sent=True)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2", b"3-1", b"3-2"]
     assert window.resent == 10
+
+
+def test_the_time_of_a_mep_that_may_be_lost_begins_when_it_becomes_the_oldest() -> None:
+    window = window_with(0, 1, 2)
+    drain(window)
+    window.queue_passed_over(0, all_sent=True)
+    window.acknowledge(0, 0)
+    window.queue_passed_over(PASSED_OVER_NS + 1, all_sent=True)
+    assert drain(window) == []
+    window.queue_passed_over(2 * PASSED_OVER_NS + 2, all_sent=True)
+    assert drain(window) == [b"1-1", b"1-2", b"2-1", b"2-2"]

@@ -17,29 +17,29 @@ def test_a_configured_warm_node_with_its_feeders_is_ready() -> None:
 
 def test_a_fresh_node_is_alive_and_says_what_it_waits_for() -> None:
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=2)
-    assert health.life_problems(0) == {}
+    assert health.liveness_problems(0) == {}
     assert set(health.problems(0)) == {Condition.CONFIGURED, Condition.WARMED_UP, Condition.FEEDERS}
     assert health.problems(0)[Condition.FEEDERS] == "0 of 2 feeders connected"
 
 
 def test_a_loop_that_stalls_is_not_alive() -> None:
     health = ready_node()
-    assert health.life_problems(LOOP_STALL_NS) == {}
-    assert set(health.life_problems(LOOP_STALL_NS + 1)) == {Condition.LOOP}
+    assert health.liveness_problems(LOOP_STALL_NS) == {}
+    assert set(health.liveness_problems(LOOP_STALL_NS + 1)) == {Condition.LOOP}
 
 
 def test_a_pipeline_that_stalls_is_not_alive() -> None:
     health = ready_node()
     health.loop_tick_ns = PIPELINE_STALL_NS + 1
-    assert health.life_problems(PIPELINE_STALL_NS) == {}
-    assert set(health.life_problems(PIPELINE_STALL_NS + 1)) == {Condition.PIPELINE}
+    assert health.liveness_problems(PIPELINE_STALL_NS) == {}
+    assert set(health.liveness_problems(PIPELINE_STALL_NS + 1)) == {Condition.PIPELINE}
 
 
 def test_the_pipeline_may_be_silent_while_the_back_end_warms_up() -> None:
     health = ready_node()
     health.warmed_up = False
     health.loop_tick_ns = 10 * PIPELINE_STALL_NS
-    assert health.life_problems(10 * PIPELINE_STALL_NS) == {}
+    assert health.liveness_problems(10 * PIPELINE_STALL_NS) == {}
 
 
 def test_a_full_disk_and_a_drain_end_readiness_but_not_life() -> None:
@@ -47,4 +47,4 @@ def test_a_full_disk_and_a_drain_end_readiness_but_not_life() -> None:
     health.disk_problem = "/data: No space left on device"
     health.draining = True
     assert health.problems(0) == {Condition.DISK: "/data: No space left on device", Condition.SERVING: "draining"}
-    assert health.life_problems(0) == {}
+    assert health.liveness_problems(0) == {}

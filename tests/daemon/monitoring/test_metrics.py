@@ -13,7 +13,9 @@ from hltnode.daemon.common.vocabulary import CloseReason, EventStream, SlotState
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.run_control_messages import RunState
 
 INFO = BuildInfo(version="0.1.0", node="n1", backend="cpu", tck="0x1234")
 NOW_NS = 10_000_000_000
@@ -22,10 +24,12 @@ WALL = 1_700_000_000.0
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
-def scrape(counters: Counters, health: Health | None = None) -> dict[Sample, float]:
+def scrape(counters: Counters, health: Health | None = None, state: NodeState | None = None) -> dict[Sample, float]:
     if health is None:
         health = Health(loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=2)
-    collector = NodeCollector(counters, health, INFO, monotonic_ns=lambda: NOW_NS, wall_s=lambda: WALL)
+    collector = NodeCollector(
+        counters, health, INFO, lambda: state or NodeState(), monotonic_ns=lambda: NOW_NS, wall_s=lambda: WALL
+    )
     text = render(create_registry(collector)).decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -59,10 +63,9 @@ def test_a_fresh_node_exports_every_known_label_value_as_zero() -> None:
 
 
 def test_what_was_counted_is_what_is_exported() -> None:
-    counters = Counters(fragments_received=11, meps_opened=5, run=328614)
+    counters = Counters(fragments_received=11, meps_opened=5)
     counters.fragments_rejected[RejectReason.BAD_CRC] = 3
     counters.meps_closed[CloseReason.COMPLETE] = 4
-    counters.slots[SlotState.FREE] = 2
     counters.writer.streams[EventStream.ACCEPTED].events = 9
     counters.count_exception("control")
     samples = scrape(counters)
@@ -70,11 +73,32 @@ def test_what_was_counted_is_what_is_exported() -> None:
     assert samples[key("hlt1_fragments_rejected_total", reason="bad_crc")] == 3
     assert samples[key("hlt1_meps_closed_total", reason="complete")] == 4
     assert samples[key("hlt1_meps_open")] == 1
-    assert samples[key("hlt1_run_number")] == 328614
-    assert samples[key("hlt1_slots", state="free")] == 2
     assert samples[key("hlt1_events_written_total", stream="accepted")] == 9
     assert samples[key("hlt1_exceptions_total", where="control")] == 1
     assert samples[key("hlt1_build_info", version="0.1.0", node="n1", backend="cpu", tck="0x1234")] == 1
+
+
+def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:
+    counters = Counters()
+    counters.expect_sources([1, 2])
+    state = NodeState(
+        run_state=RunState.PAUSED,
+        run=328614,
+        feeders_connected=3,
+        credits_outstanding=17,
+        slots={SlotState.FREE: 2, SlotState.RUN: 1},
+        silent_sources=frozenset({2}),
+    )
+    samples = scrape(counters, state=state)
+    assert samples[key("hlt1_run_number")] == 328614
+    assert samples[key("hlt1_run_state", state="paused")] == 1
+    assert samples[key("hlt1_run_state", state="running")] == 0
+    assert samples[key("hlt1_feeders_connected")] == 3
+    assert samples[key("hlt1_credits_outstanding")] == 17
+    assert samples[key("hlt1_slots", state="free")] == 2
+    assert samples[key("hlt1_slots", state="run")] == 1
+    assert samples[key("hlt1_source_silent", source="1")] == 0
+    assert samples[key("hlt1_source_silent", source="2")] == 1
 
 
 def test_a_line_is_exported_by_its_name() -> None:
@@ -135,7 +159,7 @@ def test_conditions_and_readiness_follow_the_health() -> None:
 
 def test_names_have_the_prefix_and_no_name_appears_twice() -> None:
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    names = [family.name for family in NodeCollector(Counters(), health, INFO).collect()]
+    names = [family.name for family in NodeCollector(Counters(), health, INFO, NodeState).collect()]
     assert all(name.startswith("hlt1_") for name in names)
     assert len(set(names)) == len(names)
 
@@ -152,6 +176,6 @@ def test_promtool_has_nothing_against_the_metrics(promtool: str) -> None:
     counters.set_lines(["passthrough"])
     counters.count_exception("control")
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    text = render(create_registry(NodeCollector(counters, health, INFO)))
+    text = render(create_registry(NodeCollector(counters, health, INFO, NodeState)))
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False, timeout=30)
     assert checked.returncode == 0, checked.stderr.decode() + os.linesep + checked.stdout.decode()

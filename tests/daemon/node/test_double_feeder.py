@@ -60,7 +60,7 @@ async def test_a_second_process_of_a_name_is_refused_and_none_of_its_data_are_ta
         for mep in meps[:10]:
             await first.offer(mep)
         async with feeding_process(node) as second:
-            with pytest.raises(FeederRefusedError, match="another process feeds as feeder, heard"):
+            with pytest.raises(FeederRefusedError, match="another process feeds as feeder, its last message"):
                 await feed_meps(synthetic_meps(20, seed=SECOND), [second])
             assert second.fragments == 0
         assert (await feed_meps(meps[10:], [first])).complete

@@ -14,6 +14,7 @@ from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
+from hltnode.daemon.feeder.sockets import FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
@@ -52,7 +53,8 @@ async def feed(context: zmq.asyncio.Context, node: Node, plan: FaultPlan) -> Fee
             name=f"f{number}", run=RUN, sources=sources, events_per_mep=EVENTS, max_fragment_bytes=60_000
         )
         injector = FaultInjector(plan, number)
-        feeders.append(Feeder(context, node.receiver.endpoint, node.control.endpoint, identity, faults=injector))
+        sockets = FeederSockets(context, node.receiver.endpoint, node.control.endpoint)
+        feeders.append(Feeder(sockets, identity, faults=injector))
     async with feeders[0], feeders[1]:
         return await feed_meps(synthetic_meps(MEPS, events=EVENTS), feeders)
 
@@ -76,7 +78,7 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
         report = await feed(context, node, plan)
         assert report.complete
         counters = node.counters
-        # A frame may be held back by its fault until after the last acknowledgement; nobody waits for it then.
+        # A frame may be held back by its fault until after the last acknowledgement; the feed ends before it.
         await asyncio.sleep(0.1)
         accounts = accounting(counters, node.builder)
         assert closes(accounts), accounts

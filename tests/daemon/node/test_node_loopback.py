@@ -267,7 +267,7 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
         for run in (42, 43):
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(10), [feeder])).complete
-            await eventually(lambda: not node.coordinator.registry.feeders())
+            await eventually(lambda: not node.feeder_protocol.registry.feeders())
             finished = f"*{run:010d}_accepted*.mdf"
             await eventually(lambda name=finished: len(list((tmp_path / "out").glob(name))) == 1)  # type: ignore[misc]
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20

@@ -77,5 +77,5 @@ def test_the_watchdog_is_fed_twice_per_limit() -> None:
 
 
 @pytest.mark.parametrize("environment", [{"WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "soon"}])
-def test_a_watchdog_of_somebody_else_or_of_nonsense_is_none(environment: dict[str, str]) -> None:
+def test_a_watchdog_of_another_process_or_of_nonsense_is_none(environment: dict[str, str]) -> None:
     assert Notifier(environment).watchdog_interval is None

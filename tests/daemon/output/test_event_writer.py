@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlownessPolicy, WriteErrorKind
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsumerPolicy, WriteErrorKind
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.output.event_writer import EventWriter, OutputError, recover_parts
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
@@ -35,7 +35,7 @@ def open_writer(
     max_file_events: int = 1000,
     fsync: FsyncPolicy = FsyncPolicy.NEVER,
     counters: WriterCounters | None = None,
-    policies: Mapping[EventStream, SlownessPolicy] | None = None,
+    policies: Mapping[EventStream, SlowConsumerPolicy] | None = None,
 ) -> EventWriter:
     return EventWriter(
         directory,
@@ -307,7 +307,7 @@ def test_a_stream_that_may_drop_drops_what_the_disk_refuses_and_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = WriterCounters()
-    writer = open_writer(tmp_path, counters=counters, policies={EventStream.ACCEPTED: SlownessPolicy.DROP_NEW})
+    writer = open_writer(tmp_path, counters=counters, policies={EventStream.ACCEPTED: SlowConsumerPolicy.DROP_NEW})
 
     def refuse(_path: object, *_arguments: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -8,7 +8,7 @@ from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.journal import Journal, JournalContent, read_journal
-from hltnode.daemon.output.recovery import recover_files, take_back
+from hltnode.daemon.output.recovery import recover_files, revoke_events
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
 
 RUN = 7
@@ -47,9 +47,9 @@ class Session:
         """As with SIGKILL: descriptors go, nothing is finished."""
         self.writer.abandon()
 
-    def take_back(self, *meps: int) -> set[int]:
+    def revoke_events(self, *meps: int) -> set[int]:
         self.writer.finish_files()
-        lost = take_back(self.directory, self.journal.content, RUN, set(meps))
+        lost = revoke_events(self.directory, self.journal.content, RUN, set(meps))
         self.journal.compact()
         return lost
 
@@ -142,14 +142,14 @@ def test_below_the_floor_the_ledger_is_one_range(tmp_path: Path) -> None:
     session = Session(tmp_path, "a")
     for mep in range(0, 20, 2):
         session.batch(mep)
-    session.journal.settled(RUN, 15)
+    session.journal.acknowledged_below(RUN, 15)
     session.journal.compact()
     assert done(read_journal(session.path)) == [(0, 14), (16, 16), (18, 18)]
     session.die()
 
 
 @pytest.mark.parametrize("max_file_events", [1000, 4])
-def test_meps_are_taken_back_from_the_files_of_this_and_of_a_killed_session(
+def test_revoked_meps_are_removed_from_the_files_of_this_and_of_a_killed_session(
     tmp_path: Path, max_file_events: int
 ) -> None:
     first = Session(tmp_path, "a", max_file_events=max_file_events)
@@ -158,9 +158,9 @@ def test_meps_are_taken_back_from_the_files_of_this_and_of_a_killed_session(
     first.die()
     second = Session(tmp_path, "b", max_file_events=max_file_events)
     second.batch(5, 6)
-    assert second.take_back(1, 3, 6) == set()
+    assert second.revoke_events(1, 3, 6) == set()
     second.batch(7)
-    assert second.take_back(4, 7) == set()
+    assert second.revoke_events(4, 7) == set()
     assert done(read_journal(second.path)) == [(0, 0), (2, 2), (5, 5)]
     second.batch(3)
     second.die()
@@ -174,7 +174,7 @@ def test_events_in_a_file_that_was_collected_are_out_of_reach(tmp_path: Path) ->
     session.writer.finish_files()
     for path in tmp_path.glob("*.mdf"):
         path.unlink()
-    assert session.take_back(0) == {0}
+    assert session.revoke_events(0) == {0}
     session.die()
 
 

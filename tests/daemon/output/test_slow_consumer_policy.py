@@ -1,13 +1,12 @@
-"""The three policies of a slow output: what is sent, what is dropped, who waits; and the sampler."""
+"""The three policies of a slow output: what is sent, what is dropped, who waits."""
 
 import asyncio
 
 import pytest
 
-from hltnode.daemon.common.sampler import Sampler
-from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlownessPolicy
+from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import OutputCounters
-from hltnode.daemon.output.slow_consumer_policy import Message, Outlet
+from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 
 
 class Consumer:
@@ -30,11 +29,11 @@ def numbered(_item: object, sequence: int) -> Message:
 
 
 class Bench:
-    def __init__(self, policy: SlownessPolicy, *, queue: int = 1, patience_ns: int = 0) -> None:
+    def __init__(self, policy: SlowConsumerPolicy, *, queue: int = 1, patience_ns: int = 0) -> None:
         self.consumer = Consumer()
         self.counters = OutputCounters()
         self.now_ns = 0
-        self.outlet = Outlet(
+        self.sender = PolicySender(
             OutputName.EVENTS,
             policy,
             self.consumer.take,
@@ -45,15 +44,15 @@ class Bench:
         )
 
     async def put(self, n: int) -> None:
-        await self.outlet.put_all(range(n), numbered)
+        await self.sender.put_all(range(n), numbered)
 
     @property
     def dropped(self) -> int:
         return self.counters.dropped[DropReason.SLOW_SUBSCRIBER]
 
 
-@pytest.mark.parametrize("policy", SlownessPolicy)
-async def test_a_consumer_with_room_gets_everything_in_order(policy: SlownessPolicy) -> None:
+@pytest.mark.parametrize("policy", SlowConsumerPolicy)
+async def test_a_consumer_with_room_gets_everything_in_order(policy: SlowConsumerPolicy) -> None:
     bench = Bench(policy)
     bench.consumer.room = 10
     await bench.put(4)
@@ -63,23 +62,23 @@ async def test_a_consumer_with_room_gets_everything_in_order(policy: SlownessPol
 
 
 async def test_wait_holds_the_caller_until_the_consumer_takes_and_loses_nothing() -> None:
-    bench = Bench(SlownessPolicy.WAIT)
+    bench = Bench(SlowConsumerPolicy.WAIT)
     bench.consumer.room = 1
     bench.now_ns = 5
     putting = asyncio.create_task(bench.put(3))
-    while bench.outlet.waiting_since_ns is None:
+    while bench.sender.waiting_since_ns is None:
         await asyncio.sleep(0)
-    assert bench.outlet.waiting_since_ns == 5
+    assert bench.sender.waiting_since_ns == 5
     assert not putting.done()
     bench.consumer.room = 10
     await putting
-    assert bench.outlet.waiting_since_ns is None
+    assert bench.sender.waiting_since_ns is None
     assert bench.consumer.taken == [0, 1, 2]
     assert bench.dropped == 0
 
 
 async def test_drop_new_loses_the_new_ones_and_their_numbers_show_it() -> None:
-    bench = Bench(SlownessPolicy.DROP_NEW)
+    bench = Bench(SlowConsumerPolicy.DROP_NEW)
     bench.consumer.room = 2
     await bench.put(5)
     bench.consumer.room = 2
@@ -89,29 +88,17 @@ async def test_drop_new_loses_the_new_ones_and_their_numbers_show_it() -> None:
 
 
 async def test_drop_old_keeps_the_newest_and_sends_them_when_there_is_room() -> None:
-    bench = Bench(SlownessPolicy.DROP_OLD, queue=2)
+    bench = Bench(SlowConsumerPolicy.DROP_OLD, queue=2)
     await bench.put(5)
     assert (bench.counters.queued, bench.dropped) == (2, 3)
     bench.consumer.room = 10
-    bench.outlet.pump()
+    bench.sender.pump()
     assert bench.consumer.taken == [3, 4]
     assert bench.counters.queued == 0
 
 
 async def test_what_drop_old_still_keeps_at_the_end_is_counted_as_dropped() -> None:
-    bench = Bench(SlownessPolicy.DROP_OLD, queue=4)
+    bench = Bench(SlowConsumerPolicy.DROP_OLD, queue=4)
     await bench.put(3)
-    bench.outlet.close()
+    bench.sender.close()
     assert (bench.dropped, bench.counters.queued) == (3, 0)
-
-
-def test_a_sample_is_the_fraction_asked_for_evenly_spread() -> None:
-    sampler = Sampler(0.25, 1e6)
-    taken = [number for number in range(100) if sampler.takes(number * 1_000_000)]
-    assert taken == list(range(3, 100, 4))
-
-
-def test_a_sample_never_exceeds_its_rate_for_long() -> None:
-    sampler = Sampler(1.0, 10.0)
-    taken = sum(sampler.takes(number * 1_000_000) for number in range(10_000))
-    assert 100 <= taken <= 111

@@ -1,10 +1,10 @@
 """Which MEPs are done: in this run, in a run that is taken up again, and after some went to another node."""
 
-from hltnode.daemon.readout.acknowledgements import Acknowledged
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
 
 
 def test_a_run_that_is_taken_up_again_knows_what_was_done_before() -> None:
-    acknowledged = Acknowledged()
+    acknowledged = Acknowledgements()
     acknowledged.begin(7)
     acknowledged.finish([0, 1, 2, 5])
     acknowledged.leave(7)
@@ -17,7 +17,7 @@ def test_a_run_that_is_taken_up_again_knows_what_was_done_before() -> None:
 
 
 def test_what_earlier_sessions_have_done_stays_known_until_the_run_begins() -> None:
-    acknowledged = Acknowledged()
+    acknowledged = Acknowledgements()
     acknowledged.remember({7: ((3, 9),)})
     assert acknowledged.earlier(7) == acknowledged.earlier(7) == ((3, 9),)
     acknowledged.begin(7)
@@ -25,11 +25,11 @@ def test_what_earlier_sessions_have_done_stays_known_until_the_run_begins() -> N
     assert acknowledged.earlier(7) == ()
 
 
-def test_a_mep_that_was_given_up_on_its_way_is_not_done_when_it_ends_and_is_when_it_comes_again() -> None:
-    acknowledged = Acknowledged()
+def test_a_mep_that_was_revoked_on_its_way_is_not_acknowledged_when_it_ends_and_is_when_it_comes_again() -> None:
+    acknowledged = Acknowledgements()
     acknowledged.begin(7)
     acknowledged.finish([1])
-    acknowledged.give_up({1, 2, 3}, on_their_way={2})
+    acknowledged.revoke({1, 2, 3}, on_their_way={2})
     assert 1 not in acknowledged
     acknowledged.finish([2, 3])
     assert acknowledged.ranges() == ((3, 3),)
@@ -38,9 +38,9 @@ def test_a_mep_that_was_given_up_on_its_way_is_not_done_when_it_ends_and_is_when
 
 
 def test_what_is_settled_is_done_below_the_floor_and_not_at_it() -> None:
-    acknowledged = Acknowledged()
+    acknowledged = Acknowledgements()
     acknowledged.begin(7)
-    acknowledged.settle(0)
+    acknowledged.acknowledged_below(0)
     assert acknowledged.ranges() == ()
-    acknowledged.settle(4)
+    acknowledged.acknowledged_below(4)
     assert acknowledged.ranges() == ((0, 3),)

@@ -68,11 +68,11 @@ def test_a_silent_feeder_can_be_replaced_by_one_of_another_name() -> None:
 def test_a_restarted_feeder_takes_over_its_own_place() -> None:
     r = registry()
     r.hello(0, b"a", hello("a"))
-    feeder = r.heard(0, b"a")
+    feeder = r.message_came(0, b"a")
     assert feeder is not None
     r.end_of_run(feeder, EndOfRun(7, 3))
     r.hello(0, b"a2", hello("a", session="t"))
-    assert r.heard(0, b"a") is None
+    assert r.message_came(0, b"a") is None
     assert r.owner_of(2) == b"a2"
     assert not r.feeders()[0].ended
 
@@ -82,7 +82,7 @@ def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_was_heard_lat
     second = hello("a", session="t")
     assert r.rival(0, second) is None
     r.hello(0, b"a", hello("a"))
-    first = r.heard(0, b"a")
+    first = r.message_came(0, b"a")
     assert first is not None
     assert r.rival(SILENT_NS, second) is first
     assert r.rival(SILENT_NS, hello("a")) is None
@@ -93,7 +93,7 @@ def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_was_heard_lat
 def test_a_feeder_that_said_goodbye_is_no_rival_of_its_successor() -> None:
     r = registry()
     r.hello(0, b"a", hello("a"))
-    first = r.heard(0, b"a")
+    first = r.message_came(0, b"a")
     assert first is not None
     r.goodbye(first)
     assert r.rival(0, hello("a", session="t")) is None
@@ -103,7 +103,7 @@ def test_a_run_is_over_when_each_feeder_has_ended_or_died_after_another_ended() 
     r = registry()
     r.hello(0, b"a", hello("a"))
     r.hello(0, b"b", hello("b", sources=(9,)))
-    a = r.heard(0, b"a")
+    a = r.message_came(0, b"a")
     assert a is not None
     assert not r.all_ended(0)
     r.end_of_run(a, EndOfRun(7, 3))

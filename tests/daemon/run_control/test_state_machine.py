@@ -1,4 +1,4 @@
-"""The table of the run control: every state with every command and happening."""
+"""The table of the run control: every state with every command and internal trigger."""
 
 import itertools
 
@@ -6,32 +6,33 @@ import pytest
 
 from hltnode.daemon.run_control.state_machine import (
     TRANSITIONS,
-    Happening,
     IllegalTransitionError,
+    InternalTrigger,
+    RunStateMachine,
     legal_commands,
     next_state,
 )
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
-S, C, H = RunState, CommandName, Happening
+S, C, T = RunState, CommandName, InternalTrigger
 
 STEPS = {
     (S.IDLE, C.CONFIGURE): S.CONFIGURED,
-    (S.CONFIGURED, H.WARMED_UP): S.READY,
+    (S.CONFIGURED, T.WARMED_UP): S.READY,
     (S.READY, C.START): S.RUNNING,
     (S.RUNNING, C.PAUSE): S.PAUSED,
     (S.RUNNING, C.STOP): S.DRAINING,
     (S.PAUSED, C.RESUME): S.RUNNING,
     (S.PAUSED, C.STOP): S.DRAINING,
-    (S.DRAINING, H.DRAINED): S.READY,
+    (S.DRAINING, T.DRAINED): S.READY,
 }
 
 
-@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(RunState, [*CommandName, *Happening])))
-def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | Happening) -> None:
+@pytest.mark.parametrize(("state", "trigger"), list(itertools.product(RunState, [*CommandName, *InternalTrigger])))
+def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | InternalTrigger) -> None:
     if trigger in (C.STATUS, C.RELOAD):
         assert next_state(state, trigger) is state
-    elif trigger is H.FAILED:
+    elif trigger is T.FAILED:
         assert next_state(state, trigger) is S.ERROR
     elif (state, trigger) in STEPS:
         assert next_state(state, trigger) is STEPS[state, trigger]
@@ -48,3 +49,14 @@ def test_nothing_leads_out_of_error() -> None:
 
 def test_what_is_legal_is_named() -> None:
     assert legal_commands(S.READY) == [C.START, C.STATUS, C.RELOAD]
+
+
+def test_the_machine_goes_where_the_table_leads_and_stays_where_a_command_is_not_legal() -> None:
+    machine = RunStateMachine()
+    assert machine.state is RunState.IDLE
+    assert machine.apply(CommandName.CONFIGURE) is RunState.CONFIGURED
+    with pytest.raises(IllegalTransitionError):
+        machine.apply(CommandName.START)
+    assert machine.state is RunState.CONFIGURED
+    assert machine.apply(InternalTrigger.WARMED_UP) is RunState.READY
+    assert machine.apply(InternalTrigger.FAILED) is RunState.ERROR

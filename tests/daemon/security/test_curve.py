@@ -11,11 +11,11 @@ import uvloop
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import ConnectionEvent, Door, LoginFailure
+from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, LoginFailure
 from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
-from hltnode.daemon.feeder.sockets import FeederKeys
+from hltnode.daemon.feeder.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.security.curve_keys import (
     ClientKeys,
@@ -73,13 +73,15 @@ async def context() -> AsyncIterator[zmq.asyncio.Context]:
 
 def curve_feeder(context: zmq.asyncio.Context, node: Node, keys: FeederKeys) -> Feeder:
     identity = FeederIdentity(name="f", run=RUN, sources=SOURCES, events_per_mep=8, max_fragment_bytes=60_000)
-    return Feeder(context, node.receiver.endpoint, node.control.endpoint, identity, keys)
+    return Feeder(FeederSockets(context, node.receiver.endpoint, node.control.endpoint, keys), identity)
 
 
-def failed_handshakes(node: Node, door: Door) -> int:
+def failed_handshakes(node: Node, endpoint: Endpoint) -> int:
     """Which of the two sees first that the other one speaks something else is a matter of luck."""
     connections = node.counters.operation.connections
-    return connections[door, ConnectionEvent.HANDSHAKE_PROTOCOL] + connections[door, ConnectionEvent.HANDSHAKE_CUT]
+    return (
+        connections[endpoint, ConnectionEvent.HANDSHAKE_PROTOCOL] + connections[endpoint, ConnectionEvent.HANDSHAKE_CUT]
+    )
 
 
 @pytest.mark.parametrize("encrypt_data", [False, True])
@@ -97,10 +99,12 @@ async def test_a_feeder_with_a_known_key_feeds_and_a_consumer_with_one_gets_deci
                 assert (await feed_meps(synthetic_meps(5), [feeder])).complete
             assert {decode_decision(await subscriber.recv()).mep for _ in range(5)} == set(range(5))
         connections = node.counters.operation.connections
-        await eventually(lambda: connections[Door.CONTROL, ConnectionEvent.DISCONNECTED] == 1)
-        assert {door: connections[door, ConnectionEvent.CONNECTED] for door in (Door.DATA, Door.CONTROL)} == {
-            Door.DATA: 1,
-            Door.CONTROL: 1,
+        await eventually(lambda: connections[Endpoint.CONTROL, ConnectionEvent.DISCONNECTED] == 1)
+        assert {
+            endpoint: connections[endpoint, ConnectionEvent.CONNECTED] for endpoint in (Endpoint.DATA, Endpoint.CONTROL)
+        } == {
+            Endpoint.DATA: 1,
+            Endpoint.CONTROL: 1,
         }
 
 
@@ -112,8 +116,8 @@ async def test_a_key_that_is_on_no_list_is_refused_counted_and_the_feeder_told(
             with pytest.raises(FeederRefusedError, match=r"security\.clients"):
                 await feed_meps(synthetic_meps(1), [feeder])
         operation = node.counters.operation
-        assert operation.login_failures[Door.CONTROL, LoginFailure.UNKNOWN_KEY] >= 1
-        await eventually(lambda: operation.connections[Door.CONTROL, ConnectionEvent.HANDSHAKE_REFUSED] >= 1)
+        assert operation.login_failures[Endpoint.CONTROL, LoginFailure.UNKNOWN_KEY] >= 1
+        await eventually(lambda: operation.connections[Endpoint.CONTROL, ConnectionEvent.HANDSHAKE_REFUSED] >= 1)
         assert node.counters.control_messages_received == 0
 
 
@@ -124,7 +128,7 @@ async def test_a_feeder_without_keys_is_refused_counted_and_told(
         async with curve_feeder(context, node, FeederKeys()) as feeder:
             with pytest.raises(FeederRefusedError, match="CURVE"):
                 await feed_meps(synthetic_meps(1), [feeder])
-        await eventually(lambda: failed_handshakes(node, Door.CONTROL))
+        await eventually(lambda: failed_handshakes(node, Endpoint.CONTROL))
         assert node.counters.control_messages_received == 0
 
 
@@ -135,9 +139,9 @@ async def test_who_encrypts_for_another_node_gets_no_word_through(
     wrong = ClientKeys(mine.own, load_public_key(keys.directory / "else" / "stranger.key"))
     async with running_node(keys.config(tmp_path)) as (node, _), curve_feeder(context, node, FeederKeys(wrong)):
         connections = node.counters.operation.connections
-        await eventually(lambda: failed_handshakes(node, Door.CONTROL))
+        await eventually(lambda: failed_handshakes(node, Endpoint.CONTROL))
         assert node.counters.control_messages_received == 0
-        assert connections[Door.CONTROL, ConnectionEvent.CONNECTED] == 0
+        assert connections[Endpoint.CONTROL, ConnectionEvent.CONNECTED] == 0
 
 
 async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context) -> None:
@@ -145,7 +149,7 @@ async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, c
         with context.socket(zmq.SUB) as subscriber:
             subscriber.subscribe(b"")
             subscriber.connect(node.publisher.endpoint)
-            await eventually(lambda: failed_handshakes(node, Door.DECISIONS))
+            await eventually(lambda: failed_handshakes(node, Endpoint.DECISIONS))
             node.publisher.track_subscriptions()
             assert node.counters.decisions.subscribers == 0
 
@@ -166,7 +170,7 @@ async def test_operators_command_and_feeders_do_not(
     async with running_node(keys.config(tmp_path)) as (node, _):
         refused = await ask(context, node, keys.client("clients", "feeder"), CommandName.PAUSE)
         assert (refused.ok, refused.state) == (False, RunState.RUNNING)
-        assert node.counters.operation.login_failures[Door.CONTROL, LoginFailure.NOT_AN_OPERATOR] == 1
+        assert node.counters.operation.login_failures[Endpoint.CONTROL, LoginFailure.NOT_AN_OPERATOR] == 1
         obeyed = await ask(context, node, keys.client("operators", "shift"), CommandName.PAUSE)
         assert (obeyed.ok, obeyed.state) == (True, RunState.PAUSED)
 
@@ -201,7 +205,7 @@ def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, ke
             pass
 
     (keys.directory / "node" / "node.key_secret").chmod(0o644)
-    with pytest.raises(SecurityError, match=r"node\.key_secret: everybody can read"):
+    with pytest.raises(SecurityError, match=r"node\.key_secret: it is readable"):
         asyncio.run(start())
 
 

@@ -46,7 +46,7 @@ def test_a_name_cannot_leave_the_directory(tmp_path: Path) -> None:
 def test_a_secret_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
     _, secret = create_key_pair(tmp_path, "a")
     secret.chmod(0o644)
-    with pytest.raises(SecurityError, match="everybody can read"):
+    with pytest.raises(SecurityError, match="it is readable"):
         load_key_pair(secret)
 
 

@@ -1,0 +1,21 @@
+"""The state of a node at one moment, as its metrics show it; a copy, whose values belong to other parts of the node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.protocol.transport.run_control_messages import RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """The defaults are those of a node that has just been made; ``run`` is 0 before the first feeder."""
+
+    run_state: RunState = RunState.IDLE
+    run: int = 0
+    feeders_connected: int = 0
+    credits_outstanding: int = 0
+    """MEPs allowed and not yet opened."""
+    slots: Mapping[SlotState, int] = field(default_factory=lambda: dict.fromkeys(SlotState, 0))
+    silent_sources: frozenset[int] = frozenset()
+    """Sources that have not delivered for `builder.silent_source_ms` while others did."""

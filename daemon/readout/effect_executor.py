@@ -1,0 +1,102 @@
+"""Carries out the effects of the event builder: batches go to the pipeline, credits and refusals to the feeders."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    Batch,
+    CloseMep,
+    Effect,
+    GrantCredit,
+    MepRecord,
+    Reject,
+    SealSlot,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.protocol.transport.control_messages import ControlMessage
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Nack
+
+LOG_INTERVAL_NS = 10_000_000_000
+# Source ids shown in one log line.
+SHOWN_SOURCES = 32
+
+log = get_logger("effect_executor")
+
+
+class FeederConnections(Protocol):
+    """What the readout needs of the control socket; tests bring their own."""
+
+    def send(self, identities: Iterable[bytes], message: ControlMessage, /) -> None:
+        """Send to each of these peers that is there and reads."""
+
+    def reaches(self, identity: bytes, message: ControlMessage, /) -> bool:
+        """Send to one peer; False if it has no connection any more."""
+
+
+class EffectExecutor:
+    """Carries out effects with nothing but what they carry and the registry of the feeders.
+
+    Args:
+        submit: hands a batch to the pipeline.
+    """
+
+    def __init__(
+        self,
+        registry: FeederRegistry,
+        acknowledgements: Acknowledgements,
+        connections: FeederConnections,
+        counters: Counters,
+        submit: Callable[[Batch], None],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._registry = registry
+        self._acknowledgements = acknowledgements
+        self._connections = connections
+        self._counters = counters
+        self._submit = submit
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Carry out effects in their order; a Place is the receiver's part and done before."""
+        for effect in effects:
+            if isinstance(effect, Reject):
+                self._reject(effect)
+            elif isinstance(effect, CloseMep):
+                if effect.record.missing:
+                    self._log_incomplete(effect.record)
+            elif isinstance(effect, SealSlot):
+                self._submit(effect.batch)
+            elif isinstance(effect, GrantCredit):
+                self._connections.send(self._registry.identities(), Credit(effect.run, effect.meps))
+
+    def _reject(self, reject: Reject) -> None:
+        left_out = self._limit.due(("reject", reject.reason))
+        if left_out is not None:
+            log.warning(
+                "fragment_rejected", reason=reject.reason, source=reject.source, mep=reject.mep, left_out=left_out
+            )
+        owner = self._registry.owner_of(reject.source)
+        if owner is None:
+            return
+        self._counters.nacks_sent += 1
+        nack = Nack(reject.run, reject.source, reject.mep, reject.reason, reject.resend)
+        self._connections.send((owner,), nack)
+        if reject.mep in self._acknowledgements:
+            # The feeder has missed the acknowledgement, else it would not have sent this.
+            self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))
+
+    def _log_incomplete(self, mep: MepRecord) -> None:
+        left_out = self._limit.due(("incomplete", mep.close_reason))
+        if left_out is not None:
+            log.warning(
+                "mep_incomplete",
+                mep=mep.mep,
+                reason=mep.close_reason,
+                missing=list(mep.missing[:SHOWN_SOURCES]),
+                n_missing=len(mep.missing),
+                left_out=left_out,
+            )

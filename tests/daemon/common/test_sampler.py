@@ -1,0 +1,15 @@
+"""Which items belong to a sample."""
+
+from hltnode.daemon.common.sampler import Sampler
+
+
+def test_a_sample_is_the_fraction_asked_for_evenly_spread() -> None:
+    sampler = Sampler(0.25, 1e6)
+    taken = [number for number in range(100) if sampler.takes(number * 1_000_000)]
+    assert taken == list(range(3, 100, 4))
+
+
+def test_a_sample_never_exceeds_its_rate_for_long() -> None:
+    sampler = Sampler(1.0, 10.0)
+    taken = sum(sampler.takes(number * 1_000_000) for number in range(10_000))
+    assert 100 <= taken <= 111

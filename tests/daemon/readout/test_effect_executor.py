@@ -1,0 +1,83 @@
+"""What becomes of the builder's effects, with nothing but what they carry."""
+
+import pytest
+
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    Batch,
+    CloseMep,
+    GrantCredit,
+    MepRecord,
+    Place,
+    Reject,
+    SealSlot,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.effect_executor import EffectExecutor
+from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Nack
+from tests.daemon.readout.connections import RecordedConnections
+
+RUN = 7
+
+
+class Bench:
+    """An executor with two feeders: a sends source 1, b sends source 2."""
+
+    def __init__(self) -> None:
+        self.registry = FeederRegistry(run=0, feeders=2, sources=None, max_events_per_mep=100)
+        for name, source in (("a", 1), ("b", 2)):
+            hello = Hello(name, "s", RUN, (source,), 0, 10, 1000)
+            self.registry.hello(0, name.encode(), hello)
+        self.acknowledgements = Acknowledgements()
+        self.connections = RecordedConnections()
+        self.counters = Counters()
+        self.batches: list[Batch] = []
+        self.executor = EffectExecutor(
+            self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: 0
+        )
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_sealed_slot_goes_to_the_pipeline_as_the_batch_that_the_effect_carries(bench: Bench) -> None:
+    batch = Batch(1, RUN, (MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0),), floor=2)
+    bench.executor.carry_out([Place(0, 0), SealSlot(batch)])
+    assert bench.batches == [batch]
+    assert not bench.connections.sent
+
+
+def test_credits_go_to_every_feeder_with_the_run_of_the_effect(bench: Bench) -> None:
+    bench.executor.carry_out([GrantCredit(9, 5)])
+    assert bench.connections.sent == [((b"a", b"b"), Credit(9, 5))]
+
+
+def test_a_rejected_fragment_is_refused_to_the_feeder_of_its_source_with_the_run_of_the_effect(bench: Bench) -> None:
+    bench.executor.carry_out([Reject(9, RejectReason.LATE, 2, 4, False)])
+    assert bench.connections.sent == [((b"b",), Nack(9, 2, 4, RejectReason.LATE, False))]
+    assert bench.counters.nacks_sent == 1
+
+
+def test_the_rejection_of_a_fragment_from_an_unknown_source_is_sent_to_no_feeder(bench: Bench) -> None:
+    bench.executor.carry_out([Reject(RUN, RejectReason.UNKNOWN_SOURCE, 99, 4, False)])
+    assert not bench.connections.sent
+    assert bench.counters.nacks_sent == 0
+
+
+def test_an_acknowledgement_that_was_missed_is_repeated_with_the_rejection(bench: Bench) -> None:
+    bench.acknowledgements.begin(RUN)
+    bench.acknowledgements.finish([4])
+    bench.executor.carry_out([Reject(RUN, RejectReason.DUPLICATE, 1, 4, False)])
+    assert bench.connections.take() == [Nack(RUN, 1, 4, RejectReason.DUPLICATE, False), Ack(RUN, ((4, 4),))]
+
+
+def test_a_closed_mep_needs_no_action_beyond_a_log_line(bench: Bench) -> None:
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0)
+    record.missing = (2,)
+    bench.executor.carry_out([CloseMep(record)])
+    assert not bench.connections.sent
+    assert not bench.batches
