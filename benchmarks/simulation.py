@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
+from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
 ASKED_SIMULATED = 100.0
@@ -59,7 +60,9 @@ def simulated_per_second(detectors: Detectors) -> float:
 def checked_per_second(path: Path) -> float:
     """Events per second that are read, reconstructed on two threads and compared with their truth."""
     begin = time.perf_counter()
-    engine = create_engine(CpuBackend(HLT1.kernels, threads=2), VeloGeometry.builtin(), TriggerConfig.default(), LIMITS)
+    engine = create_engine(
+        CpuBackend(HLT1.kernels, threads=2), VeloGeometry.builtin(), TriggerConfig.default(), LIMITS, retain=RETAIN
+    )
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(read_events(path), EVENTS_PER_MEP, "auto")):
         check_batch(checker, batch)

@@ -66,6 +66,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     engine = create_engine(
         backend, load_geometry(config.geometry.directory), load_trigger(config.trigger.file), batch_limits(config)
     )
+    engine.require_memory(pipeline.slots)
     node = Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
     await node.start()
     following = asyncio.create_task(follow_signals(signals, node))

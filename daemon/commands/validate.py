@@ -33,6 +33,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
+from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.lhcb.validation.reports.report import format_report
@@ -87,6 +88,7 @@ def validate(
             detector,
             load_trigger(trigger),
             LIMITS,
+            retain=RETAIN,
         )
         runner = OfflineRunner(engine)
         checker = Checker()

@@ -13,6 +13,7 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.event_lines import accepted, event_lines, line_table, lines
 from hltnode.processing.lhcb.lines.kinds import line_types
@@ -73,8 +74,12 @@ HLT1 = Chain(
 )
 
 
-def create_engine(backend: Backend, geometry: VeloGeometry, trigger: TriggerConfig, limits: BatchLimits) -> Engine:
+def create_engine(
+    backend: Backend, geometry: VeloGeometry, trigger: TriggerConfig, limits: BatchLimits, *, retain: Retain = ()
+) -> Engine:
     """The engine of a node: HLT1 with the constants and lines of a trigger configuration.
+
+    retain: columns that Workspace.fetch shall find.
 
     Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
     """
@@ -88,4 +93,5 @@ def create_engine(backend: Backend, geometry: VeloGeometry, trigger: TriggerConf
         limits,
         line_names=trigger.line_names,
         tck=trigger.tck(HLT1_SEQUENCE),
+        retain=retain,
     )

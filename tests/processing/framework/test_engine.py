@@ -15,6 +15,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunne
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType
 
@@ -120,3 +121,22 @@ def test_a_constant_of_the_wrong_size_is_refused(backend: CountingBackend) -> No
     engine = an_engine(backend)
     with pytest.raises(ValueError, match="velo_geometry has 4 bytes, expected 16344"):
         Engine(backend, engine.chain, {"velo_geometry": np.zeros(4, np.uint8)}, LIMITS)
+
+
+def test_a_column_whose_memory_others_share_is_not_fetched(backend: CountingBackend) -> None:
+    workspace = an_engine(backend).create_workspace()
+    message = r"velo_hits\.x is not retained: other columns share its memory; .* retain=\['velo_hits\.x'\]"
+    with pytest.raises(ValueError, match=message):
+        workspace.fetch("velo_hits.x")
+    with pytest.raises(ValueError, match=r"no column velo_hits\.q; there are velo_hits\.x"):
+        workspace.fetch("velo_hits.q")
+    with pytest.raises(ValueError, match=r"velo_clusters\.offset is not retained"):
+        workspace.first(tracks)
+
+
+def test_retained_transferred_and_constant_columns_are_fetched(backend: CountingBackend) -> None:
+    engine = create_engine(backend, GEOMETRY, TriggerConfig.default(), LIMITS, retain=("velo_hits.x",))
+    workspace = engine.create_workspace()
+    assert workspace.fetch("velo_hits.x", 3).shape == (3,)
+    assert workspace.fetch("velo_tracks.count").shape == (LIMITS.events,)
+    assert workspace.fetch("velo_geometry").tobytes() == GEOMETRY.to_bytes()

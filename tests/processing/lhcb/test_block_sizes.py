@@ -33,7 +33,8 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     mep = encode_mep(events, velo_banks=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     trigger = TriggerConfig.default()
-    workspace = create_engine(create_backend("cpu", HLT1.kernels), geometry, trigger, limits).create_workspace()
+    backend = create_backend("cpu", HLT1.kernels)
+    workspace = create_engine(backend, geometry, trigger, limits, retain="all").create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(N_EVENTS, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
