@@ -24,6 +24,7 @@ from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeCo
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -127,7 +128,13 @@ def example_collector() -> NodeCollector:
     counters.set_lines([OPEN_LABELS["line"]])
     counters.count_exception(OPEN_LABELS["where"])
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    return NodeCollector(counters, health, BuildInfo(version="", node="", backend="", tck=""), monotonic_ns=lambda: 0)
+    return NodeCollector(
+        counters,
+        health,
+        BuildInfo(version="", node="", backend="", tck=""),
+        SlotMemory(0, 0, 0, 0),
+        monotonic_ns=lambda: 0,
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from hltnode.daemon.monitoring.counters import Counters, Histogram
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.operation_counters import operation_metrics
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 PREFIX = "hlt1_"
 
@@ -43,6 +44,7 @@ class NodeCollector(Collector):
         counters: Counters,
         health: Health,
         info: BuildInfo,
+        memory: SlotMemory,
         *,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
@@ -50,6 +52,7 @@ class NodeCollector(Collector):
         self._counters = counters
         self._health = health
         self._info = info
+        self._memory = memory
         self._monotonic_ns = monotonic_ns
         self._wall_s = wall_s
 
@@ -147,6 +150,11 @@ class NodeCollector(Collector):
     def _pipeline(self) -> Iterator[Metric]:
         c = self._counters
         yield _gauges("slots", "Slots by state.", "state", c.slots.items())
+        memory = self._memory
+        kinds = (("device", memory.device), ("pinned", memory.pinned), ("thread", memory.thread))
+        text = "Bytes of a slot on the device and pinned on the host; thread: bytes of each worker thread."
+        yield _gauges("slot_bytes", text, "memory", kinds)
+        yield _gauge("plan_bytes_per_event", "Bytes that the largest batch takes for each event.", memory.per_event)
         yield _counter("batches", "Batches computed.", c.batches)
         stages = HistogramMetricFamily(PREFIX + "stage_seconds", "Time of a batch in a stage.", labels=["stage"])
         for stage, histogram in c.stages.items():

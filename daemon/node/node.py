@@ -31,7 +31,7 @@ from hltnode.daemon.node.batch_delivery import Delivery
 from hltnode.daemon.node.hot_reload import Reloader
 from hltnode.daemon.node.periodic_tasks import Heartbeat
 from hltnode.daemon.node.sizing import builder_limits, slot_limits
-from hltnode.daemon.node.status import NodeStatus
+from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.event_writer import EventWriter
@@ -131,7 +131,9 @@ class Node:
         self._silence = SourceSilence(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
-        self.status = NodeStatus(self._info, self.session, self.counters, self.coordinator, self._silence, clock_ns)
+        self.status = NodeStatus(
+            self._info, self.session, self.counters, self.coordinator, self._silence, engine.memory, clock_ns
+        )
         self._stop = asyncio.Event()
         self._closers: list[Callable[[int], None]] = []
         self._http: HttpServer | None = None
@@ -177,6 +179,8 @@ class Node:
             http_port=self.http_port,
             backend=self._info.backend,
             tck=self._info.tck,
+            slots=len(self._workspaces),
+            **{f"slot_{kind}_bytes": nbytes for kind, nbytes in memory_status(self._engine.memory).items()},
         )
 
     @property
@@ -255,7 +259,7 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
-        self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info))
+        self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info, self._engine.memory))
         self._pipeline = Pipeline(
             self._workspaces, self._pool.slots, self._computed, self._crashed, clock_ns=self._clock_ns
         )

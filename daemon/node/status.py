@@ -8,9 +8,15 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.readout.feeder_protocol import RunCoordinator
 from hltnode.daemon.readout.silent_sources import SourceSilence
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 # /status without the lists that grow with the site: a reply on the control socket is small.
 _SUMMARY = ("node", "session", "state", "run", "version", "tck", "accounting")
+
+
+def memory_status(memory: SlotMemory) -> dict[str, int]:
+    """Bytes of a slot by kind: device, pinned, and those of each worker thread."""
+    return {"device": memory.device, "pinned": memory.pinned, "thread": memory.thread}
 
 
 class NodeStatus:
@@ -23,6 +29,7 @@ class NodeStatus:
         counters: Counters,
         coordinator: RunCoordinator,
         silence: SourceSilence,
+        memory: SlotMemory,
         clock_ns: Callable[[], int],
     ) -> None:
         self._info = info
@@ -30,6 +37,7 @@ class NodeStatus:
         self._counters = counters
         self._coordinator = coordinator
         self._silence = silence
+        self._memory = memory
         self._clock_ns = clock_ns
 
     def full(self) -> dict[str, Any]:
@@ -49,6 +57,7 @@ class NodeStatus:
             "sources": len(builder.sources),
             "silent_sources": self._silence.silent,
             "credits": builder.window.outstanding,
+            "slot_bytes": memory_status(self._memory),
             "slots": {str(state): count for state, count in builder.pool.by_state().items()},
             "events": {
                 "processed": counters.events_processed,

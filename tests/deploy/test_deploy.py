@@ -18,6 +18,7 @@ from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -51,7 +52,9 @@ def exported_names() -> set[str]:
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     names = set()
     suffixes = {"counter": ["_total"], "info": ["_info"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum", ""]}
-    for family in NodeCollector(Counters(), health, BuildInfo(version="", node="", backend="", tck="")).collect():
+    for family in NodeCollector(
+        Counters(), health, BuildInfo(version="", node="", backend="", tck=""), SlotMemory(0, 0, 0, 0)
+    ).collect():
         names |= {family.name + suffix for suffix in suffixes[family.type]}
     return names
 
