@@ -25,6 +25,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -130,7 +131,12 @@ def example_collector() -> NodeCollector:
     counters.count_exception(OPEN_LABELS["where"])
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(
-        counters, health, BuildInfo(version="", node="", backend="", tck=""), NodeState, monotonic_ns=lambda: 0
+        counters,
+        health,
+        BuildInfo(version="", node="", backend="", tck=""),
+        NodeState,
+        SlotMemory(0, 0, 0, 0),
+        monotonic_ns=lambda: 0,
     )
 
 

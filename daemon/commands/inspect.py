@@ -1,8 +1,8 @@
-"""hltnode inspect: what a file of events holds."""
+"""hltnode inspect: what a file of events holds, and how much memory the sequence takes."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hltnode.daemon.commands.common import JsonOption, require_places, user_errors, write_json
+from hltnode.daemon.commands.plan_report import plan_report, print_plan
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -70,22 +76,66 @@ def bank_name(bank_type: int) -> str:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF or MEP file.")], json: JsonOption = None
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="MDF or MEP file.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the memory plan of the sequence; takes no FILE.")] = False,
+    slot_bytes: Annotated[
+        int | None, typer.Option("--slot-bytes", min=4096, help="With --plan: input bytes of a batch.")
+    ] = None,
+    max_events: Annotated[
+        int | None, typer.Option("--max-events", min=1, help="With --plan: events of a batch.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="With --plan: the node whose batches are planned (TOML)."),
+    ] = None,
+    json: JsonOption = None,
 ) -> None:
     """Say what FILE holds: events, runs and banks. Fails at the first record that is damaged.
 
-    Example: hltnode inspect accepted_0001.mdf
+    With --plan: how much memory a slot takes, by algorithm and back end; that of a node's defaults if none is given.
+
+    Examples: hltnode inspect accepted_0001.mdf; hltnode inspect --plan --config node.toml
     """
     with user_errors():
-        summary = FileSummary()
         require_places(json)
-        for banks in read_events(file):
-            try:
-                summary.add(banks)
-            except ProtocolError as error:
-                raise EventFileError(f"{file}, event {summary.events} of the file: {error}") from error
-        result = summary.result(file)
-        write_json(json, result)
+        if plan:
+            if file is not None:
+                raise ValueError("--plan takes no FILE: it is about the sequence")
+            node = NodeConfig() if config is None else load_config(config)
+            chain = installed_chain(node.trigger.chain)
+            lines = len(chain.load_trigger(node.trigger.file).lines)
+            report = plan_report(chain.sequence, _planned_limits(node, slot_bytes, max_events, lines))
+            write_json(json, report)
+            print_plan(report, Console())
+            return
+        if file is None:
+            raise ValueError("give a FILE, or --plan")
+        if (slot_bytes, max_events, config) != (None, None, None):
+            raise ValueError("--slot-bytes, --max-events and --config belong to --plan")
+        _inspect_file(file, json)
+
+
+def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
+    limits = batch_limits(node)
+    events = max_events or limits.events
+    return replace(
+        limits,
+        events=events,
+        meps=min(events, BatchLimits().meps),
+        input_bytes=slot_bytes or limits.input_bytes,
+        lines=lines,
+    )
+
+
+def _inspect_file(file: Path, json: Path | None) -> None:
+    summary = FileSummary()
+    for banks in read_events(file):
+        try:
+            summary.add(banks)
+        except ProtocolError as error:
+            raise EventFileError(f"{file}, event {summary.events} of the file: {error}") from error
+    result = summary.result(file)
+    write_json(json, result)
     table = Table("type", "bank", "version", "banks / event", "bytes / event", title=str(file))
     for bank in result["banks"]:
         table.add_row(

@@ -64,6 +64,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     backend = create_backend(pipeline.backend.value, chain.kernels, threads=thread_count(pipeline.threads))
     geometry, trigger = chain.load_geometry(config.geometry.directory), chain.load_trigger(config.trigger.file)
     engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
+    engine.require_memory(pipeline.slots)
     node = Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
     await node.start()
     following = asyncio.create_task(follow_signals(signals, node))

@@ -31,6 +31,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
+from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.lhcb.validation.reports.report import format_report
@@ -85,6 +86,7 @@ def validate(
             geometry_constants(detector),
             HLT1.load_trigger(trigger),
             LIMITS,
+            retain=RETAIN,
         )
         runner = OfflineRunner(engine)
         checker = Checker()

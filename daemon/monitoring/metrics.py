@@ -22,6 +22,7 @@ from hltnode.daemon.monitoring.counters import Counters, Histogram
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.monitoring.operation_counters import operation_metrics
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 PREFIX = "hlt1_"
 
@@ -45,6 +46,7 @@ class NodeCollector(Collector):
         health: Health,
         info: BuildInfo,
         state: Callable[[], NodeState],
+        memory: SlotMemory,
         *,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
@@ -53,6 +55,7 @@ class NodeCollector(Collector):
         self._health = health
         self._info = info
         self._state = state
+        self._memory = memory
         self._monotonic_ns = monotonic_ns
         self._wall_s = wall_s
 
@@ -151,6 +154,11 @@ class NodeCollector(Collector):
     def _pipeline(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
         yield _gauges("slots", "Slots by state.", "state", state.slots.items())
+        memory = self._memory
+        kinds = (("device", memory.device), ("pinned", memory.pinned), ("thread", memory.thread))
+        text = "Bytes of a slot on the device and pinned on the host; thread: bytes of each worker thread."
+        yield _gauges("slot_bytes", text, "memory", kinds)
+        yield _gauge("plan_bytes_per_event", "Bytes that the largest batch takes for each event.", memory.per_event)
         yield _counter("batches", "Batches computed.", c.batches)
         stages = HistogramMetricFamily(PREFIX + "stage_seconds", "Time of a batch in a stage.", labels=["stage"])
         for stage, histogram in c.stages.items():

@@ -31,7 +31,7 @@ from hltnode.daemon.node.batch_delivery import BatchDelivery
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.periodic_tasks import PeriodicTasks
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
-from hltnode.daemon.node.status import NodeStatus
+from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.event_writer import EventWriter
@@ -162,6 +162,8 @@ class Node:
             http_port=self.http_port,
             backend=self._info.backend,
             tck=self._info.tck,
+            slots=len(self._workspaces),
+            **{f"slot_{kind}_bytes": nbytes for kind, nbytes in memory_status(self._engine.memory).items()},
         )
 
     @property
@@ -229,7 +231,14 @@ class Node:
         )
         protocol, silence = self.feeder_protocol, self._silence
         self.status = NodeStatus(
-            self._info, self.session, self.counters, protocol, lambda: self.state, silence, self._clock_ns
+            self._info,
+            self.session,
+            self.counters,
+            protocol,
+            lambda: self.state,
+            silence,
+            self._engine.memory,
+            self._clock_ns,
         )
         self.receiver = Receiver(
             self._context,
@@ -262,7 +271,9 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
-        self._metrics = create_registry(NodeCollector(self.counters, self.health, self._info, self.status.state))
+        self._metrics = create_registry(
+            NodeCollector(self.counters, self.health, self._info, self.status.state, self._engine.memory)
+        )
         self._pipeline = Pipeline(
             self._workspaces, self._slot_advanced, self._computed, self._crashed, clock_ns=self._clock_ns
         )

@@ -9,10 +9,16 @@ from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without the lists that grow with the site: a reply on the control socket is small.
 _SUMMARY = ("node", "session", "state", "run", "version", "tck", "accounting")
+
+
+def memory_status(memory: SlotMemory) -> dict[str, int]:
+    """Bytes of a slot by kind: device, pinned, and those of each worker thread."""
+    return {"device": memory.device, "pinned": memory.pinned, "thread": memory.thread}
 
 
 class NodeStatus:
@@ -26,6 +32,7 @@ class NodeStatus:
         protocol: FeederProtocol,
         run_state: Callable[[], RunState],
         silence: SilentSourceMonitor,
+        memory: SlotMemory,
         clock_ns: Callable[[], int],
     ) -> None:
         self._info = info
@@ -34,6 +41,7 @@ class NodeStatus:
         self._protocol = protocol
         self._run_state = run_state
         self._silence = silence
+        self._memory = memory
         self._clock_ns = clock_ns
 
     def state(self) -> NodeState:
@@ -65,6 +73,7 @@ class NodeStatus:
             "sources": len(builder.sources),
             "silent_sources": sorted(self._silence.silent),
             "credits": builder.window.outstanding,
+            "slot_bytes": memory_status(self._memory),
             "slots": {str(state): count for state, count in builder.pool.by_state().items()},
             "events": {
                 "processed": counters.events_processed,

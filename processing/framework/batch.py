@@ -97,6 +97,9 @@ events = Collection("events", capacity=lambda limits: limits.events)
 event_flags = events.per_event("flags", U32, role=Role.INPUT | Role.OUTPUT)
 """EventFlag bits."""
 
+BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_flags)
+"""What the host writes for every batch, whatever the sequence reads of it."""
+
 fragments = Collection("fragments", capacity=lambda limits: limits.fragments)
 fragment_offset = fragments.column("offset", U32)
 fragment_size = fragments.column("size", U16)

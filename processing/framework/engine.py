@@ -1,7 +1,8 @@
 """The engine: a sequence of algorithms on a back end, and the workspaces that batches go through.
 
 A workspace owns everything that one batch needs, allocated once: pinned input, device input, arena, pinned output, the
-parameter blocks of the kernels and a queue with the captured sequence. Nothing is allocated per batch.
+parameter blocks of the kernels and a queue with the captured sequence. Nothing is allocated per batch. Where columns
+lie, and which of them share memory, is planned by memory_plan.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends.interface import Backend, DeviceMemory, Launch, Mirror, Queue, Timings
+from hltnode.processing.framework.backends.interface import (
+    Backend,
+    DeviceMemory,
+    EventPlacement,
+    Launch,
+    Mirror,
+    Queue,
+    ThreadPointer,
+    Timings,
+)
 from hltnode.processing.framework.batch import (
+    BATCH_INPUTS,
     N_SUBDETECTORS,
     BatchTables,
     MepInBatch,
@@ -28,8 +39,15 @@ from hltnode.processing.framework.codegen import parameter_columns
 from hltnode.processing.framework.collections import Collection, Column, Role
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.framework.limits import BatchLimits
-
-BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_flags)
+from hltnode.processing.framework.memory_check import require_memory
+from hltnode.processing.framework.memory_plan import (
+    MemoryPlan,
+    Region,
+    Retain,
+    SlotMemory,
+    plan_memory,
+    thread_placement,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +67,10 @@ class BatchOutput:
 class Engine:
     """A chain, its constants and the limits of a batch, on one back end.
 
-    Raises DeclarationError if generated headers are out of date, ValueError for a constant of the wrong size,
-    BackendError where memory is short.
+    retain: names of columns that Workspace.fetch shall find, or "all"; others share memory with one another.
+
+    Raises DeclarationError if generated headers are out of date or for a column that does not exist, ValueError for a
+    constant of the wrong size, BackendError where memory is short.
     """
 
     def __init__(
@@ -62,8 +82,10 @@ class Engine:
         *,
         line_names: Sequence[str] = (),
         tck: int = 0,
+        retain: Retain = (),
     ) -> None:
         chain.check_headers()
+        self.plan = plan_memory(chain.sequence, limits, retain=retain, fuse_events=backend.fuses_events)
         self.backend = backend
         self.chain = chain
         self.limits = limits
@@ -73,17 +95,25 @@ class Engine:
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
-        for column in chain.sequence.columns:
-            if column.role & Role.CONSTANT:
-                content = constants[column.name]
-                if content.nbytes != column.nbytes(limits):
-                    raise ValueError(f"{column.name} has {content.nbytes} bytes, expected {column.nbytes(limits)}")
-                self._constants[column.name] = backend.allocate_device(content.nbytes)
-                backend.write(self._constants[column.name], content)
+        for column in self.plan.constants:
+            content = constants[column.name]
+            if content.nbytes != column.nbytes(limits):
+                raise ValueError(f"{column.name} has {content.nbytes} bytes, expected {column.nbytes(limits)}")
+            self._constants[column.name] = backend.allocate_device(content.nbytes)
+            backend.write(self._constants[column.name], content)
+
+    @property
+    def memory(self) -> SlotMemory:
+        """What a workspace takes."""
+        return self.plan.memory
+
+    def require_memory(self, workspaces: int) -> None:
+        """Raises BackendError, with the largest batch that would fit, if `workspaces` of them cannot be allocated."""
+        require_memory(self.backend, self.plan, workspaces)
 
     def create_workspace(self) -> "Workspace":
         """Allocate what one batch needs."""
-        return Workspace(self.backend, self.chain, self._constants, self.limits)
+        return Workspace(self.backend, self.chain, self._constants, self.plan)
 
     def close(self) -> None:
         """Stop the back end; workspaces must not be used any more."""
@@ -98,31 +128,24 @@ class Workspace:
         backend: Backend,
         chain: Chain,
         constants: Mapping[str, DeviceMemory],
-        limits: BatchLimits,
+        plan: MemoryPlan,
     ) -> None:
         self._backend = backend
         self._chain = chain
         sequence = chain.sequence
-        self._limits = limits
-        self._mirrors: dict[str, Mirror] = {}
+        self._plan = plan
+        self._limits = plan.limits
+        self._columns = {column.name: column for column in (*BATCH_INPUTS, *sequence.columns)}
+        self._mirrors = {column.name: backend.allocate_mirror(column.nbytes(plan.limits)) for column in plan.mirrors}
         self._memory: dict[str, DeviceMemory] = dict(constants)
-        self._columns: dict[str, Column] = {}
-        for column in dict.fromkeys((*BATCH_INPUTS, *sequence.columns)):
-            self._columns[column.name] = column
-            if column.role & (Role.INPUT | Role.OUTPUT):
-                mirror = backend.allocate_mirror(column.nbytes(limits))
-                self._mirrors[column.name] = mirror
-                self._memory[column.name] = mirror.device
-            elif not column.role & Role.CONSTANT:
-                self._memory[column.name] = backend.allocate_device(column.nbytes(limits))
-        self._parameters = [self._parameter_block(algorithm) for algorithm in sequence]
-        launches = [
-            Launch(
-                algorithm.name, block.pointer, algorithm.grid, self._max_blocks(algorithm.grid), algorithm.block_size
-            )
-            for algorithm, block in zip(sequence, self._parameters, strict=True)
-        ]
-        self.queue: Queue = backend.create_queue(launches, self._memory[batch_header.name])
+        self._memory |= {name: mirror.device for name, mirror in self._mirrors.items()}
+        arena = backend.allocate_device(plan.arena.nbytes)
+        for region in plan.arena.regions:
+            self._memory[region.column.name] = arena.part(region.offset, region.nbytes)
+        self._thread_regions = {region.column: region for region in plan.thread.regions}
+        launches = [self._launch(algorithm) for algorithm in sequence]
+        self._parameters = [launch.parameters for launch in launches]
+        self.queue: Queue = backend.create_queue(launches, self._memory[batch_header.name], plan.thread.nbytes)
         self._tables = BatchTables(
             header=self._host(batch_header),
             mfp_rows=self._host(mfp_rows),
@@ -140,15 +163,38 @@ class Workspace:
     def _max_blocks(self, grid: Grid) -> int:
         return {Grid.ONE: 1, Grid.ROWS: self._limits.rows, Grid.EVENTS: self._limits.events}[grid]
 
-    def _parameter_block(self, algorithm: Algorithm) -> DeviceMemory:
-        columns = parameter_columns(algorithm)
-        pointers = np.array([self._memory[column.name].pointer for column in columns], dtype=np.uint64)
+    def _launch(self, algorithm: Algorithm) -> Launch:
+        pointers = np.zeros(len(columns := parameter_columns(algorithm)), dtype=np.uint64)
+        thread_pointers: list[ThreadPointer] = []
+        for index, column in enumerate(columns):
+            region = self._thread_regions.get(column)
+            if region is None:
+                pointers[index] = self._memory[column.name].pointer
+            else:
+                thread_pointers.append(self._thread_pointer(region, index * pointers.itemsize))
         words: list[np.uint32] = [constant.packed() for constant in algorithm.constants]
         words += [np.uint32(capacity.count(self._limits)) for capacity in algorithm.capacities]
         content = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)])
         block = self._backend.allocate_device(content.nbytes)
         self._backend.write(block, content)
-        return block
+        return Launch(
+            kernel=algorithm.name,
+            parameters=block,
+            grid=algorithm.grid,
+            max_blocks=self._max_blocks(algorithm.grid),
+            block_size=algorithm.block_size,
+            thread_pointers=tuple(thread_pointers),
+        )
+
+    def _thread_pointer(self, region: Region, position: int) -> ThreadPointer:
+        placement = thread_placement(region.column)
+        offsets = 0 if placement.offsets is None else self._memory[placement.offsets.name].pointer
+        return ThreadPointer(
+            position=position,
+            offset=region.offset,
+            stride=region.column.dtype.itemsize,
+            placement=EventPlacement(offsets, placement.divisor, placement.per_event, placement.times),
+        )
 
     @property
     def n_events(self) -> int:
@@ -217,9 +263,15 @@ class Workspace:
     def fetch(self, name: str, count: int | None = None) -> NDArray[Any]:
         """Copy a column of the device, or its first `count` elements, to a new host array.
 
-        For validation and tests: it waits for the device.
+        For validation and tests: it waits for the device. Raises ValueError for a column whose memory others share.
         """
+        if name not in self._columns:
+            self._chain.sequence.column(name)
         column = self._columns[name]
+        if name not in self._plan.readable:
+            raise ValueError(
+                f"{name} is not retained: other columns share its memory; make the engine with retain=[{name!r}]"
+            )
         nbytes = column.nbytes(self._limits) if count is None else count * column.dtype.itemsize
         return self._backend.read(self._memory[column.name], nbytes).view(column.dtype)
 

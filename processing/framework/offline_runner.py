@@ -113,10 +113,11 @@ def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list
 
 
 class OfflineRunner:
-    """Runs MEPs through an engine, filling one workspace while another computes."""
+    """Runs MEPs through an engine, filling one workspace while another computes. Raises BackendError without memory."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        engine.require_memory(WORKSPACES)
         self.workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
 
     def warm_up(self, meps: Sequence[EncodedMep]) -> None:

@@ -13,6 +13,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.selection.decisions import accepted, line_table, lines
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
@@ -42,11 +43,19 @@ class TriggerChain(Chain):
         return TriggerConfig.default(self.menu) if path is None else TriggerConfig.load(path, self.menu)
 
     def create_engine(
-        self, backend: Backend, geometry: Constants, trigger: TriggerConfig, limits: BatchLimits
+        self,
+        backend: Backend,
+        geometry: Constants,
+        trigger: TriggerConfig,
+        limits: BatchLimits,
+        *,
+        retain: Retain = (),
     ) -> Engine:
         """The engine that runs this chain with a geometry and a trigger configuration.
 
         The number of lines in `limits` becomes that of the configuration.
+
+        retain: columns that Workspace.fetch finds after a batch.
 
         Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
         """
@@ -57,6 +66,7 @@ class TriggerChain(Chain):
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
             tck=trigger.tck(self.sequence),
+            retain=retain,
         )
 
 

@@ -23,6 +23,7 @@ from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, Timings
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits, line_words
+from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
 
@@ -111,6 +112,7 @@ class FakeEngine:
 
     collections = ("tracks",)
     tck = TCK
+    memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)
 
     def __init__(self, limits: BatchLimits, lines: tuple[str, ...] = ("every_second",)) -> None:
         self.lines = lines

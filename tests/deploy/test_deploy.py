@@ -19,6 +19,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.processing.framework.memory_plan import SlotMemory
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -53,7 +54,7 @@ def exported_names() -> set[str]:
     names = set()
     suffixes = {"counter": ["_total"], "info": ["_info"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum", ""]}
     for family in NodeCollector(
-        Counters(), health, BuildInfo(version="", node="", backend="", tck=""), NodeState
+        Counters(), health, BuildInfo(version="", node="", backend="", tck=""), NodeState, SlotMemory(0, 0, 0, 0)
     ).collect():
         names |= {family.name + suffix for suffix in suffixes[family.type]}
     return names

@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 
 class Program:
-    def __init__(self, steps: Sequence[tuple[int, int, int]], batch_header: int) -> None: ...
+    def __init__(
+        self,
+        steps: Sequence[tuple[int, int, int, int]],
+        batch_header: int,
+        placements: Sequence[tuple[int, int, int, int]] = ...,
+        thread_pointers: Sequence[tuple[int, int, int, int, int]] = ...,
+        thread_memory: Sequence[int] = ...,
+        thread_bytes: int = ...,
+    ) -> None: ...
     def take_nanoseconds(self) -> list[int]: ...
 
 class Executor:

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends import _executor
-from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Launch, Mirror, Timings
+from hltnode.processing.framework.backends.host_memory import available_bytes
+from hltnode.processing.framework.backends.interface import (
+    BackendError,
+    DeviceMemory,
+    EventPlacement,
+    Launch,
+    Mirror,
+    Timings,
+)
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.kernel_sources import KernelSources
 
@@ -92,6 +100,7 @@ class CpuBackend:
     """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`)."""
 
     name = "cpu"
+    fuses_events = True
 
     def __init__(self, kernels: KernelSources, *, threads: int = 1, target: str | None = None) -> None:
         self._library = KernelLibrary(kernels)
@@ -103,10 +112,14 @@ class CpuBackend:
             raise BackendError(f"threads must be 1 to 1024, not {threads}")
         self._executor = _executor.Executor(threads)
         self._submitter = ThreadPoolExecutor(1, thread_name_prefix="hlt1-cpu")
+        self._thread_memory: list[DeviceMemory] = []
 
     @property
     def threads(self) -> int:
         return int(self._executor.threads)
+
+    def free_bytes(self) -> int:
+        return available_bytes()
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
         host = _aligned_zeros(nbytes)
@@ -122,18 +135,37 @@ class CpuBackend:
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
         return _array_of(memory)[:nbytes].copy()
 
-    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory) -> CpuQueue:
-        steps = [
-            (self._library.address(self.target, launch.kernel), launch.parameters, int(launch.grid))
-            for launch in launches
-        ]
-        program = _executor.Program(steps, batch_header.pointer)
+    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CpuQueue:
+        placements: dict[EventPlacement, int] = {}
+        steps: list[tuple[int, int, int, int]] = []
+        pointers: list[tuple[int, int, int, int, int]] = []
+        for step, launch in enumerate(launches):
+            address = self._library.address(self.target, launch.kernel)
+            steps.append((address, launch.parameters.pointer, int(launch.grid), launch.parameters.nbytes))
+            for pointer in launch.thread_pointers:
+                placement = placements.setdefault(pointer.placement, len(placements))
+                pointers.append((step, placement, pointer.position, pointer.offset, pointer.stride))
+        program = _executor.Program(
+            steps,
+            batch_header.pointer,
+            [(placed.offsets, placed.divisor, placed.per_event, placed.times) for placed in placements],
+            pointers,
+            [memory.pointer for memory in self._memory_of_threads(thread_bytes)],
+            thread_bytes,
+        )
         return CpuQueue(program, [launch.kernel for launch in launches], self._executor, self._submitter)
+
+    def _memory_of_threads(self, nbytes: int) -> list[DeviceMemory]:
+        """A block for each thread, which all queues share: one program runs at a time. Blocks that were given out
+        before stay, because programs point to them."""
+        if nbytes and (not self._thread_memory or self._thread_memory[-1].nbytes < nbytes):
+            self._thread_memory += [self.allocate_device(nbytes) for _ in range(self.threads)]
+        return self._thread_memory[-self.threads :]
 
     def close(self) -> None:
         self._submitter.shutdown(wait=True)
 
 
 def _array_of(memory: DeviceMemory) -> NDArray[np.uint8]:
-    assert isinstance(memory.owner, np.ndarray)
-    return memory.owner
+    array: NDArray[np.uint8] = memory.owner
+    return array

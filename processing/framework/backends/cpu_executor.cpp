@@ -1,20 +1,29 @@
-// Python extension hltnode.processing.framework.backends._kernels: runs a program of kernels on the CPU with the GIL
+// Python extension hltnode.processing.framework.backends._executor: runs a program of kernels on the CPU with the GIL
 // released.
 //
 // A program is a list of steps, each a kernel, its block of parameters and its grid. Steps over the events that follow
 // one another are fused: a thread takes an event through all of them before it takes the next one, so that the data of
 // an event stay in its caches. This is allowed because such kernels touch nothing but the data of their event.
+//
+// What only one fused stage uses lies in memory of the thread, the same for each event. Kernels find the part of an
+// event by adding first(event) to a pointer; so each thread has copies of the blocks of parameters, in which it sets,
+// before it takes an event, the pointers into its memory to
+//     memory + offset - first(event) * stride.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,22 +37,111 @@ using KernelFunction = void (*)(const void* parameters, uint32_t block);
 
 enum class Grid : uint32_t { one = 0, rows = 1, events = 2 };
 
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t page = 4096;
+
 struct Step {
     KernelFunction kernel;
     const void* parameters;
     Grid grid;
+    std::size_t copy;  // where the copy of its parameters begins, in cache lines
 };
+
+// Placement.first in processing/framework/collections.py.
+struct Placement {
+    const uint32_t* offsets;  // null: none
+    uint32_t divisor, per_event, times;
+
+    uint64_t first(uint32_t event) const
+    {
+        const uint64_t begin = offsets == nullptr ? 0 : offsets[event] / divisor;
+        return (begin + uint64_t{event} * per_event) * times;
+    }
+};
+
+// A pointer that leads into the memory of the thread.
+struct ThreadPointer {
+    std::size_t stage;      // first step of the fused stage
+    std::size_t placement;  // in Program::placements_
+    std::size_t position;   // in the copies of parameters, in bytes
+    uint64_t offset, stride;
+};
+
+// What one thread needs for one program.
+class ThreadState {
+  public:
+    ThreadState(uint64_t memory, std::size_t bytes, std::size_t parameter_lines)
+        : memory_(reinterpret_cast<std::byte*>(memory)), bytes_(bytes), parameters_(parameter_lines)
+    {
+    }
+
+    std::byte* memory() { return memory_; }
+    std::byte* parameters() { return reinterpret_cast<std::byte*>(parameters_.data()); }
+
+    // Pages belong to the NUMA node of the thread that touches them first.
+    void touch()
+    {
+        if (touched_) return;
+        touched_ = true;
+        for (std::size_t at = 0; at < bytes_; at += page) {
+            volatile std::byte& byte = memory_[at];
+            byte = byte;
+        }
+    }
+
+  private:
+    struct alignas(cache_line) Line {
+        std::byte bytes[cache_line];
+    };
+
+    std::byte* memory_;
+    std::size_t bytes_;
+    std::vector<Line> parameters_;
+    bool touched_ = false;
+};
+
+using StepTuple = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>;
+using PlacementTuple = std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>;
+using PointerTuple = std::tuple<std::size_t, std::size_t, std::size_t, uint64_t, uint64_t>;
 
 class Program {
   public:
-    Program(const std::vector<std::tuple<uint64_t, uint64_t, uint32_t>>& steps, uint64_t batch_header)
+    Program(const std::vector<StepTuple>& steps, uint64_t batch_header, const std::vector<PlacementTuple>& placements,
+            const std::vector<PointerTuple>& thread_pointers, const std::vector<uint64_t>& thread_memory,
+            std::size_t thread_bytes)
         : header_(reinterpret_cast<const hlt::batch_header*>(batch_header)), nanoseconds_(steps.size())
     {
-        for (const auto& [address, parameters, grid] : steps) {
+        std::size_t lines = 0;
+        std::vector<std::size_t> parameter_bytes;
+        for (const auto& [address, parameters, grid, nbytes] : steps) {
             const auto kernel = reinterpret_cast<KernelFunction>(address);
             if (kernel == nullptr) throw std::invalid_argument("a step without a kernel");
             if (grid > static_cast<uint32_t>(Grid::events)) throw std::invalid_argument("no such grid");
-            steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), static_cast<Grid>(grid)});
+            steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), static_cast<Grid>(grid), lines});
+            parameter_bytes.push_back(nbytes);
+            lines += (nbytes + cache_line - 1) / cache_line;
+        }
+        for (const auto& [offsets, divisor, per_event, times] : placements) {
+            if (divisor == 0) throw std::invalid_argument("a placement that divides by zero");
+            placements_.push_back({reinterpret_cast<const uint32_t*>(offsets), divisor, per_event, times});
+        }
+        for (const auto& [step, placement, position, offset, stride] : thread_pointers) {
+            if (step >= steps_.size() || steps_[step].grid != Grid::events || placement >= placements_.size() ||
+                position + sizeof(void*) > parameter_bytes[step] || offset >= thread_bytes)
+                throw std::invalid_argument("a pointer to memory of the thread that does not fit the steps");
+            thread_pointers_.push_back(
+                {begin_of_stage(step), placement, steps_[step].copy * cache_line + position, offset, stride});
+        }
+        std::sort(thread_pointers_.begin(), thread_pointers_.end(), [](const auto& one, const auto& other) {
+            return std::tie(one.stage, one.placement, one.position) <
+                   std::tie(other.stage, other.placement, other.position);
+        });
+        if (thread_pointers_.empty()) return;
+        for (const uint64_t memory : thread_memory) {
+            threads_.emplace_back(memory, thread_bytes, lines);
+            for (std::size_t step = 0; step < steps_.size(); ++step)
+                std::memcpy(threads_.back().parameters() + steps_[step].copy * cache_line, steps_[step].parameters,
+                            parameter_bytes[step]);
         }
     }
 
@@ -51,6 +149,9 @@ class Program {
     Program& operator=(const Program&) = delete;
 
     std::size_t size() const { return steps_.size(); }
+
+    // Whether each of a number of threads has what it needs.
+    bool serves(uint32_t threads) const { return thread_pointers_.empty() || threads_.size() >= threads; }
 
     // The steps [first, last) that run as one pass over a grid.
     std::size_t end_of_stage(std::size_t first) const
@@ -69,17 +170,25 @@ class Program {
         }
     }
 
-    void run_block(std::size_t first, std::size_t last, uint32_t block)
+    // Before a thread takes its first block of a stage.
+    void enter(uint32_t thread)
     {
-        for (std::size_t step = first; step < last; ++step) steps_[step].kernel(steps_[step].parameters, block);
+        if (!threads_.empty()) threads_[thread].touch();
     }
 
-    void run_block_profiled(std::size_t first, std::size_t last, uint32_t block)
+    void run_block(std::size_t first, std::size_t last, uint32_t block, uint32_t thread)
+    {
+        place(first, block, thread);
+        for (std::size_t step = first; step < last; ++step) steps_[step].kernel(parameters(step, thread), block);
+    }
+
+    void run_block_profiled(std::size_t first, std::size_t last, uint32_t block, uint32_t thread)
     {
         using clock = std::chrono::steady_clock;
+        place(first, block, thread);
         auto before = clock::now();
         for (std::size_t step = first; step < last; ++step) {
-            steps_[step].kernel(steps_[step].parameters, block);
+            steps_[step].kernel(parameters(step, thread), block);
             const auto after = clock::now();
             const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(after - before).count();
             nanoseconds_[step].fetch_add(static_cast<uint64_t>(elapsed), std::memory_order_relaxed);
@@ -96,7 +205,41 @@ class Program {
     }
 
   private:
+    std::size_t begin_of_stage(std::size_t step) const
+    {
+        while (step > 0 && steps_[step - 1].grid == Grid::events) --step;
+        return step;
+    }
+
+    const void* parameters(std::size_t step, uint32_t thread)
+    {
+        if (threads_.empty()) return steps_[step].parameters;
+        return threads_[thread].parameters() + steps_[step].copy * cache_line;
+    }
+
+    // Set the pointers of a stage into the memory of the thread for one event.
+    void place(std::size_t stage, uint32_t event, uint32_t thread)
+    {
+        if (threads_.empty()) return;
+        std::byte* const parameters = threads_[thread].parameters();
+        const auto memory = reinterpret_cast<uint64_t>(threads_[thread].memory());
+        std::size_t placement = placements_.size();
+        uint64_t first = 0;
+        for (const ThreadPointer& pointer : thread_pointers_) {
+            if (pointer.stage != stage) continue;
+            if (pointer.placement != placement) {
+                placement = pointer.placement;
+                first = placements_[placement].first(event);
+            }
+            const uint64_t address = memory + pointer.offset - first * pointer.stride;
+            std::memcpy(parameters + pointer.position, &address, sizeof address);
+        }
+    }
+
     std::vector<Step> steps_;
+    std::vector<Placement> placements_;
+    std::vector<ThreadPointer> thread_pointers_;
+    std::vector<ThreadState> threads_;
     const hlt::batch_header* header_;
     std::vector<std::atomic<uint64_t>> nanoseconds_;
 };
@@ -107,7 +250,7 @@ class Executor {
     explicit Executor(uint32_t threads)
     {
         if (threads == 0 || threads > 1024) throw std::invalid_argument("threads must be 1 to 1024");
-        for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+        for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
     }
 
     ~Executor()
@@ -127,6 +270,7 @@ class Executor {
 
     void run(Program& program, bool profile)
     {
+        if (!program.serves(threads())) throw std::invalid_argument("a program made for fewer threads");
         const std::lock_guard one_program_at_a_time(running_);
         for (std::size_t first = 0; first < program.size();) {
             const std::size_t last = program.end_of_stage(first);
@@ -147,7 +291,7 @@ class Executor {
     {
         if (workers_.empty() || stage.blocks == 1) {
             next_.store(0, std::memory_order_relaxed);
-            take_blocks(stage);
+            take_blocks(stage, 0);
             return;
         }
         {
@@ -158,24 +302,25 @@ class Executor {
             ++generation_;
         }
         wake_.notify_all();
-        take_blocks(stage);
+        take_blocks(stage, 0);
         std::unique_lock lock(mutex_);
         done_.wait(lock, [this] { return busy_ == 0; });
     }
 
-    void take_blocks(const Stage& stage)
+    void take_blocks(const Stage& stage, uint32_t thread)
     {
+        stage.program->enter(thread);
         for (;;) {
             const uint32_t block = next_.fetch_add(1, std::memory_order_relaxed);
             if (block >= stage.blocks) return;
             if (stage.profile)
-                stage.program->run_block_profiled(stage.first, stage.last, block);
+                stage.program->run_block_profiled(stage.first, stage.last, block, thread);
             else
-                stage.program->run_block(stage.first, stage.last, block);
+                stage.program->run_block(stage.first, stage.last, block, thread);
         }
     }
 
-    void work()
+    void work(uint32_t thread)
     {
         uint64_t seen = 0;
         for (;;) {
@@ -187,7 +332,7 @@ class Executor {
                 seen = generation_;
                 stage = stage_;
             }
-            take_blocks(stage);
+            take_blocks(stage, thread);
             {
                 const std::lock_guard lock(mutex_);
                 --busy_;
@@ -214,8 +359,11 @@ NB_MODULE(_executor, module)
     module.doc() = "Runs kernels on the CPU";
 
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")
-        .def(nb::init<const std::vector<std::tuple<uint64_t, uint64_t, uint32_t>>&, uint64_t>(), nb::arg("steps"),
-             nb::arg("batch_header"))
+        .def(nb::init<const std::vector<StepTuple>&, uint64_t, const std::vector<PlacementTuple>&,
+                      const std::vector<PointerTuple>&, const std::vector<uint64_t>&, std::size_t>(),
+             nb::arg("steps"), nb::arg("batch_header"), nb::arg("placements") = std::vector<PlacementTuple>{},
+             nb::arg("thread_pointers") = std::vector<PointerTuple>{},
+             nb::arg("thread_memory") = std::vector<uint64_t>{}, nb::arg("thread_bytes") = 0)
         .def("take_nanoseconds", &Program::take_nanoseconds,
              "Time of each step since the last call, profiled runs only");
 

@@ -51,7 +51,7 @@ class CudaQueue:
             self._stream.begin_capture()
             for launch in launches:
                 block = block_size or launch.block_size
-                kernels[launch.kernel]((launch.max_blocks,), (block,), (np.uint64(launch.parameters),))
+                kernels[launch.kernel]((launch.max_blocks,), (block,), (np.uint64(launch.parameters.pointer),))
             self._graph = self._stream.end_capture()
         self._graph.upload(self._stream)
 
@@ -111,6 +111,7 @@ class CudaBackend:
 
     name = "cuda"
     threads = 1
+    fuses_events = False
 
     def __init__(self, kernels: KernelSources, *, block_size: int | None = None) -> None:
         if importlib.util.find_spec("cupy") is None:
@@ -122,6 +123,11 @@ class CudaBackend:
         self._cupy = cupy
         self._block_size = block_size
         self._module = cupy.RawModule(code=translation_unit(kernels), options=compile_options(kernels), backend="nvrtc")
+
+    def free_bytes(self) -> int:
+        free, _total = self._cupy.cuda.runtime.memGetInfo()
+        # What CuPy has freed stays in its pool.
+        return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
         # Not from the pinned pool, which rounds up to a power of two (daq-practice.md C.1).
@@ -135,15 +141,13 @@ class CudaBackend:
         return DeviceMemory(array.data.ptr, nbytes, array)
 
     def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
-        array: Any = memory.owner
-        array[: content.nbytes].set(content)
+        memory.owner[: content.nbytes].set(content)
 
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
-        array: Any = memory.owner
-        content: NDArray[np.uint8] = array[:nbytes].get()
+        content: NDArray[np.uint8] = memory.owner[:nbytes].get()
         return content
 
-    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory) -> CudaQueue:  # noqa: ARG002
+    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CudaQueue:  # noqa: ARG002
         kernels = {launch.kernel: self._module.get_function(launch.kernel) for launch in launches}
         self._cupy.cuda.runtime.deviceSynchronize()
         return CudaQueue(self._cupy, kernels, launches, self._block_size)

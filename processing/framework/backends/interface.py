@@ -6,7 +6,7 @@ batch is the content of the input buffers and how many of their bytes are used.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,12 @@ class DeviceMemory:
 
     pointer: int
     nbytes: int
-    owner: object
+    owner: Any
+    """An array of bytes; a slice of it is a part of the memory."""
+
+    def part(self, offset: int, nbytes: int) -> "DeviceMemory":
+        """Some bytes of it."""
+        return DeviceMemory(self.pointer + offset, nbytes, self.owner[offset : offset + nbytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,37 @@ class Mirror:
 
 
 @dataclass(frozen=True, slots=True)
+class EventPlacement:
+    """Placement in a batch: `offsets` is the pointer to the prefix sums, 0 without."""
+
+    offsets: int
+    divisor: int
+    per_event: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPointer:
+    """A pointer among the parameters, `position` bytes behind their begin, that leads into the memory of the worker
+    thread: the part of any event begins `offset` bytes behind the begin of that memory, its elements have `stride`
+    bytes."""
+
+    position: int
+    offset: int
+    stride: int
+    placement: EventPlacement
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel with its parameters (device pointer), to be run on a grid."""
+    """One kernel with its block of parameters, to be run on a grid."""
 
     kernel: str
-    parameters: int
+    parameters: DeviceMemory
     grid: Grid
     max_blocks: int
     block_size: int
+    thread_pointers: tuple[ThreadPointer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +110,13 @@ class Backend(Protocol):
     def threads(self) -> int:
         """Host threads that compute; 1 for a GPU."""
 
+    @property
+    def fuses_events(self) -> bool:
+        """Whether a thread takes an event through algorithms that follow one another before it takes the next."""
+
+    def free_bytes(self) -> int:
+        """Bytes that can still be allocated where the kernels run."""
+
     def allocate_mirror(self, nbytes: int) -> Mirror:
         """Host memory that can be copied asynchronously, and as much on the device. Zeroed."""
 
@@ -94,8 +129,8 @@ class Backend(Protocol):
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
         """Copy device memory to a new host array and wait. For validation only."""
 
-    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory) -> Queue:
-        """A queue for one slot."""
+    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> Queue:
+        """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused."""
 
     def close(self) -> None:
         """Stop threads and free what the back end holds."""

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
+from hltnode.processing.framework.backends.cpu import CpuBackend
 
 runner = CliRunner()
 
@@ -58,6 +59,69 @@ def test_inspect_reads_the_old_multi_event_packet(shared: Path, tmp_path: Path) 
     result = runner.invoke(app, ["inspect", str(packet), "--json", str(out)])
     assert result.exit_code == 0, result.output
     assert json.loads(out.read_text())["events"] == 10
+
+
+def test_inspect_plans_the_memory_of_a_node_with_defaults(tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    result = runner.invoke(app, ["inspect", "--plan", "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "velo_search_by_triplet" in result.output
+    found = json.loads(out.read_text())
+    assert (found["limits"]["input_bytes"], found["limits"]["events"]) == (128 << 20, 4096)
+    assert found["bytes_per_slot"] <= 3 << 30
+    assert found["bytes_per_event"] == -(-found["bytes_per_slot"] // 4096)
+    cuda, cpu = found["backends"]["cuda"], found["backends"]["cpu"]
+    assert found["bytes_per_slot"] == cuda["bytes_per_slot"] < cuda["unshared"]["bytes_per_slot"] / 2
+    assert cpu["bytes_per_slot"] < cuda["bytes_per_slot"] / 5
+    assert (cuda["bytes_per_thread"], cpu["bytes_per_thread"] > 0) == (0, True)
+    peak = next(item for item in found["algorithms"] if item["name"] == cuda["peak"]["algorithm"])
+    assert peak["bytes_in_use"] == sum(cuda["peak"]["columns"].values())
+    assert peak["bytes_in_use"] == max(item["bytes_in_use"] for item in found["algorithms"])
+
+
+def test_inspect_plans_for_the_limits_that_are_given(tmp_path: Path) -> None:
+    out, config = tmp_path / "plan.json", tmp_path / "node.toml"
+    config.write_text(
+        "[builder]\nmax_mep_bytes = 1048576\n[network]\nmax_frame_bytes = 1048576\n"
+        "[pipeline]\nslot_bytes = 2097152\nmax_events = 100\n"
+    )
+    arguments = ["inspect", "--plan", "--config", str(config), "--json", str(out)]
+    assert runner.invoke(app, arguments).exit_code == 0
+    limits = json.loads(out.read_text())["limits"]
+    assert (limits["input_bytes"], limits["events"], limits["meps"]) == (2 << 20, 100, 100)
+    assert runner.invoke(app, [*arguments, "--slot-bytes", "4194304", "--max-events", "512"]).exit_code == 0
+    limits = json.loads(out.read_text())["limits"]
+    assert (limits["input_bytes"], limits["events"], limits["meps"]) == (4 << 20, 512, 256)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a FILE, or --plan"),
+        (["events.mdf", "--plan"], "--plan takes no FILE"),
+        (["events.mdf", "--max-events", "5"], "--slot-bytes, --max-events and --config belong to --plan"),
+    ],
+)
+def test_inspect_refuses_options_that_contradict_one_another(arguments: list[str], message: str) -> None:
+    result = runner.invoke(app, ["inspect", *arguments])
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "slots"), [(["serve", "--config"], 2), (["process", "--backend", "cpu"], 3)], ids=["serve", "process"]
+)
+def test_slots_for_which_there_is_no_memory_are_refused_with_what_would_fit(
+    command: list[str], slots: int, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda _: 32 << 20)
+    config = tmp_path / "node.toml"
+    config.write_text("[pipeline]\nslots = 2\nbackend = 'cpu'\nthreads = 1\n")
+    result = runner.invoke(app, [*command, str(sample if command[0] == "process" else config)])
+    assert result.exit_code == 1
+    assert f"error: {slots} slots of " in result.output
+    assert "32.0 MiB are free: " in result.output
+    assert "slot_bytes = " in result.output
 
 
 @pytest.mark.parametrize("command", ["process", "inspect", "validate"])

@@ -14,10 +14,12 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
 from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.run_control_messages import RunState
 
 INFO = BuildInfo(version="0.1.0", node="n1", backend="cpu", tck="0x1234")
+MEMORY = SlotMemory(device=3_000_000, pinned=1_000_000, thread=5_000, per_event=700)
 NOW_NS = 10_000_000_000
 WALL = 1_700_000_000.0
 
@@ -28,7 +30,7 @@ def scrape(counters: Counters, health: Health | None = None, state: NodeState | 
     if health is None:
         health = Health(loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=2)
     collector = NodeCollector(
-        counters, health, INFO, lambda: state or NodeState(), monotonic_ns=lambda: NOW_NS, wall_s=lambda: WALL
+        counters, health, INFO, lambda: state or NodeState(), MEMORY, monotonic_ns=lambda: NOW_NS, wall_s=lambda: WALL
     )
     text = render(create_registry(collector)).decode()
     return {
@@ -101,6 +103,13 @@ def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:
     assert samples[key("hlt1_source_silent", source="2")] == 1
 
 
+def test_the_memory_of_a_slot_is_exported_by_kind() -> None:
+    samples = scrape(Counters())
+    found = {kind: samples[key("hlt1_slot_bytes", memory=kind)] for kind in ("device", "pinned", "thread")}
+    assert found == {"device": 3_000_000, "pinned": 1_000_000, "thread": 5_000}
+    assert samples[key("hlt1_plan_bytes_per_event")] == 700
+
+
 def test_a_line_is_exported_by_its_name() -> None:
     counters = Counters()
     counters.set_lines(["passthrough", "micro_bias"])
@@ -159,7 +168,7 @@ def test_conditions_and_readiness_follow_the_health() -> None:
 
 def test_names_have_the_prefix_and_no_name_appears_twice() -> None:
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    names = [family.name for family in NodeCollector(Counters(), health, INFO, NodeState).collect()]
+    names = [family.name for family in NodeCollector(Counters(), health, INFO, NodeState, MEMORY).collect()]
     assert all(name.startswith("hlt1_") for name in names)
     assert len(set(names)) == len(names)
 
@@ -176,6 +185,6 @@ def test_promtool_has_nothing_against_the_metrics(promtool: str) -> None:
     counters.set_lines(["passthrough"])
     counters.count_exception("control")
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    text = render(create_registry(NodeCollector(counters, health, INFO, NodeState)))
+    text = render(create_registry(NodeCollector(counters, health, INFO, NodeState, MEMORY)))
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False, timeout=30)
     assert checked.returncode == 0, checked.stderr.decode() + os.linesep + checked.stdout.decode()

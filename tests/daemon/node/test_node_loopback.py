@@ -411,6 +411,7 @@ async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, co
             {"name": "feeder", "sources": 4, "connected": True, "ended": False, "last_mep": None}
         ]
         assert status["accounting"]["fragments"]["built"] == 12
+        assert status["slot_bytes"] == {"device": 3 << 20, "pinned": 1 << 20, "thread": 0}
         assert status["events"] == {"processed": 24, "accepted": 12, "accepted_by_line": {"every_second": 12}}
 
 

@@ -23,6 +23,7 @@ from hltnode.processing.framework.codegen import parameter_columns
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.lhcb.hlt1 import HLT1
 from tests.processing.framework.chain_builder import compiler
 
@@ -38,19 +39,28 @@ def run_algorithms(
     n_events: int,
     limits: BatchLimits,
     launch: Launch | None = None,
+    *,
+    fill: int = 0,
+    plan: MemoryPlan | None = None,
 ) -> dict[str, NDArray]:
-    """All columns by name after the algorithms ran.
+    """All columns by name after the algorithms ran, one after the other over all events, as on a device.
 
-    Columns start as zeros; `given` fills their first elements and must not exceed the declared bound. The rows of
-    `input.mfp_rows` belong to one MEP.
+    The bytes of columns start as `fill`; `given` fills their first elements and must not exceed the declared bound. The
+    rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device.
     """
+    arena = np.full(0 if plan is None else plan.arena.nbytes, fill, dtype=np.uint8)
     header = np.zeros(1, dtype=BATCH_HEADER.dtype)
     header[0] = (n_events, len(given.get("input.mfp_rows", ())), 1, len(given.get("input.mfp_rows", ())) * n_events)
     columns: dict[str, NDArray] = {batch_header.name: header}
     for algorithm in algorithms:
         for column in algorithm.columns:
             if column.name not in columns:
-                columns[column.name] = content = np.zeros(column.count(limits), dtype=column.dtype)
+                region = None if plan is None else plan.arena.region(column.name)
+                if region is None:
+                    memory = np.full(column.nbytes(limits), fill, dtype=np.uint8)
+                else:
+                    memory = arena[region.offset : region.offset + region.nbytes]
+                columns[column.name] = content = memory.view(column.dtype)
                 if column.name in given:
                     filling = _as_dtype(given[column.name], column.dtype)
                     content[: len(filling)] = filling
@@ -79,7 +89,8 @@ def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels) -> 
     def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
         library = KernelLibrary(kernels)
         address = library.address(target or library.targets[0], algorithm.name)
-        program = _executor.Program([(address, parameters.ctypes.data, int(algorithm.grid))], header.ctypes.data)
+        step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
+        program = _executor.Program([step], header.ctypes.data)
         _executor.Executor(1).run(program)
 
     return launch

@@ -17,6 +17,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.lines import Passthrough, VeloMicroBias
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType
 
@@ -148,3 +149,28 @@ def test_lines_behind_the_first_word_decide_in_the_engine_too(backend: CountingB
     output = batch.workspace.output
     assert output.lines.tolist() == [[0] * 15 + [1 << 499 % 32]] * batch.workspace.n_events
     assert output.accepted.all()
+
+
+def test_a_column_whose_memory_others_share_is_not_fetched(backend: CountingBackend) -> None:
+    workspace = an_engine(backend).create_workspace()
+    message = r"velo_hits\.x is not retained: other columns share its memory; .* retain=\['velo_hits\.x'\]"
+    with pytest.raises(ValueError, match=message):
+        workspace.fetch("velo_hits.x")
+    with pytest.raises(ValueError, match=r"no column velo_hits\.q; there are velo_hits\.x"):
+        workspace.fetch("velo_hits.q")
+    with pytest.raises(ValueError, match=r"velo_clusters\.offset is not retained"):
+        workspace.first(tracks)
+
+
+def test_retained_transferred_and_constant_columns_are_fetched(backend: CountingBackend) -> None:
+    engine = HLT1.create_engine(
+        backend,
+        geometry_constants(GEOMETRY),
+        TriggerConfig.default(HLT1.menu),
+        LIMITS,
+        retain=("velo_hits.x",),
+    )
+    workspace = engine.create_workspace()
+    assert workspace.fetch("velo_hits.x", 3).shape == (3,)
+    assert workspace.fetch("velo_tracks.count").shape == (LIMITS.events,)
+    assert workspace.fetch("velo_geometry").tobytes() == GEOMETRY.to_bytes()

@@ -33,7 +33,9 @@ def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[
     mep = encode_mep(HLT1, events, encoding=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     trigger = TriggerConfig.default(HLT1.menu)
-    engine = HLT1.create_engine(create_backend("cpu", HLT1.kernels), geometry_constants(geometry), trigger, limits)
+    engine = HLT1.create_engine(
+        create_backend("cpu", HLT1.kernels), geometry_constants(geometry), trigger, limits, retain="all"
+    )
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(N_EVENTS, mep.fragments)])

@@ -6,11 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.engine import Workspace
-from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS
+from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, vertices
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, TrackTable
-from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, tracks
+from hltnode.processing.lhcb.velo.collections import (
+    MAX_HITS_PER_TRACK,
+    beamline_state,
+    cluster_offset,
+    hit_id,
+    track_backward,
+    track_hit_count,
+    track_hits,
+    tracks,
+)
+
+RETAIN = (
+    *(column.name for column in (cluster_offset, hit_id, track_hit_count, track_hits, track_backward, vertices)),
+    *(column.name for column in beamline_state.values()),
+)
+"""Columns that an engine must retain for what is read here."""
 
 _PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
 

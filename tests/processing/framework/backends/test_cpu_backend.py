@@ -24,7 +24,7 @@ LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
 
 def a_workspace(backend: CpuBackend) -> Workspace:
     chain = replace(HLT1, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
-    return Engine(backend, chain, {}, LIMITS).create_workspace()
+    return Engine(backend, chain, {}, LIMITS, retain="all").create_workspace()
 
 
 def place(workspace: Workspace, n_events: int, mfps: dict[int, bytes]) -> MepInBatch:

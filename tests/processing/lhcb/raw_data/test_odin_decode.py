@@ -33,7 +33,7 @@ def workspace() -> Workspace:
     limits = BatchLimits(events=32, meps=4, input_bytes=1 << 16, rows=16)
     sequence = AlgorithmSequence((fragment_offsets, odin_decode))
     chain = replace(HLT1, sequence=sequence, accepted=None, lines=None, counts={})
-    return Engine(create_backend("cpu", HLT1.kernels), chain, {}, limits).create_workspace()
+    return Engine(create_backend("cpu", HLT1.kernels), chain, {}, limits, retain="all").create_workspace()
 
 
 def decoded(workspace: Workspace, *meps: Sequence[bytes], n_events: int = 0) -> tuple[NDArray[np.void], list[int]]:

@@ -68,13 +68,22 @@ class VeloEvent:
         )
 
 
+FETCHED = (
+    "velo_clusters.offset",
+    "velo_tracks.hit_count",
+    "velo_tracks.hits",
+    "velo_hits.module_pair_offset",
+    *(f"velo_hits.{name}" for name in ("x", "y", "z", "phi", "id")),
+)
+
+
 class VeloChain:
     """An engine with the VELO part of the sequence and one workspace."""
 
     def __init__(self, geometry: VeloGeometry, limits: BatchLimits, target: str | None = None) -> None:
         constants = {"velo_geometry": np.frombuffer(geometry.to_bytes(), dtype=np.uint8)}
         self.workspace: Workspace = Engine(
-            CpuBackend(HLT1.kernels, target=target), VELO_CHAIN, constants, limits
+            CpuBackend(HLT1.kernels, target=target), VELO_CHAIN, constants, limits, retain=FETCHED
         ).create_workspace()
 
     def run(self, mep: EncodedMep, n_events: int | None = None) -> list[VeloEvent]:

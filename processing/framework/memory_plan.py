@@ -1,0 +1,303 @@
+"""Where every column of a sequence lies: what shares memory, and how many bytes a slot takes. Allocates nothing.
+
+On a device all events of a batch are in one algorithm at a time. Columns share the arena of a workspace by liveness:
+memory is free again behind the last algorithm that reads it.
+
+Where events are fused (the CPU: a thread takes an event through algorithms that follow one another), a column that is
+used inside one fused stage only is memory of the worker thread: one block per thread holds the part of one event, at
+the same addresses for each event, so that it stays in the caches.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Literal
+
+from hltnode.processing.framework.batch import BATCH_INPUTS
+from hltnode.processing.framework.collections import U32, Column, Placement, Role
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid
+from hltnode.processing.framework.limits import BatchLimits
+
+ARENA_ALIGNMENT = 256
+"""Bytes; what CUDA's own allocator gives."""
+THREAD_ALIGNMENT = 64
+"""Bytes; a cache line."""
+TAIL = 64
+"""Bytes behind the last column: kernels may read, not use, a vector beyond the last object."""
+
+Retain = Iterable[str] | Literal["all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory of one column: bytes `offset` to `offset + nbytes`, in use from step `first` to step `last`."""
+
+    column: Column
+    offset: int
+    nbytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Columns that share one block of memory."""
+
+    regions: tuple[Region, ...]
+    nbytes: int
+
+    def region(self, name: str) -> Region | None:
+        """The region of a column, None if it lies elsewhere."""
+        return next((region for region in self.regions if region.column.name == name), None)
+
+    def alive(self, step: int) -> tuple[Region, ...]:
+        """Regions in use at a step; of those that overlay one another the first."""
+        found: dict[int, Region] = {}
+        for region in self.regions:
+            if region.first <= step <= region.last:
+                found.setdefault(region.offset, region)
+        return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SlotMemory:
+    """Bytes of one slot: on the device, pinned on the host for transfer, and of each worker thread.
+
+    On the CPU, where host and device are one, what is transferred counts as pinned alone.
+    """
+
+    device: int
+    pinned: int
+    thread: int
+    per_event: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """Where the columns of a sequence lie.
+
+    mirrors: columns that are transferred, each in memory of its own. arena: what kernels alone use, one block per
+    workspace. thread: one block per worker thread. stages: the algorithms of each step of the arena.
+    """
+
+    sequence: AlgorithmSequence
+    limits: BatchLimits
+    fuse_events: bool
+    mirrors: tuple[Column, ...]
+    constants: tuple[Column, ...]
+    arena: Area
+    thread: Area
+    stages: tuple[tuple[Algorithm, ...], ...]
+    retained: frozenset[str]
+
+    @property
+    def mirror_bytes(self) -> int:
+        """Bytes of all columns that are transferred."""
+        return sum(column.nbytes(self.limits) for column in self.mirrors)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of one slot where the kernels run; threads have theirs besides."""
+        return self.arena.nbytes + self.mirror_bytes
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes that all slots share."""
+        return sum(column.nbytes(self.limits) for column in self.constants)
+
+    @property
+    def memory(self) -> SlotMemory:
+        """The bytes of a slot by kind."""
+        return SlotMemory(
+            device=self.arena.nbytes + (0 if self.fuse_events else self.mirror_bytes),
+            pinned=self.mirror_bytes,
+            thread=self.thread.nbytes,
+            per_event=-(-self.slot_bytes // self.limits.events),
+        )
+
+    @property
+    def readable(self) -> frozenset[str]:
+        """Names of the columns that still have their content when a batch is done."""
+        kept = {column.name for column in (*self.mirrors, *self.constants)}
+        return frozenset(kept | self.retained)
+
+    @cached_property
+    def bytes_by_algorithm(self) -> Mapping[str, int]:
+        """Bytes of the arena that are in use while an algorithm runs, in the order of the sequence."""
+        return {
+            algorithm.name: sum(region.nbytes for region in self.arena.alive(step))
+            for step, stage in enumerate(self.stages)
+            for algorithm in stage
+        }
+
+    @property
+    def peak(self) -> tuple[str, tuple[Region, ...]]:
+        """The algorithm at which most of the arena is in use, and the regions that are; the first of several."""
+        steps = {algorithm.name: step for step, stage in enumerate(self.stages) for algorithm in stage}
+        name = max(self.bytes_by_algorithm, key=lambda algorithm: self.bytes_by_algorithm[algorithm])
+        return name, self.arena.alive(steps[name])
+
+    def total_bytes(self, slots: int, threads: int) -> int:
+        """Bytes of a number of slots and worker threads, without constants."""
+        return slots * self.slot_bytes + threads * self.thread.nbytes
+
+
+def plan_memory(
+    sequence: AlgorithmSequence, limits: BatchLimits, *, retain: Retain = (), fuse_events: bool
+) -> MemoryPlan:
+    """Plan the memory of a sequence.
+
+    retain: names of columns that must keep their content until the batch is done, or "all".
+    fuse_events: whether the back end takes an event through several algorithms before the next one.
+    Raises DeclarationError for a name in `retain` that the sequence does not have.
+    """
+    columns = dict.fromkeys((*BATCH_INPUTS, *sequence.columns))
+    names = [column.name for column in columns] if retain == "all" else list(retain)
+    known = {column.name for column in columns}
+    retained = frozenset(name if name in known else sequence.column(name).name for name in names)
+    arena_columns = [column for column in columns if column.role is Role.ARENA]
+    stages = _stages(sequence, fuse_events=fuse_events)
+    stage_of = {algorithm.name: step for step, stage in enumerate(stages) for algorithm in stage}
+    users = _users(sequence)
+
+    thread_columns = {
+        column
+        for column in arena_columns
+        if fuse_events and column.name not in retained and _belongs_to_thread(column, users, stage_of)
+    }
+    arena, thread = [], []
+    order = {algorithm.name: index for index, algorithm in enumerate(sequence)}
+    for column in arena_columns:
+        steps = order if column in thread_columns else stage_of
+        used = [steps[algorithm.name] for algorithm in users[column]]
+        if column in thread_columns:
+            thread.append(Region(column, 0, thread_bytes(column, limits), min(used), max(used)))
+        else:
+            last = len(stages) - 1 if column.name in retained else max(used)
+            arena.append(Region(column, 0, column.nbytes(limits), min(used), last))
+    overlays = [group for algorithm in sequence for group in _overlays(algorithm)]
+    return MemoryPlan(
+        sequence=sequence,
+        limits=limits,
+        fuse_events=fuse_events,
+        mirrors=tuple(column for column in columns if column.role & (Role.INPUT | Role.OUTPUT)),
+        constants=tuple(column for column in columns if column.role & Role.CONSTANT),
+        arena=_share(arena, overlays, ARENA_ALIGNMENT),
+        thread=_share(thread, overlays, THREAD_ALIGNMENT),
+        stages=stages,
+        retained=retained,
+    )
+
+
+def thread_placement(column: Column) -> Placement:
+    """Where the part of each event begins in a column that may be memory of a thread, counted in elements."""
+    if column.of_event:
+        return Placement.fixed(column.width)
+    assert column.collection is not None
+    assert column.collection.placement is not None
+    placement = column.collection.placement
+    return replace(placement, times=placement.times * column.width)
+
+
+def thread_bytes(column: Column, limits: BatchLimits) -> int:
+    """Bytes of the part of one event."""
+    if column.of_event:
+        return column.width * column.dtype.itemsize
+    assert column.collection is not None
+    assert column.collection.max_per_event is not None
+    objects = min(column.collection.max_per_event, column.bound(limits))
+    return objects * column.width * column.dtype.itemsize
+
+
+def _stages(sequence: AlgorithmSequence, *, fuse_events: bool) -> tuple[tuple[Algorithm, ...], ...]:
+    """The algorithms by steps: those in one step run at the same time on different events."""
+    if not fuse_events:
+        return tuple((algorithm,) for algorithm in sequence)
+    stages: list[tuple[Algorithm, ...]] = []
+    for over_events, group in groupby(sequence, key=lambda algorithm: algorithm.grid is Grid.EVENTS):
+        algorithms = tuple(group)
+        stages += [algorithms] if over_events else [(algorithm,) for algorithm in algorithms]
+    return tuple(stages)
+
+
+def _users(sequence: AlgorithmSequence) -> dict[Column, list[Algorithm]]:
+    users: dict[Column, list[Algorithm]] = {}
+    for algorithm in sequence:
+        for column in algorithm.columns:
+            users.setdefault(column, []).append(algorithm)
+    return users
+
+
+def _belongs_to_thread(
+    column: Column, users: Mapping[Column, Sequence[Algorithm]], stage_of: Mapping[str, int]
+) -> bool:
+    """Whether a column is used in one fused stage only, by parts of events whose place is known before the stage."""
+    stages = {stage_of[algorithm.name] for algorithm in users[column]}
+    if len(stages) != 1 or users[column][0].grid is not Grid.EVENTS:
+        return False
+    if column.of_event:
+        return column.extra == 0
+    if column.collection is None or column.collection.placement is None or column.collection.max_per_event is None:
+        return False
+    offsets = column.collection.placement.offsets
+    if offsets is None:
+        return True
+    written = stage_of[users[offsets][0].name] if offsets.role is Role.ARENA else -1
+    return offsets.dtype == U32 and written < min(stages)
+
+
+def _overlays(algorithm: Algorithm) -> list[tuple[Column, ...]]:
+    """Scratch columns of different phases that lie in one place.
+
+    Events of a batch are in different phases at the same time. So two columns may overlay one another only if the
+    parts of an event do: both belong to one collection and have as many bytes per object.
+    """
+    by_stride: dict[tuple[int, int], dict[str, list[Column]]] = {}
+    for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True):
+        if item.phase:
+            phases = by_stride.setdefault((id(item.per), item.width * item.dtype.itemsize), {})
+            phases.setdefault(item.phase, []).append(column)
+    groups: list[tuple[Column, ...]] = []
+    for phases in by_stride.values():
+        longest = max(map(len, phases.values()))
+        groups += [tuple(columns[i] for columns in phases.values() if i < len(columns)) for i in range(longest)]
+    return groups
+
+
+def _share(regions: Sequence[Region], overlays: Sequence[tuple[Column, ...]], alignment: int) -> Area:
+    """Lay regions so that none overlaps another that is in use at the same step, largest first, each in the smallest
+    gap that holds it."""
+    leader = {column: group[0] for group in overlays for column in group}
+    groups: dict[tuple[Column, int, int], list[Region]] = {}
+    for region in regions:
+        # A retained column lives longer than those that it could overlay.
+        groups.setdefault((leader.get(region.column, region.column), region.first, region.last), []).append(region)
+    placed: list[Region] = []
+    offset_of: dict[Column, int] = {}
+    for members in sorted(groups.values(), key=lambda group: (-group[0].nbytes, group[0].first, group[0].column.name)):
+        region = members[0]
+        others = [other for other in placed if other.first <= region.last and region.first <= other.last]
+        offset = _best_gap(others, region.nbytes, alignment)
+        placed.append(replace(region, offset=offset))
+        offset_of |= {member.column: offset for member in members}
+    laid = tuple(replace(region, offset=offset_of[region.column]) for region in regions)
+    end = max((region.offset + region.nbytes for region in laid), default=0)
+    return Area(laid, _aligned(end + TAIL, alignment) if laid else 0)
+
+
+def _best_gap(others: Sequence[Region], nbytes: int, alignment: int) -> int:
+    """Offset of the smallest gap between `others` that holds `nbytes`, or behind them."""
+    best: tuple[int, int] | None = None
+    end = 0
+    for other in sorted(others, key=lambda region: region.offset):
+        start = _aligned(end, alignment)
+        gap = other.offset - start
+        if gap >= nbytes and (best is None or gap < best[0]):
+            best = gap, start
+        end = max(end, other.offset + other.nbytes)
+    return _aligned(end, alignment) if best is None else best[1]
+
+
+def _aligned(nbytes: int, alignment: int) -> int:
+    return -(-nbytes // alignment) * alignment

@@ -1,0 +1,118 @@
+"""Memory is compared with what is free before it is allocated; the error says what would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
+from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_check import largest_batch
+from hltnode.processing.framework.memory_plan import plan_memory
+from hltnode.processing.framework.offline_runner import OfflineRunner
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.selection.trigger_config import TriggerConfig
+
+LIMITS = BatchLimits(events=256, meps=16, input_bytes=8 << 20, rows=8192)
+
+
+class SmallBackend(CpuBackend):
+    """A CPU back end with little memory, of which it counts what is taken."""
+
+    def __init__(self, free: int) -> None:
+        super().__init__(HLT1.kernels, threads=2)
+        self.free = free
+        self.taken = 0
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    def allocate_mirror(self, nbytes: int) -> Mirror:
+        self.taken += nbytes
+        return super().allocate_mirror(nbytes)
+
+    def allocate_device(self, nbytes: int) -> DeviceMemory:
+        self.taken += nbytes
+        return super().allocate_device(nbytes)
+
+
+@pytest.fixture
+def backend() -> Iterator[SmallBackend]:
+    made = SmallBackend(free=1 << 40)
+    yield made
+    made.close()
+
+
+def an_engine(backend: SmallBackend) -> Engine:
+    return HLT1.create_engine(
+        backend, geometry_constants(VeloGeometry.builtin()), TriggerConfig.default(HLT1.menu), LIMITS
+    )
+
+
+def test_slots_that_do_not_fit_are_refused_before_anything_is_allocated(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    before = backend.taken
+    backend.free = engine.plan.total_bytes(slots=2, threads=2)
+    with pytest.raises(BackendError, match=r"3 slots of 8388608 bytes and 256 events need .* MiB .* are free") as error:
+        OfflineRunner(engine)
+    assert backend.taken == before
+    assert ": 2 slots of that size or slot_bytes = " in str(error.value)
+
+
+def test_what_fits_exactly_is_not_refused(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    backend.free = engine.plan.total_bytes(slots=3, threads=2)
+    OfflineRunner(engine)
+    backend.free -= 1
+    with pytest.raises(BackendError, match="are free"):
+        engine.require_memory(3)
+
+
+def test_the_plan_is_what_a_workspace_takes(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    before = backend.taken
+    engine.create_workspace()
+    first = backend.taken - before
+    parameters = 64 << 10
+    assert 0 <= first - engine.plan.total_bytes(slots=1, threads=2) < parameters
+    engine.create_workspace()
+    assert 0 <= backend.taken - before - first - engine.plan.slot_bytes < parameters
+
+
+def test_the_batch_that_the_error_names_fits_and_one_step_more_does_not(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    free = engine.plan.total_bytes(slots=3, threads=2) // 2
+    smaller = largest_batch(backend, engine.plan, 3, free)
+    assert smaller is not None
+
+    def needed(limits: BatchLimits) -> int:
+        return plan_memory(HLT1.sequence, limits, fuse_events=True).total_bytes(3, 2)
+
+    assert needed(smaller) <= free
+    step = BatchLimits(
+        events=smaller.events + LIMITS.events // 64,
+        meps=smaller.meps,
+        input_bytes=smaller.input_bytes + LIMITS.input_bytes // 64,
+        rows=smaller.rows,
+    )
+    assert needed(step) > free
+
+
+def test_where_no_batch_fits_the_error_says_so(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    backend.free = 1000
+    with pytest.raises(BackendError, match="no smaller batch would fit"):
+        engine.require_memory(1)
+
+
+def test_a_real_machine_has_room_for_a_small_batch() -> None:
+    backend = CpuBackend(HLT1.kernels)
+    free = backend.free_bytes()
+    assert isinstance(free, int)
+    assert np.log2(free) > 20
+    backend.close()
