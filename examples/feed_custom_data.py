@@ -4,6 +4,13 @@ python examples/feed_custom_data.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --
 
 The node builds events from any sources that a feeder announces. HLT1 reads the timing board's ODIN banks; the detector
 board's banks travel with the events into the files of the node. docs/formats/mfp.md has the bytes of an MFP.
+
+This line of a trigger configuration accepts the pulser events:
+
+    [[lines]]
+    type = "OdinEventType"
+    name = "Hlt1Pulser"
+    mask = 0x0400
 """
 
 import argparse
@@ -25,8 +32,8 @@ CHANNELS = 16
 EVENTS_PER_MEP = 100
 RUN = 7
 
-EVENT_TYPE_PULSER = 1 << 10
-"""A bit of the ODIN event type, which a line of type OdinEventType can ask for."""
+EVENT_TYPE_PULSER = 0x0400
+"""A bit of the ODIN event type."""
 PULSER_PERIOD = 25
 
 

@@ -43,17 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         n_events += len(output.accepted)
         n_accepted += int(output.accepted.sum())
         bits = np.unpackbits(output.lines.view(np.uint8), axis=1, count=len(engine.lines), bitorder="little")
-        of_line += bits.sum(axis=0)
+        of_line += bits.sum(axis=0, dtype=np.int64)
         for name, counts in output.counts.items():
             found[name] += int(counts.sum())
     engine.close()
 
     print(f"{n_events} events, TCK 0x{engine.tck:08X}")
     for name, total in found.items():
-        print(f"{name:<20} {total / n_events:8.1f} per event")
+        print(f"{name:<22} {total / n_events:6.1f} per event")
     for name, accepted in zip((*engine.lines, "any line"), (*of_line.tolist(), n_accepted), strict=True):
         rate = accepted / n_events * INPUT_RATE_KHZ
-        print(f"{name:<20} {accepted:4} events, {rate:6.0f} kHz of {INPUT_RATE_KHZ}")
+        print(f"{name:<22} {accepted:4} events, {rate:6.0f} kHz of {INPUT_RATE_KHZ}")
 
 
 if __name__ == "__main__":
