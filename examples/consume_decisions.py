@@ -13,8 +13,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
 
@@ -25,8 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--meps", type=int, required=True, help="MEPs after which to end")
     options = parser.parse_args(arguments)
 
-    trigger = TriggerConfig.load(options.trigger)
-    tck = trigger.tck(HLT1_SEQUENCE)
+    trigger = HLT1.load_trigger(options.trigger)
+    tck = trigger.tck(HLT1.sequence)
     next_message: int | None = None
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.set(zmq.LINGER, 0)

@@ -23,6 +23,7 @@ import zmq.asyncio
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
+from hltnode.daemon.feeder.sockets import FeederSockets
 from hltnode.protocol import BankType, Odin, SubDetector, encode_mfp, encode_odin, source_id
 
 TIMING_BOARD = source_id(SubDetector.ODIN, 0)
@@ -82,7 +83,7 @@ async def feed(data: str, control: str, n_meps: int) -> FeedReport:
         max_fragment_bytes=64 * 1024,
     )
     with zmq.asyncio.Context() as context:
-        async with Feeder(context, data, control, identity) as feeder:
+        async with Feeder(FeederSockets(context, data, control), identity) as feeder:
             return await feed_meps(make_meps(n_meps), [feeder])
 
 

@@ -13,9 +13,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, create_engine
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.lhcb.hlt1 import HLT1
 
 EVENTS_PER_MEP = 50
 LIMITS = BatchLimits(events=200, input_bytes=8 << 20)
@@ -30,14 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trigger", type=Path, help="trigger configuration; the built-in one if not given")
     options = parser.parse_args(arguments)
 
-    trigger = TriggerConfig.default() if options.trigger is None else TriggerConfig.load(options.trigger)
     backend = create_backend("cpu", HLT1.kernels, threads=2)
-    engine = create_engine(backend, VeloGeometry.builtin(), trigger, LIMITS)
+    engine = HLT1.create_engine(backend, HLT1.load_geometry(None), HLT1.load_trigger(options.trigger), LIMITS)
 
     n_events = n_accepted = 0
     of_line = np.zeros(len(engine.lines), dtype=np.int64)
     found = dict.fromkeys(HLT1.counts, 0)
-    for batch in OfflineRunner(engine).run(encode_meps(read_all_events(options.files), EVENTS_PER_MEP)):
+    for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_all_events(options.files), EVENTS_PER_MEP)):
         # The output is gone with the next batch, so that everything is counted here.
         output = batch.workspace.output
         n_events += len(output.accepted)

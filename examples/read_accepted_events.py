@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hltnode.processing.framework.event_files import read_all_events
-from hltnode.processing.lhcb.hlt1 import HLT1_SEQUENCE
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.protocol import BankType, RawBank, decode_odin
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 
@@ -20,8 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trigger", type=Path, required=True, help="trigger configuration that the node ran")
     options = parser.parse_args(arguments)
 
-    trigger = TriggerConfig.load(options.trigger)
-    tck = trigger.tck(HLT1_SEQUENCE)
+    trigger = HLT1.load_trigger(options.trigger)
+    tck = trigger.tck(HLT1.sequence)
     for banks in read_all_events(options.files):
         odin = decode_odin(bank_of_type(banks, BankType.ODIN))
         reports = decode_dec_reports(bank_of_type(banks, BankType.HLT_DEC_REPORTS))
