@@ -1,0 +1,57 @@
+"""Run the events of files through the HLT1 chain, without a node, and print what each selection line accepts.
+
+python examples/process_events.py minbias.mdf --trigger examples/trigger.toml
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.hlt1 import HLT1
+
+EVENTS_PER_MEP = 50
+LIMITS = BatchLimits(events=200, input_bytes=8 << 20)
+
+INPUT_RATE_KHZ = 30_000
+"""LHCb's rate of crossings with bunches of both beams, which HLT1 reads without a hardware trigger."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Print what each selection line accepts.")
+    parser.add_argument("files", nargs="+", type=Path, help="MDF or MEP files")
+    parser.add_argument("--trigger", type=Path, help="trigger configuration; the built-in one if not given")
+    options = parser.parse_args(arguments)
+
+    backend = create_backend("cpu", HLT1.kernels, threads=2)
+    engine = HLT1.create_engine(backend, HLT1.load_geometry(None), HLT1.load_trigger(options.trigger), LIMITS)
+
+    n_events = n_accepted = 0
+    of_line = np.zeros(len(engine.lines), dtype=np.int64)
+    found = dict.fromkeys(HLT1.counts, 0)
+    for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_all_events(options.files), EVENTS_PER_MEP)):
+        # The output is gone with the next batch, so that everything is counted here.
+        output = batch.workspace.output
+        n_events += len(output.accepted)
+        n_accepted += int(output.accepted.sum())
+        bits = np.unpackbits(output.lines.view(np.uint8), axis=1, count=len(engine.lines), bitorder="little")
+        of_line += bits.sum(axis=0, dtype=np.int64)
+        for name, counts in output.counts.items():
+            found[name] += int(counts.sum())
+    engine.close()
+
+    print(f"{n_events} events, TCK 0x{engine.tck:08X}")
+    for name, total in found.items():
+        print(f"{name:<22} {total / n_events:6.1f} per event")
+    for name, accepted in zip((*engine.lines, "any line"), (*of_line.tolist(), n_accepted), strict=True):
+        rate = accepted / n_events * INPUT_RATE_KHZ
+        print(f"{name:<22} {accepted:4} events, {rate:6.0f} kHz of {INPUT_RATE_KHZ}")
+
+
+if __name__ == "__main__":
+    main()
