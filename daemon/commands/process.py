@@ -66,7 +66,7 @@ def process(
 ) -> None:
     """Reconstruct and select the events of FILES.
 
-    Example: hltnode process minbias.mdf --geometry ../shared/data/lhcb-geometry --repeat 100 --json out.json
+    Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
         require_places(json)

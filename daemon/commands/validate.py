@@ -71,7 +71,7 @@ def validate(
 ) -> None:
     """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
 
-    Example: hltnode validate bsphiphi.jsonl.gz --format velopix --geometry ../shared/data/lhcb-geometry --json out.json
+    Example: hltnode validate bsphiphi.jsonl.gz --format velopix --geometry lhcb-geometry --json out.json
     """
     with user_errors():
         if report is not None:

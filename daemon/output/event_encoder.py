@@ -9,7 +9,7 @@ from hltnode.protocol.raw_data.reports import LineMaskEncoder, encode_routing_bi
 
 # Task that wrote a decision report, as LHCb numbers them: 1 is HLT1.
 HLT1_TASK_ID = 1
-# Bits of the first routing word (formats.md B13).
+# Bits of the first routing word (docs/formats/trigger-banks.md).
 PHYSICS_BIT = 14
 READOUT_ERROR_BIT = 25
 # Encoded reports that are kept, and about how many bytes of them.

@@ -1,5 +1,5 @@
 // Byte offset, size and type of every fragment of the batch, from the type and size arrays of the MFPs
-// (formats.md B3).
+// (docs/formats/mfp.md).
 //
 // One block per MFP. A fragment's offset is the prefix sum of the padded sizes before it. A fragment that would reach
 // beyond its MFP gets size 0 and type broken_bank, which flags the event in the decoder that meets it: kernels behind

@@ -1,4 +1,4 @@
-"""Deterministic scalers: the same events pass on every machine, in every run of the program (formats.md C4).
+"""Deterministic scalers: the same events pass on every machine, in every run (docs/physics/selection-lines.md).
 
 The kernel goes on from the seed with the numbers of the event (kernels/lines/line_table.cuh).
 """

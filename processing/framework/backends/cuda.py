@@ -1,7 +1,7 @@
 """The CUDA back end: the kernels of a chain compiled by NVRTC through CuPy.
 
 One stream and one captured graph per slot. Copies go straight between pinned memory and preallocated device memory
-with memcpyAsync: cupy.asarray would copy a pinned array to a temporary first (daq-practice.md C.1).
+with memcpyAsync: cupy.asarray would copy a pinned array to a temporary first.
 """
 
 import importlib.util
@@ -130,7 +130,7 @@ class CudaBackend:
         return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
-        # Not from the pinned pool, which rounds up to a power of two (daq-practice.md C.1).
+        # Not from the pinned pool, which rounds up to a power of two.
         pinned = self._cupy.cuda.PinnedMemoryPointer(self._cupy.cuda.PinnedMemory(nbytes), 0)
         host = np.frombuffer(pinned, dtype=np.uint8, count=nbytes)
         host[:] = 0

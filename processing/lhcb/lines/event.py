@@ -1,4 +1,4 @@
-"""Lines on whole events (formats.md C3, event lines)."""
+"""Lines on whole events (docs/physics/selection-lines.md)."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-// Selection lines on whole events, and the decision (formats.md C3 event lines, C4).
+// Selection lines on whole events, and the decision (docs/physics/selection-lines.md).
 //
 // One block per event, which takes the lines in tiles, so that a menu may have any number of them. First all threads
 // count the tracks that a line asks for, line by line; then one thread per line makes its decision: prescale and

@@ -1,4 +1,4 @@
-"""Lines on VELO tracks (formats.md C3: VeloMicroBias, NDisplacedVelo)."""
+"""Lines on VELO tracks (docs/physics/selection-lines.md)."""
 
 from typing import Annotated, ClassVar
 
@@ -30,9 +30,8 @@ class NDisplacedVeloTracks(Line):
     """Events with at least `min_tracks` displaced VELO tracks.
 
     A track is displaced if it flies forward and if its impact parameter to the nearest primary vertex (the one with the
-    smallest) lies between `min_ip` and `max_ip` (mm) and is significant: IP chi2 above `min_ip_chi2`. The number of
-    tracks is that of NDisplacedVelo in formats.md C3, which gives no cuts; ours keep one simulated minimum-bias event
-    in six. `max_ip` takes out most tracks from strange decays and from material.
+    smallest) lies between `min_ip` and `max_ip` (mm) and is significant: IP chi2 above `min_ip_chi2`. The cuts keep one
+    simulated minimum-bias event in six. `max_ip` takes out most tracks from strange decays and from material.
     """
 
     kind: ClassVar[LineKind] = LineKind.N_DISPLACED_VELO_TRACKS

@@ -1,5 +1,5 @@
 // Primary vertices: the fitted seeds without those that are part of a larger neighbour
-// (reconstruction-facts.md 2, step 7).
+// (docs/physics/primary-vertices.md, step 7).
 //
 // One block per event; a thread compares a vertex with all others. A vertex is dropped if another one lies within
 // dz^2 / (C22 + C22') < min_separation_chi2 and has more tracks (the one at smaller z where they have as many).

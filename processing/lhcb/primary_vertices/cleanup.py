@@ -4,7 +4,7 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.primary_vertices.collections import fitted, pv_count, seed_count, vertices
 
-# reconstruction-facts.md 2, step 7.
+# docs/physics/primary-vertices.md, step 7.
 cleanup = Algorithm.beside(
     __file__,
     prefix="pv_beamline",

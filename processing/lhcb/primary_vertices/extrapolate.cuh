@@ -1,5 +1,5 @@
 // Tracks at the beam line that lie in the z range of the vertex finder, packed in their order
-// (reconstruction-facts.md 2, input).
+// (docs/physics/primary-vertices.md, input).
 //
 // One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
 // to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.

@@ -1,5 +1,5 @@
 // Impact parameter of every VELO track to its primary vertex, the one with the smallest
-// (reconstruction-facts.md 7, IP and IP chi2).
+// (docs/physics/impact-parameter.md).
 //
 // One block per event, one thread per track.
 //     IP = sqrt((dx^2 + dy^2) / (1 + tx^2 + ty^2)), d = track at the z of the vertex minus vertex;

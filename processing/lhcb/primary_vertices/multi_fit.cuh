@@ -1,5 +1,5 @@
 // Adaptive fit of all seeds at once: tracks are shared among the vertices by weights
-// (reconstruction-facts.md 2, steps 5 and 6).
+// (docs/physics/primary-vertices.md, steps 5 and 6).
 //
 // One block per event. A group of up to 32 threads takes a seed; sums over tracks run in pv_lanes lanes (tracks.cuh).
 //
@@ -12,7 +12,7 @@
 //    because x and y of a track have the same weight W; its inverse is written out.
 // 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
 //
-// The facts take S to x = y = 0; here it is to the beam line, as the term that is subtracted.
+// S is taken to the beam line, as is the term that is subtracted.
 // Bounds: tracks as pv_tracks.count, seeds as pv_seeds.count.
 #pragma once
 

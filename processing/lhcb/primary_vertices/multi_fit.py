@@ -12,7 +12,7 @@ from hltnode.processing.lhcb.primary_vertices.collections import (
 )
 from hltnode.processing.lhcb.velo.collections import velo_geometry
 
-# reconstruction-facts.md 2, steps 5 and 6.
+# docs/physics/primary-vertices.md, steps 5 and 6.
 multi_fit = Algorithm.beside(
     __file__,
     prefix="pv_beamline",

@@ -1,5 +1,5 @@
 // Seeds of primary vertices: peaks in the histogram of the tracks' z at the beam line
-// (reconstruction-facts.md 2, steps 1-4).
+// (docs/physics/primary-vertices.md, steps 1-4).
 //
 // One block per event; the histogram lies in shared memory. Contents are fixed-point numbers (one track = 2^16), so
 // that the order in which threads add makes no difference; 2^16 tracks in one bin would be needed to overflow.

@@ -1,4 +1,4 @@
-// The ODIN bank of every event: run, time and event numbers, bunch crossing (formats.md B7, versions 6 and 7).
+// The ODIN bank of every event: run, time and event numbers, bunch crossing (docs/formats/odin.md).
 //
 // One block per event, its first thread does the work: a bank has 40 bytes. A missing bank, a DaqError bank in its
 // place or one of another type, version or size sets the flag odin_error and leaves zeros.

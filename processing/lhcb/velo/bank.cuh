@@ -1,4 +1,4 @@
-// A VELO raw bank as the decoders see it (formats.md B8): which kind, which sensor, where its words are.
+// A VELO raw bank as the decoders see it (docs/formats/velo-banks.md): which kind, which sensor, where its words are.
 //
 // Type 73 holds retina clusters, type 63 super-pixels. Versions 2 and 3 hold one sensor behind a count word; version 4
 // holds a pair of sensors without a count, and a bit of each word picks the sensor. Whatever the bytes say, a view

@@ -1,5 +1,5 @@
 // Retina clusters (bank type 73) to hits. The clustering was done in the FPGAs; a word holds column, row and centre of
-// one cluster (formats.md B8).
+// one cluster (docs/formats/velo-banks.md).
 //
 // Hits come out in the order of the banks, not sorted. A word of 0 is a filler and one with a column beyond the sensor
 // is broken: both leave a place marked no_module_pair, and the latter flags the event. A bank whose count lies gives no

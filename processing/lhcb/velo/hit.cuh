@@ -1,4 +1,4 @@
-// From a cluster on a sensor to a hit in space (reconstruction-facts.md 1.1, 1.2).
+// From a cluster on a sensor to a hit in space (docs/physics/velo-decoding.md).
 #pragma once
 
 #include "framework/device/math.cuh"

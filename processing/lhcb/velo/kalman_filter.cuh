@@ -1,5 +1,5 @@
 // Straight-line Kalman fit of the VELO tracks: one state at the beam line, one at the end of the VELO
-// (reconstruction-facts.md 1.5; float32 update of ccl-velo.md 2.8.5).
+// (docs/physics/kalman-filter.md).
 //
 // One block per event, one thread per track. On the CPU a thread takes `kalman_width` tracks at once, one per lane of a
 // vector register; a lane computes exactly what a thread of a GPU computes.

@@ -1,4 +1,4 @@
-// Masked clustering of super-pixels (bank type 63) to hits (hlt1-allen.md 3.3.2 and 3.3.3).
+// Masked clustering of super-pixels (bank type 63) to hits (docs/physics/velo-clustering.md).
 //
 // A super-pixel that is marked isolated is one or two clusters by its pattern alone. The others go into a hash table of
 // the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x 4 super-pixels;

@@ -1,4 +1,4 @@
-// Search by triplet: VELO tracks from hits sorted by phi (reconstruction-facts.md 1.4, hlt1-allen.md 3.6).
+// Search by triplet: VELO tracks from hits sorted by phi (docs/physics/velo-tracking.md).
 //
 // From the last module pair towards the first, two steps take turns: *forwarding* (forward_tracks.cuh) extends every
 // open track into the next pair and marks what it takes as used; *seeding* (seed_tracks.cuh) makes triplets of hits

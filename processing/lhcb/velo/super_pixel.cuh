@@ -1,8 +1,8 @@
-// Super-pixels: 2 columns x 4 rows of pixels in one byte (formats.md B8, hlt1-allen.md 2.2), and clusters of them.
+// Super-pixels: 2 columns x 4 rows of pixels in one byte (docs/formats/velo-banks.md), and clusters of them.
 //
 // Bits 0-3 of the pattern are the column of smaller x from bottom to top, bits 4-7 the other. A cluster candidate is a
 // lit pixel whose neighbours to the north, north-east, east and south-east are dark; every 8-connected cluster has at
-// least one, the top pixel of its east-most column (hlt1-allen.md 3.3.2).
+// least one, the top pixel of its east-most column (docs/physics/velo-clustering.md).
 #pragma once
 
 #include "lhcb/velo/generated/velo_types.h"
