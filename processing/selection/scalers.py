@@ -1,6 +1,6 @@
 """Deterministic scalers: the same events pass on every machine, in every run (docs/physics/selection-lines.md).
 
-The kernel goes on from the seed with the numbers of the event (kernels/lines/line_table.cuh).
+The kernel goes on from the seed with the numbers of the event (scalers.cuh).
 """
 
 import struct

@@ -5,7 +5,7 @@
 // selection and postscale. The event is accepted if a line is left.
 //
 // A new line type gets a number in kinds.py, a case in `line_selects` (and, if it loops over tracks, one in
-// `line_counts_track`), and its dataclass in processing/lines.
+// `line_counts_track`), and its dataclass in processing/lhcb/lines.
 // Bounds: n_lines lines, an event's decisions in ceil(n_lines / 32) words; tracks of an event as velo_tracks.count.
 #pragma once
 

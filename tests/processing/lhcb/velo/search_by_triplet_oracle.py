@@ -203,7 +203,7 @@ def without_clones(tracks: list[list[int]], max_shared_fraction: float) -> list[
 
 
 def atan2_approximate(y: np.float32, x: np.float32) -> np.float32:
-    """The polynomial of kernels/common/math.cuh."""
+    """The polynomial of framework/device/math.cuh."""
     pi, larger, smaller = F(3.14159265358979), max(abs(x), abs(y)), min(abs(x), abs(y))
     t = smaller / larger if larger > 0 else F(0)
     s = t * t
