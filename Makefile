@@ -28,6 +28,7 @@ check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.daemon
 	$(BIN)/mypy benchmarks examples tools
+	$(BIN)/mypy tests
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python tools/generate_device_headers.py --check

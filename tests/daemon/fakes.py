@@ -3,11 +3,10 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import zmq.asyncio
@@ -17,7 +16,7 @@ from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.mep_source import FeedMep
-from hltnode.daemon.feeder.sockets import FeederSockets
+from hltnode.daemon.feeder.sockets import AsyncSocket, FeederConnection, FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, Timings
@@ -26,6 +25,7 @@ from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.transport.control_messages import ControlMessage
 
 RUN = 42
 TCK = 0xC0FFEE
@@ -48,6 +48,7 @@ class Behaviour:
 
     seconds: float = 0.0
     fail_next: int = 0
+    broken: bool = False  # fails on every batch, the empty one of the warm-up included
     hang: threading.Event = field(default_factory=threading.Event)
 
 
@@ -89,7 +90,7 @@ class FakeWorkspace:
         self.batches.append(len(self._meps))
 
     def poll(self) -> bool:
-        if self._failed:
+        if self._failed or self._behaviour.broken:
             raise BackendError("the fake device has fallen off the bus")
         return not self._behaviour.hang.is_set() and time.monotonic() >= self._done_at
 
@@ -104,7 +105,7 @@ class FakeWorkspace:
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
         counts = {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
-        return FakeOutput(lines.any(axis=1).astype(np.uint8), lines, flags, counts)
+        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, counts)
 
 
 class FakeEngine:
@@ -133,9 +134,9 @@ class FakeEngine:
         self.closed = True
 
 
-def make_config(directory: Path, **sections: dict[str, Any]) -> NodeConfig:
+def make_config(directory: Path, **sections: Mapping[str, object]) -> NodeConfig:
     """A small node on free ports of the loopback."""
-    values: dict[str, dict[str, Any]] = {
+    values: dict[str, Mapping[str, object]] = {
         "node": {"name": "testnode"},
         "network": {
             "data": "tcp://127.0.0.1:*",
@@ -150,7 +151,7 @@ def make_config(directory: Path, **sections: dict[str, Any]) -> NodeConfig:
     }
     for section, change in sections.items():
         values[section] = {**values.get(section, {}), **change}
-    return NodeConfig(**values)
+    return NodeConfig.model_validate(values)
 
 
 @asynccontextmanager
@@ -199,10 +200,42 @@ def synthetic_meps(
         yield FeedMep(mep, mep * events, events, mfps)
 
 
+class InterceptedConnection:
+    """The sockets of a feeder to a node, whose messages a test holds back or replaces."""
+
+    def __init__(self, context: zmq.asyncio.Context, node: Node) -> None:
+        self._sockets = FeederSockets(context, node.receiver.endpoint, node.control.endpoint)
+        self.sends_messages = True
+        """Without, no message leaves, and the end of the context closes the sockets as that of a killed process."""
+        self.received: Callable[[bytes], bytes | None] = lambda raw: raw
+        """What the feeder receives for a message of the node, None for nothing."""
+
+    @property
+    def monitors(self) -> Sequence[AsyncSocket]:
+        return self._sockets.monitors
+
+    async def send_frame(self, frame: bytes) -> None:
+        await self._sockets.send_frame(frame)
+
+    async def send_message(self, message: ControlMessage) -> None:
+        if self.sends_messages:
+            await self._sockets.send_message(message)
+
+    async def receive_message(self) -> bytes:
+        while (message := self.received(await self._sockets.receive_message())) is None:
+            pass
+        return message
+
+    async def close(self, last: ControlMessage) -> None:
+        if self.sends_messages:
+            await self._sockets.close(last)
+
+
 def make_feeder(
     context: zmq.asyncio.Context,
     node: Node,
     *,
+    connection: FeederConnection | None = None,
     name: str = "feeder",
     sources: Sequence[int] = SOURCES,
     run: int = RUN,
@@ -213,10 +246,10 @@ def make_feeder(
     identity = FeederIdentity(
         name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=max_fragment_bytes
     )
-    return Feeder(FeederSockets(context, node.receiver.endpoint, node.control.endpoint), identity)
+    return Feeder(connection or FeederSockets(context, node.receiver.endpoint, node.control.endpoint), identity)
 
 
-async def eventually(condition: Any, seconds: float = 5.0) -> None:
+async def eventually(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Wait until a condition holds; fails the test if it does not in time."""
     end = time.monotonic() + seconds
     while not condition():

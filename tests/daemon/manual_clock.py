@@ -29,9 +29,9 @@ class ManualClock:
         await future
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
-        waits = [asyncio.ensure_future(event.wait())]
+        waits: list[asyncio.Task[object]] = [asyncio.create_task(event.wait())]
         if seconds is not None:
-            waits.append(asyncio.ensure_future(self.sleep(seconds)))
+            waits.append(asyncio.create_task(self.sleep(seconds)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -20,14 +19,22 @@ from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.run_control.controller import CommandFailedError
-from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error, Goodbye
 from hltnode.protocol.transport.frame_header import encode_frame
 from hltnode.protocol.transport.messages import MAX_TEXT_LENGTH
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
-from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+from tests.daemon.fakes import (
+    RUN,
+    SOURCES,
+    InterceptedConnection,
+    eventually,
+    make_config,
+    make_feeder,
+    running_node,
+    synthetic_meps,
+)
 
 pytestmark = pytest.mark.loopback
 
@@ -286,35 +293,32 @@ async def test_a_feeder_learns_that_a_node_that_is_not_running_takes_no_feeder(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
-        async with make_feeder(context, node) as feeder:
-            heard: list[object] = []
-            feeder._take = heard.append  # type: ignore[method-assign,assignment]
+        connection = InterceptedConnection(context, node)
+        heard: list[object] = []
+        connection.received = lambda raw: heard.append(decode_message(raw))
+        async with make_feeder(context, node, connection=connection):
             await eventually(lambda: heard)
         assert heard[0] == Goodbye("node is idle")
 
 
 async def test_a_back_end_that_does_not_warm_up_is_an_error_of_the_node(
-    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    def broken() -> None:
-        raise BackendError("no device")
-
-    async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
-        monkeypatch.setattr(node._pipeline, "warm_up", broken)
+    async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, engine):
+        engine.behaviour.broken = True
         assert (await Console(context, node)("configure")).ok
         await eventually(lambda: node.state is RunState.ERROR)
     assert node._exit_code == 1
 
 
 async def test_a_stop_of_the_node_while_it_is_configured_waits_for_the_warm_up_and_ends(
-    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    warm = threading.Event()
-    async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
-        monkeypatch.setattr(node._pipeline, "warm_up", warm.wait)
+    async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, engine):
+        engine.behaviour.hang.set()
         ctl = Console(context, node)
         assert (await ctl("configure")).state is RunState.CONFIGURED
         assert not (await ctl("start")).ok
         node.request_stop()
-        warm.set()
+        engine.behaviour.hang.clear()
     assert node._exit_code == 0

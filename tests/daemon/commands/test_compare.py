@@ -1,8 +1,9 @@
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from hltnode.daemon.cli import app
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -11,16 +12,18 @@ from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
 
 
-def write(path: Path, events) -> Path:
+def write(path: Path, events: Iterable[list[RawBank]]) -> Path:
     path.write_bytes(b"".join(encode_record(encode_banks(banks), run=1) for banks in events))
     return path
 
 
-def run(*arguments: object):
+def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["compare", *map(str, arguments)])
 
 
-def test_without_matplotlib_the_report_is_refused_before_the_work(tmp_path: Path, monkeypatch) -> None:
+def test_without_matplotlib_the_report_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hltnode.daemon.commands.common.find_spec", lambda _: None)
     found = run(tmp_path / "a.mdf", tmp_path / "b.mdf", "-o", tmp_path / "r.html")
     assert found.exit_code == 1

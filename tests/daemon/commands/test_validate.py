@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from hltnode.daemon.cli import app
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -10,24 +10,26 @@ from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
 
+Events = list[list[RawBank]]
+
 TRUTH = (BankType.MC_TRACKS, BankType.MC_VERTICES)
 
 
-def write(path: Path, events: list[list[RawBank]]) -> Path:
+def write(path: Path, events: Events) -> Path:
     path.write_bytes(b"".join(encode_record(encode_banks(banks), run=1) for banks in events))
     return path
 
 
 @pytest.fixture(scope="module")
-def events() -> list[list[RawBank]]:
+def events() -> Events:
     return list(simulate_events(6, 2, geometry=VeloGeometry.builtin(), nu=3.0))
 
 
-def run(*arguments: object):
+def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_json_keeps_its_contract_and_carries_what_plots_need(events, tmp_path: Path) -> None:
+def test_the_json_keeps_its_contract_and_carries_what_plots_need(events: Events, tmp_path: Path) -> None:
     sample = write(tmp_path / "mb.mdf", events)
     found = run("validate", sample, "--json", tmp_path / "out.json", "--threads", 1)
     assert found.exit_code == 0, found.output
@@ -49,7 +51,7 @@ def test_the_json_keeps_its_contract_and_carries_what_plots_need(events, tmp_pat
     assert "02_long" in found.output
 
 
-def test_truth_of_another_event_is_named_and_left_out(events, tmp_path: Path) -> None:
+def test_truth_of_another_event_is_named_and_left_out(events: Events, tmp_path: Path) -> None:
     first, second, *others = events
     mixed = [bank for bank in first if bank.type not in TRUTH] + [bank for bank in second if bank.type in TRUTH]
     sample = write(tmp_path / "mixed.mdf", [mixed, second, *others])
@@ -65,7 +67,7 @@ def test_truth_of_another_event_is_named_and_left_out(events, tmp_path: Path) ->
     assert rest.output.strip() in found.output
 
 
-def test_a_sample_without_truth_has_no_efficiencies_and_says_so(events, tmp_path: Path) -> None:
+def test_a_sample_without_truth_has_no_efficiencies_and_says_so(events: Events, tmp_path: Path) -> None:
     bare = [[bank for bank in banks if bank.type not in TRUTH] for banks in events]
     found = run("validate", write(tmp_path / "bare.mdf", bare), "--threads", 1, "--json", tmp_path / "out.json")
     assert found.exit_code == 0, found.output
@@ -76,7 +78,7 @@ def test_a_sample_without_truth_has_no_efficiencies_and_says_so(events, tmp_path
     assert result["truth"]["reasons"] == {"missing": 6}
 
 
-def test_a_report_of_a_sample_without_truth_can_be_written(events, tmp_path: Path) -> None:
+def test_a_report_of_a_sample_without_truth_can_be_written(events: Events, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     bare = [[bank for bank in banks if bank.type not in TRUTH] for banks in events[:1]]
     sample = write(tmp_path / "bare.mdf", bare)
@@ -101,7 +103,9 @@ def test_a_report_of_empty_crossings_can_be_written(tmp_path: Path) -> None:
         ('{"histograms": {"events": 3, "stages": {}, "residuals": {}}}', "velo: Field required"),
     ],
 )
-def test_a_result_that_cannot_be_overlaid_is_refused_by_name(events, tmp_path: Path, content, message) -> None:
+def test_a_result_that_cannot_be_overlaid_is_refused_by_name(
+    events: Events, tmp_path: Path, content: str, message: str
+) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     other = tmp_path / "other.json"
     other.write_text(content)
@@ -114,20 +118,22 @@ def test_a_result_that_cannot_be_overlaid_is_refused_by_name(events, tmp_path: P
     assert not (tmp_path / "r.html").exists()
 
 
-def test_against_needs_a_report_to_draw_into(events, tmp_path: Path) -> None:
+def test_against_needs_a_report_to_draw_into(events: Events, tmp_path: Path) -> None:
     found = run("validate", write(tmp_path / "mb.mdf", events), "--against", tmp_path / "other.json")
     assert found.exit_code == 1
     assert "--report" in found.output
 
 
-def test_without_matplotlib_a_report_is_refused_before_the_work(events, tmp_path: Path, monkeypatch) -> None:
+def test_without_matplotlib_a_report_is_refused_before_the_work(
+    events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hltnode.daemon.commands.common.find_spec", lambda _: None)
     found = run("validate", tmp_path / "not there.mdf", "--report", tmp_path / "r.html")
     assert found.exit_code == 1
     assert "pip install 'hltnode[plot]'" in " ".join(found.output.split())
 
 
-def test_a_report_overlays_an_earlier_result(events, tmp_path: Path) -> None:
+def test_a_report_overlays_an_earlier_result(events: Events, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     sample = write(tmp_path / "mb.mdf", events)
     earlier = tmp_path / "earlier.json"
@@ -139,7 +145,7 @@ def test_a_report_overlays_an_earlier_result(events, tmp_path: Path) -> None:
     assert page.count("<img") == 11
 
 
-def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events, tmp_path: Path) -> None:
+def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events: Events, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     sample, earlier = write(tmp_path / "mb.mdf", events), tmp_path / "earlier.json"
     assert run("validate", sample, "--json", earlier, "--threads", 1).exit_code == 0
@@ -153,7 +159,7 @@ def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events, tm
     assert "long.eta: Value error, clones has 14 values in 15 bins" in text
 
 
-def test_a_file_whose_truth_fits_no_event_is_an_error(events, tmp_path: Path) -> None:
+def test_a_file_whose_truth_fits_no_event_is_an_error(events: Events, tmp_path: Path) -> None:
     first, second = events[:2]
     swapped = [
         [bank for bank in one if bank.type not in TRUTH] + [bank for bank in other if bank.type in TRUTH]
@@ -165,14 +171,14 @@ def test_a_file_whose_truth_fits_no_event_is_an_error(events, tmp_path: Path) ->
     assert "no event has truth that fits it" in " ".join(found.output.split())
 
 
-def test_a_damaged_event_is_named_with_its_file(events, tmp_path: Path) -> None:
+def test_a_damaged_event_is_named_with_its_file(events: Events, tmp_path: Path) -> None:
     twice = [*events[0], events[0][1]]
     found = run("validate", write(tmp_path / "twice.mdf", [twice]), "--threads", 1)
     assert found.exit_code == 1
     assert "twice.mdf: " in "".join(found.output.splitlines())
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_the_work(events, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(events: Events, tmp_path: Path) -> None:
     sample = write(tmp_path / "mb.mdf", events)
     for option in ("--json", "--report"):
         found = run("validate", sample, option, tmp_path / "no" / "where")
@@ -184,7 +190,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(events, tmp_p
     assert "/dev/full: cannot be written: No space left on device" in " ".join(found.output.split())
 
 
-def test_the_json_has_every_line_of_the_text_with_its_event_weighted_efficiency(events, tmp_path: Path) -> None:
+def test_the_json_has_every_line_of_the_text_with_its_event_weighted_efficiency(events: Events, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     found = run("validate", write(tmp_path / "mb.mdf", events), "--json", out, "--threads", 1)
     lines = json.loads(out.read_text())["lines"]["velo"]

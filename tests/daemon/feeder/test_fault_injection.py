@@ -12,7 +12,8 @@ FRAMES = [number.to_bytes(8, "little") for number in range(2000)]
 
 def through(injector: FaultInjector, frames: list[bytes] = FRAMES, step_ns: int = 1000) -> list[bytes]:
     """What leaves for these frames, held ones included, one frame per step of time."""
-    now, out = 0, []
+    now = 0
+    out: list[bytes] = []
     for frame in frames:
         now += step_ns
         out += injector.take(now, frame)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,8 +26,17 @@ from hltnode.protocol.transport.assignments import (
     decode_assignment_message,
     encode_assignment_message,
 )
+from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Goodbye, Revoked
-from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+from tests.daemon.fakes import (
+    SOURCES,
+    InterceptedConnection,
+    eventually,
+    make_config,
+    make_feeder,
+    running_node,
+    synthetic_meps,
+)
 from tests.daemon.feeder.test_feeder import Bench
 
 EVENTS = 8
@@ -54,7 +63,7 @@ def context() -> Iterator[zmq.asyncio.Context]:
         yield context
 
 
-def config_of(directory: Path, name: str, **sections: dict[str, object]) -> NodeConfig:
+def config_of(directory: Path, name: str, **sections: Mapping[str, object]) -> NodeConfig:
     directory.mkdir(exist_ok=True)
     return make_config(directory, node={"name": name}, **sections)
 
@@ -208,24 +217,24 @@ async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it
     async with (
         running_node(config_of(a_dir, "a")) as (a, _),
         running_node(config_of(b_dir, "b")) as (b, _),
-        feeding(context, a, b) as nodes,
+        make_feeder(context, a, connection=(connection := InterceptedConnection(context, a))) as leader,
+        make_feeder(context, b) as other,
     ):
-        # Acknowledgements of node a do not leave: its events are in its files, and the feeder does not know it.
+        nodes = Nodes([NodeGroup(n.receiver.endpoint, [f]) for n, f in ((a, leader), (b, other))])
         supervisor = Supervisor(nodes)
-        leader = nodes.groups[0].leader
-        await eventually(lambda: leader.is_connected)
-        leader_take = leader._take
-        monkeypatch.setattr(leader, "_take", lambda _message: None)
+        await eventually(lambda: leader.window.limit > 0)
+        # Acknowledgements of node a do not arrive: its events are in its files, and the feeder does not know it.
+        connection.received = lambda _raw: None
         task = asyncio.create_task(distribute_meps(synthetic_meps(60), nodes, supervisor))
         await eventually(
             lambda: leader.window.unacknowledged and a.counters.meps_acknowledged >= leader.window.unacknowledged
         )
-        leader._lose()
+        connection.received = lambda _raw: encode_message(Goodbye("node ends"))
         report = await asyncio.wait_for(task, 20)
         assert report.complete
         assert report.reassigned > 0
         assert leader.window.revoked
-        monkeypatch.setattr(leader, "_take", leader_take)
+        connection.received = lambda raw: raw
         await eventually(lambda: not leader.window.revoked)
         for node in (a, b):
             assert closes(accounting(node.counters, node.builder))

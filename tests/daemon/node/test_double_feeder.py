@@ -1,6 +1,5 @@
 """Two processes that feed under one name: the first one keeps its place as long as it is there."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,15 @@ from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.protocol.raw_data.mdf import iter_records
-from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+from tests.daemon.fakes import (
+    SOURCES,
+    InterceptedConnection,
+    eventually,
+    make_config,
+    make_feeder,
+    running_node,
+    synthetic_meps,
+)
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -22,17 +29,15 @@ FIRST, SECOND = 1, 2  # seeds of what they feed: the same MEP ids with other con
 
 
 @asynccontextmanager
-async def feeding_process(node: Node) -> AsyncIterator[Feeder]:
-    """A feeder as of a process of its own, which ends without a word as a killed one does."""
+async def feeding_process(node: Node) -> AsyncIterator[tuple[Feeder, InterceptedConnection]]:
+    """A feeder as of a process of its own, which ends without a message as a killed one does."""
     context = zmq.asyncio.Context()
-    feeder = make_feeder(context, node)
-    await feeder.__aenter__()
+    connection = InterceptedConnection(context, node)
     try:
-        yield feeder
+        async with make_feeder(context, node, connection=connection) as feeder:
+            yield feeder, connection
+            connection.sends_messages = False
     finally:
-        for task in feeder._tasks:
-            task.cancel()
-        await asyncio.gather(*feeder._tasks, return_exceptions=True)
         context.destroy(linger=0)
 
 
@@ -53,13 +58,13 @@ async def test_a_second_process_of_a_name_is_refused_and_none_of_its_data_are_ta
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.feeder.feeder.REFUSED_SECONDS", 0.0)
     (tmp_path / "alone").mkdir()
-    async with running_node(make_config(tmp_path / "alone")) as (node, _), feeding_process(node) as feeder:
+    async with running_node(make_config(tmp_path / "alone")) as (node, _), feeding_process(node) as (feeder, _):
         assert (await feed_meps(synthetic_meps(20, seed=FIRST), [feeder])).complete
-    async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as first:
+    async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as (first, _):
         meps = list(synthetic_meps(20, seed=FIRST))
         for mep in meps[:10]:
             await first.offer(mep)
-        async with feeding_process(node) as second:
+        async with feeding_process(node) as (second, _):
             with pytest.raises(FeederRefusedError, match="another process feeds as feeder, its last message"):
                 await feed_meps(synthetic_meps(20, seed=SECOND), [second])
             assert second.fragments == 0
@@ -75,11 +80,11 @@ async def test_a_second_process_of_a_name_is_refused_and_none_of_its_data_are_ta
 async def test_a_process_that_is_restarted_takes_its_place(tmp_path: Path) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):
         meps = list(synthetic_meps(20))
-        async with feeding_process(node) as killed:
+        async with feeding_process(node) as (killed, _):
             for mep in meps[:10]:
                 await killed.offer(mep)
             await eventually(lambda: killed.window.unacknowledged == 0)
-        async with feeding_process(node) as restarted:
+        async with feeding_process(node) as (restarted, _):
             assert (await feed_meps(meps, [restarted])).complete
         # One refusal is possible if the hello overtakes the end of the old connection; the next hello is welcome.
         assert refused_doubles(node) <= 1
@@ -91,13 +96,12 @@ async def test_a_process_that_was_away_too_long_and_comes_back_stops_sending(
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.readout.feeder_registry.SILENT_NS", 400_000_000)
     monkeypatch.setattr("hltnode.daemon.feeder.feeder.HELLO_SECONDS", 0.02)
-    async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as first:
+    async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as (first, connection):
         await eventually(lambda: first.window.limit > 0)
-        saying_hello = first._tasks[2]
-        saying_hello.cancel()
-        async with feeding_process(node) as second:
+        connection.sends_messages = False
+        async with feeding_process(node) as (second, _):
             await eventually(lambda: second.window.limit > 0)
-            first._tasks.append(asyncio.create_task(first._say_hello()))
+            connection.sends_messages = True
             await eventually(lambda: refused_doubles(node) > 0 and not first.is_connected)
             assert first.window.limit == 0
             assert (await feed_meps(synthetic_meps(5), [second])).complete

@@ -132,7 +132,7 @@ async def test_a_feeder_is_told_why_its_fragment_was_refused(
     await data.send(FRAMES["bit flip in the MFP"][0])
     await data.send(FRAMES["foreign run"][0])
     await data.send(FRAMES["frame too large"][0])
-    answers = []
+    answers: list[Nack] = []
     while len(answers) < 3:
         message = decode_message(await control.recv())
         if isinstance(message, Nack):

@@ -4,7 +4,9 @@ import asyncio
 import errno
 import json
 import os
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
+from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.node.node import Node
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -40,7 +43,7 @@ pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_beh
 
 
 @pytest.fixture
-def context() -> zmq.asyncio.Context:
+def context() -> Iterator[zmq.asyncio.Context]:
     with zmq.asyncio.Context() as context:
         yield context
 
@@ -52,9 +55,13 @@ async def feed_and_listen(
     with context.socket(zmq.SUB) as subscriber:
         subscriber.subscribe(b"")
         subscriber.connect(node.publisher.endpoint)
-        await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
+        await eventually(lambda: node.counters.decisions.subscribers)
         report = await feed_meps(meps or synthetic_meps(n_meps), [feeder])
         return report, [decode_decision(await subscriber.recv()) for _ in range(n_meps)]
+
+
+def finished_files(directory: Path, run: int) -> list[Path]:
+    return list((directory / "out").glob(f"*{run:010d}_accepted*.mdf"))
 
 
 def check_accounts(node: Node) -> None:
@@ -268,8 +275,8 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(10), [feeder])).complete
             await eventually(lambda: not node.feeder_protocol.registry.feeders())
-            finished = f"*{run:010d}_accepted*.mdf"
-            await eventually(lambda name=finished: len(list((tmp_path / "out").glob(name))) == 1)  # type: ignore[misc]
+            await eventually(partial(finished_files, tmp_path, run))
+            assert len(finished_files(tmp_path, run)) == 1
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20
     summaries = [json.loads(path.read_text()) for path in sorted((tmp_path / "out").glob("*_summary.json"))]
     assert [(s["run"], s["meps"]["complete"], s["fragments"]["received"]) for s in summaries] == [
@@ -331,10 +338,9 @@ async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
 
 
 async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowledge(
-    tmp_path: Path, context: zmq.asyncio.Context
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = make_config(tmp_path)
-    async with running_node(config) as (first, engine):
+    async with running_node(make_config(tmp_path)) as (first, engine):
         network = {
             "data": first.receiver.endpoint,
             "control": first.control.endpoint,
@@ -346,9 +352,10 @@ async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowled
         for mep in synthetic_meps(6):
             await feeder.offer(mep)
         await eventually(lambda: first.counters.fragments_received == 24)
-        # The back end never answers: this session ends without an acknowledgement.
-        first._fail("test")
-        await eventually(lambda: first.state == "error" and not first._pipeline.stop(0.0))
+        # The back end does not answer: this session ends without an acknowledgement.
+        with monkeypatch.context() as impatient:
+            impatient.setattr("hltnode.daemon.monitoring.health.PIPELINE_STALL_NS", 200_000_000)
+            await eventually(lambda: first.state == "error")
         engine.behaviour.hang.clear()
         engine.behaviour.fail_next = 0
     assert feeder.window.unacknowledged == 6 or first.counters.meps_acknowledged > 0
@@ -372,7 +379,7 @@ async def test_a_back_end_that_hangs_turns_the_node_unhealthy_and_stops_it(
         await eventually(lambda: node.state == "error")
         assert node.counters.fragments_built == 8
         assert feeder.window.unacknowledged == 2
-        assert not node._pipeline.stop(0.0)
+        assert Condition.PIPELINE in node.health.liveness_problems(time.monotonic_ns())
         engine.behaviour.hang.clear()
 
 

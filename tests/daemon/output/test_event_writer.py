@@ -164,7 +164,8 @@ def test_the_disk_is_forced_when_the_policy_says_so(
 def test_a_full_disk_is_an_error_with_a_kind_a_path_and_a_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = open_writer(tmp_path)
+    counters = WriterCounters()
+    writer = open_writer(tmp_path, counters=counters)
     Disk(monkeypatch, room=0)
     writer.append(EventStream.ACCEPTED, RUN, record(1))
     with pytest.raises(OutputError, match="No space left on device") as caught:
@@ -173,7 +174,7 @@ def test_a_full_disk_is_an_error_with_a_kind_a_path_and_a_count(
     assert str(caught.value.filename).startswith(str(tmp_path))
     assert writer.problem is not None
     assert "No space left on device" in writer.problem
-    assert writer._counters.errors == {WriteErrorKind.DISK_FULL: 1, WriteErrorKind.IO: 0}
+    assert counters.errors == {WriteErrorKind.DISK_FULL: 1, WriteErrorKind.IO: 0}
 
 
 def test_other_errors_of_the_disk_are_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,10 +191,10 @@ def test_other_errors_of_the_disk_are_of_another_kind(tmp_path: Path, monkeypatc
 def test_writing_goes_on_at_the_byte_where_the_disk_was_full(
     tmp_path_factory: pytest.TempPathFactory, room: int, per_file: int
 ) -> None:
-    directory = tmp_path_factory.mktemp("disk")
+    directory, counters = tmp_path_factory.mktemp("disk"), WriterCounters()
     with pytest.MonkeyPatch.context() as patch:
         disk = Disk(patch, room)
-        writer = open_writer(directory, max_file_events=per_file)
+        writer = open_writer(directory, max_file_events=per_file, counters=counters)
         for number in range(10):
             writer.append(EventStream.ACCEPTED, RUN, record(number))
         for _ in range(12):
@@ -206,7 +207,7 @@ def test_writing_goes_on_at_the_byte_where_the_disk_was_full(
         disk.room = 1 << 20
         writer.finish_files()
     assert writer.problem is None
-    assert writer._counters.pending_bytes == 0
+    assert counters.pending_bytes == 0
     assert numbers(sorted(directory.glob("*.mdf"))) == list(range(11))
 
 

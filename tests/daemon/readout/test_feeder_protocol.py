@@ -128,12 +128,12 @@ def test_slots_change_state_only_by_what_the_pipeline_reports_to_the_builder(ben
     bench.send_mep(0)
     bench.pass_time(20 * MS)
     [batch] = bench.batches
-    slot = bench.builder.pool.slots[batch.slot]
-    assert slot.state is SlotState.SEALED
+    slots = bench.builder.pool.slots
+    assert slots[batch.slot].state is SlotState.SEALED
     bench.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
-    assert slot.state is SlotState.RUN
+    assert slots[batch.slot].state is SlotState.RUN
     bench.finish_batches()
-    assert slot.state is SlotState.FREE
+    assert slots[batch.slot].state is SlotState.FREE
     assert bench.builder.is_idle
 
 

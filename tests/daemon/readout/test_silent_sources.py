@@ -16,10 +16,10 @@ def test_a_source_that_stops_while_another_goes_on_falls_silent_and_comes_back()
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
     assert watch.look(4 * SECOND, sources(a=4, b=1)) == (frozenset(), frozenset())
-    assert watch.look(6 * SECOND, sources(a=6, b=1)) == ({2}, frozenset())
+    assert watch.look(6 * SECOND, sources(a=6, b=1)) == (frozenset({2}), frozenset())
     assert watch.look(7 * SECOND, sources(a=7, b=1)) == (frozenset(), frozenset())
     assert watch.silent == {2}
-    assert watch.look(8 * SECOND, sources(a=8, b=8)) == (frozenset(), {2})
+    assert watch.look(8 * SECOND, sources(a=8, b=8)) == (frozenset(), frozenset({2}))
 
 
 def test_a_source_that_never_delivered_has_its_time_from_the_start_of_the_run() -> None:

@@ -94,7 +94,7 @@ async def test_a_feeder_with_a_known_key_feeds_and_a_consumer_with_one_gets_deci
             mine.apply(subscriber)
             subscriber.subscribe(b"")
             subscriber.connect(node.publisher.endpoint)
-            await eventually(lambda: (node.publisher.track_subscriptions(), node.counters.decisions.subscribers)[1])
+            await eventually(lambda: node.counters.decisions.subscribers)
             async with curve_feeder(context, node, FeederKeys(mine, encrypt_data)) as feeder:
                 assert (await feed_meps(synthetic_meps(5), [feeder])).complete
             assert {decode_decision(await subscriber.recv()).mep for _ in range(5)} == set(range(5))

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +36,14 @@ Launch = Callable[[Algorithm, NDArray[np.uint8], NDArray[np.void]], None]
 
 def run_algorithms(
     algorithms: Sequence[Algorithm],
-    given: Mapping[str, NDArray],
+    given: Mapping[str, NDArray[Any]],
     n_events: int,
     limits: BatchLimits,
     launch: Launch | None = None,
     *,
     fill: int = 0,
     plan: MemoryPlan | None = None,
-) -> dict[str, NDArray]:
+) -> dict[str, NDArray[Any]]:
     """All columns by name after the algorithms ran, one after the other over all events, as on a device.
 
     The bytes of columns start as `fill`; `given` fills their first elements and must not exceed the declared bound. The
@@ -51,7 +52,7 @@ def run_algorithms(
     arena = np.full(0 if plan is None else plan.arena.nbytes, fill, dtype=np.uint8)
     header = np.zeros(1, dtype=BATCH_HEADER.dtype)
     header[0] = (n_events, len(given.get("input.mfp_rows", ())), 1, len(given.get("input.mfp_rows", ())) * n_events)
-    columns: dict[str, NDArray] = {batch_header.name: header}
+    columns: dict[str, NDArray[Any]] = {batch_header.name: header}
     for algorithm in algorithms:
         for column in algorithm.columns:
             if column.name not in columns:
@@ -76,7 +77,7 @@ def run_algorithms(
     return columns
 
 
-def _as_dtype(values: NDArray, dtype: np.dtype) -> NDArray:
+def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """A flat array of the column's dtype; records may be given as plain numbers in their order."""
     if dtype.names is not None:
         return np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=dtype)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import psutil
 import pytest
+from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
@@ -77,7 +78,8 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
         rows: list[tuple[object, ...]] = []
         for batch in runner.run(encode_meps(HLT1, events, packing)):
             output = batch.workspace.output
-            columns = (output.lines, output.accepted, output.flags, *output.counts.values())
+            columns: list[NDArray[np.uint8] | NDArray[np.uint32]] = [output.lines, output.accepted, output.flags]
+            columns += output.counts.values()
             rows += zip(*(column.tolist() for column in columns), strict=True)
         return rows
 

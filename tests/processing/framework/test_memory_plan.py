@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -252,7 +253,7 @@ def test_the_peak_names_the_algorithm_and_the_columns() -> None:
     assert dict(plan.bytes_by_algorithm) == {"decode": 4000, "combine": 120_000, "fit": 40_000}
 
 
-COLUMN_TYPES = (U8, U16, U32, F32, np.dtype("<u8"))
+COLUMN_TYPES: tuple[np.dtype[Any], ...] = (U8, U16, U32, F32, np.dtype("<u8"))
 
 
 @st.composite

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ def test_results_do_not_depend_on_the_threads(tiny: ModuleType, block_size: int,
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(8, mep.fragments)])
     names = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
-    given: dict[str, NDArray] = {name: workspace.host_array(name).copy() for name in names}
+    given: dict[str, NDArray[Any]] = {name: workspace.host_array(name).copy() for name in names}
     given["line_table"] = trigger.line_table()
     backend.close()
     launch = with_block_size(block_size, backward=backward, kernels=tiny.TINY.kernels)

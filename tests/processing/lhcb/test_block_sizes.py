@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.readout import VeloBanks
@@ -25,10 +27,10 @@ INPUTS = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows",
 
 
 @cache
-def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray], BatchLimits, dict[str, bytes]]:
+def batch(velo_banks: VeloBanks) -> tuple[dict[str, NDArray[Any]], BatchLimits, dict[str, bytes]]:
     """(content of the inputs and constants, limits, what the CPU back end made of it)."""
     geometry = VeloGeometry.builtin()
-    encoding = "retina" if velo_banks == "retina" else "superpixel"
+    encoding: VeloEncoding = "retina" if velo_banks == "retina" else "superpixel"
     events = list(simulate_events(N_EVENTS, seed=4, geometry=geometry, velo_banks=encoding))
     mep = encode_mep(HLT1, events, encoding=velo_banks)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from hltnode.processing.framework.memory_plan import Retain, plan_memory
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.simulation.velo_generator import VeloEncoding, simulate_events
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
 from hltnode.processing.lhcb.velo.collections import MAX_CLUSTERS_PER_EVENT
 from hltnode.processing.selection.trigger_config import TriggerConfig
@@ -145,7 +147,8 @@ def an_event_of(n_words: int, encoding: str, seed: int) -> list[RawBank]:
 
 @pytest.fixture(params=["retina", "superpixel"])
 def encoding(request: pytest.FixtureRequest) -> VeloEncoding:
-    return request.param
+    chosen: VeloEncoding = request.param
+    return chosen
 
 
 @pytest.fixture
@@ -171,7 +174,7 @@ def test_a_slot_of_the_default_node_takes_half_a_gib_of_the_host() -> None:
 # On a device: one kernel after the other over all events, in the arena of the plan.
 
 
-def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()) -> dict[str, NDArray]:
+def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()) -> dict[str, NDArray[Any]]:
     limits = limits_of(mep)
     workspace = an_engine(CpuBackend(HLT1.kernels), limits).create_workspace()
     fill(workspace, mep)

@@ -103,11 +103,20 @@ def test_columns_of_events_are_joined_in_their_order() -> None:
 
 def test_ids_of_all_detectors_can_be_written_as_columns() -> None:
     wanted = with_ids(20)
-    lists = {}
+    ids, n_ids = {}, {}
     for name in ("velo_ids", "ut_ids", "scifi_ids"):
-        lists[name] = np.array([hit for one in wanted for hit in getattr(one, name)], dtype=np.uint32)
-        lists[f"n_{name}"] = np.array([len(getattr(one, name)) for one in wanted], dtype=np.int64)
-    assert decode_particles(encode_particle_columns(columns_of(wanted), **lists)) == wanted
+        ids[name] = np.array([hit for one in wanted for hit in getattr(one, name)], dtype=np.uint32)
+        n_ids[name] = np.array([len(getattr(one, name)) for one in wanted], dtype=np.int64)
+    banks = encode_particle_columns(
+        columns_of(wanted),
+        ids["velo_ids"],
+        n_ids["velo_ids"],
+        ids["ut_ids"],
+        n_ids["ut_ids"],
+        ids["scifi_ids"],
+        n_ids["scifi_ids"],
+    )
+    assert decode_particles(banks) == wanted
 
 
 def test_an_announced_number_of_ids_beyond_the_bank_is_refused_without_reading_on() -> None:

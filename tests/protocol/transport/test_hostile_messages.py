@@ -15,7 +15,7 @@ from hltnode.protocol.transport.assignments import (
     decode_assignment_message,
     encode_assignment_message,
 )
-from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
 from hltnode.protocol.transport.feeder_messages import (
     Ack,
@@ -34,39 +34,36 @@ from hltnode.protocol.transport.run_control_messages import Command, CommandName
 Content = dict[str, Any]
 Decode = Callable[[bytes], object]
 
-GOOD: dict[str, tuple[Decode, Content]] = {
-    message.__struct_config__.tag: (decode, msgpack.unpackb(encode(message)))
-    for encode, decode, messages in (
-        (
-            encode_message,
-            decode_message,
-            (
-                Hello("feeder", "s", 1, (1, 2), 0, 100, 1 << 20),
-                Welcome("node", "s", 1, 1 << 20),
-                Credit(1, 2),
-                Ack(1, ((0, 4), (7, 7))),
-                Revoked(1, ((0, 4), (7, 7))),
-                Nack(1, 2, 3, RejectReason.BAD_CRC, True),
-                EndOfRun(1, 5),
-                Goodbye("end"),
-                Error("word", "text"),
-                Command(1, CommandName.START, 7),
-                Reply(1, True, RunState.READY, "text"),
-            ),
-        ),
-        (
-            encode_assignment_message,
-            decode_assignment_message,
-            (Follow("feeder", 1, "tcp://a:1", "s", 0), Assignments("s", 2, 0, (5, 6), (0, 1), "")),
-        ),
-        (
-            encode_decision,
-            decode_decision,
-            (MepDecision("node", 1, 2, 3, 4, 1, 33, 6, "complete", (7,), b"\1", bytes(8), bytes(4)),),
-        ),
-    )
-    for message in messages
-}
+CONTROL_MESSAGES: tuple[ControlMessage, ...] = (
+    Hello("feeder", "s", 1, (1, 2), 0, 100, 1 << 20),
+    Welcome("node", "s", 1, 1 << 20),
+    Credit(1, 2),
+    Ack(1, ((0, 4), (7, 7))),
+    Revoked(1, ((0, 4), (7, 7))),
+    Nack(1, 2, 3, RejectReason.BAD_CRC, True),
+    EndOfRun(1, 5),
+    Goodbye("end"),
+    Error("word", "text"),
+    Command(1, CommandName.START, 7),
+    Reply(1, True, RunState.READY, "text"),
+)
+ASSIGNMENT_MESSAGES: tuple[Follow | Assignments, ...] = (
+    Follow("feeder", 1, "tcp://a:1", "s", 0),
+    Assignments("s", 2, 0, (5, 6), (0, 1), ""),
+)
+DECISION = MepDecision("node", 1, 2, 3, 4, 1, 33, 6, "complete", (7,), b"\1", bytes(8), bytes(4))
+
+
+def contents_by_type(decode: Decode, *frames: bytes) -> dict[str, tuple[Decode, Content]]:
+    contents = [msgpack.unpackb(frame) for frame in frames]
+    return {content["type"]: (decode, content) for content in contents}
+
+
+GOOD = (
+    contents_by_type(decode_message, *map(encode_message, CONTROL_MESSAGES))
+    | contents_by_type(decode_assignment_message, *map(encode_assignment_message, ASSIGNMENT_MESSAGES))
+    | contents_by_type(decode_decision, encode_decision(DECISION))
+)
 
 # What no field of the messages takes.
 FOREIGN: tuple[object, ...] = (1.0, {"a": 1}, msgpack.ExtType(1, b"x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -92,16 +93,23 @@ def test_version_4_banks_give_the_positions_of_version_3(ideal: UtGeometry, real
     assert sorted(found.x.tolist()) == sorted(expected.x.tolist())
 
 
+def hits_of(*places: tuple[int, int, int]) -> UtHits:
+    """Hits of (board, lane, strip), whole strips without flags and charge."""
+    board, lane, strip = np.array(places, np.uint32).T
+    nothing = np.zeros_like(board)
+    return UtHits(board, lane, strip, fraction=nothing, flags=nothing, adc=nothing)
+
+
 def test_strips_of_a_turned_sensor_count_backwards(ideal: UtGeometry) -> None:
-    hits = UtHits(*(np.array([value], np.uint32) for value in (0, 0, 1, 0, 0, 0)))
-    turned = UtGeometry(**{n: getattr(ideal, n) for n in ideal.__slots__ if n != "p0"}, p0=ideal.p0 * [1, 1, -1])
-    last = UtHits(*(np.array([value], np.uint32) for value in (0, 0, 512, 0, 0, 0)))
+    hits = hits_of((0, 0, 1))
+    turned = replace(ideal, p0=ideal.p0 * np.array([1, 1, -1], np.float32))
+    last = hits_of((0, 0, 512))
     assert turned.hits(hits).x == ideal.hits(last).x
     assert turned.hits(hits).z == ideal.hits(last).z
 
 
 def test_hits_of_lanes_without_a_sensor_are_left_out(ideal: UtGeometry) -> None:
-    hits = UtHits(*(np.array(values, np.uint32) for values in ([27, 27], [5, 0], [1, 1], [0, 0], [0, 0], [0, 0])))
+    hits = hits_of((27, 5, 1), (27, 0, 1))
     assert len(ideal.hits(hits).x) == 1
 
 

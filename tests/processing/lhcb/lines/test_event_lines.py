@@ -128,7 +128,7 @@ def random_events(n: int) -> list[Event]:
     return [
         Event(
             tracks=[
-                Track(np.float32(ip), np.float32(chi2), bool(backward), int(pv))
+                Track(float(np.float32(ip)), float(np.float32(chi2)), bool(backward), int(pv))
                 for ip, chi2, backward, pv in zip(
                     rng.uniform(0, 2, n_tracks),
                     rng.uniform(0, 900, n_tracks),

@@ -68,7 +68,7 @@ def find_seeds(content: NDArray[np.float64]) -> list[float]:
     above = np.concatenate([[False], content > thresholds, [False]])
     starts, ends = np.flatnonzero(~above[:-1] & above[1:]), np.flatnonzero(above[:-1] & ~above[1:])
     seeds = []
-    for begin, end in zip(starts, ends, strict=True):
+    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
         min_integral = 1.75 if _is_smog2(begin) else 2.5
         if content[begin:end].sum() <= min_integral:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,21 +37,22 @@ CHAIN = [kalman_filter, *FINDER, velo_impact_parameter]
 BEAMLINE = (0.02, -0.03)
 
 
-def reconstructed(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray]:
+def reconstructed(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray[Any]]:
     return run_algorithms(CHAIN, sample.buffers(), len(sample.events), sample.limits, launch)
 
 
-def vertices_of(result: dict[str, NDArray], event: int) -> NDArray[np.void]:
-    return result["pvs.vertex"].reshape(-1, MAX_PVS)[event][: result["pvs.count"][event]]
+def vertices_of(result: dict[str, NDArray[Any]], event: int) -> NDArray[np.void]:
+    vertices: NDArray[np.void] = result["pvs.vertex"].reshape(-1, MAX_PVS)[event]
+    return vertices[: result["pvs.count"][event]]
 
 
-def tracks_of(result: dict[str, NDArray], sample: TrackSample, event: int) -> Tracks:
+def tracks_of(result: dict[str, NDArray[Any]], sample: TrackSample, event: int) -> Tracks:
     first = sample.first_track(event)
-    columns = [
+    x, y, z, tx, ty, c00 = (
         result[f"velo_beamline.{name}"][first : first + len(sample.events[event])].astype(np.float64)
         for name in ("x", "y", "z", "tx", "ty", "c00")
-    ]
-    return Tracks(*columns[:5], 1.0 / columns[5])
+    )
+    return Tracks(x, y, z, tx, ty, 1.0 / c00)
 
 
 def collision_sample(seed: int, n_events: int) -> TrackSample:
@@ -71,11 +73,11 @@ def sample() -> TrackSample:
 
 
 @pytest.fixture(scope="module")
-def result(sample: TrackSample) -> dict[str, NDArray]:
+def result(sample: TrackSample) -> dict[str, NDArray[Any]]:
     return reconstructed(sample)
 
 
-def test_vertices_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
+def test_vertices_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray[Any]]) -> None:
     total = 0
     for event in range(len(sample.events)):
         expected = find_vertices(tracks_of(result, sample, event), BEAMLINE)
@@ -94,7 +96,7 @@ def test_vertices_equal_those_of_the_oracle(sample: TrackSample, result: dict[st
     assert total > 70
 
 
-def test_seeds_equal_the_peaks_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
+def test_seeds_equal_the_peaks_of_the_oracle(sample: TrackSample, result: dict[str, NDArray[Any]]) -> None:
     for event in range(len(sample.events)):
         seeds = find_seeds(histogram(tracks_of(result, sample, event), BEAMLINE))
         found = result["pv_seeds.z"].reshape(-1, MAX_SEEDS)[event][: result["pv_seeds.count"][event]]
@@ -128,7 +130,7 @@ def test_tracks_far_from_the_beam_line_make_no_vertex() -> None:
     assert len(vertices_of(reconstructed(TrackSample([made_up_tracks(rng, [(2.0, 0.5, 10.0)], 40)])), 0)) == 0
 
 
-def test_an_event_without_tracks_has_no_vertex(sample: TrackSample, result: dict[str, NDArray]) -> None:
+def test_an_event_without_tracks_has_no_vertex(sample: TrackSample, result: dict[str, NDArray[Any]]) -> None:
     assert len(sample.events[0]) == 0
     assert result["pvs.count"][0] == 0
 
@@ -136,7 +138,7 @@ def test_an_event_without_tracks_has_no_vertex(sample: TrackSample, result: dict
 @pytest.mark.parametrize("block_size", [1, 20, 32, 48, 64, 256])
 @pytest.mark.parametrize("backward", [False, True])
 def test_every_block_size_gives_the_same_bits(
-    sample: TrackSample, result: dict[str, NDArray], block_size: int, backward: bool
+    sample: TrackSample, result: dict[str, NDArray[Any]], block_size: int, backward: bool
 ) -> None:
     other = reconstructed(sample, with_block_size(block_size, backward=backward))
     assert [name for name in result if result[name].tobytes() != other[name].tobytes()] == []
@@ -144,13 +146,13 @@ def test_every_block_size_gives_the_same_bits(
 
 @pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
 def test_every_instruction_set_gives_the_same_bits(
-    sample: TrackSample, result: dict[str, NDArray], target: str
+    sample: TrackSample, result: dict[str, NDArray[Any]], target: str
 ) -> None:
     other = reconstructed(sample, on_cpu(target))
     assert [name for name in result if result[name].tobytes() != other[name].tobytes()] == []
 
 
-def test_the_order_of_other_events_does_not_matter(sample: TrackSample, result: dict[str, NDArray]) -> None:
+def test_the_order_of_other_events_does_not_matter(sample: TrackSample, result: dict[str, NDArray[Any]]) -> None:
     turned = TrackSample(list(reversed(sample.events)), BEAMLINE)
     other = reconstructed(turned)
     for event in range(len(sample.events)):
@@ -212,7 +214,7 @@ def test_clean_up_keeps_the_larger_of_two_neighbours() -> None:
     assert result["pvs.vertex"]["z"][: result["pvs.count"][0]].tolist() == [vertex.position[2] for vertex in expected]
 
 
-def test_impact_parameters_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray]) -> None:
+def test_impact_parameters_equal_those_of_the_oracle(sample: TrackSample, result: dict[str, NDArray[Any]]) -> None:
     for event in range(len(sample.events)):
         vertices = vertices_of(result, event)
         for i in range(len(sample.events[event])):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import CHUNK, BankVersions, FullSimulation
+from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.simulation.response.pixel_clusters import label_clusters, retina_ids, superpixel_ids
+from hltnode.processing.lhcb.simulation.velo_generator import CHUNK
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges

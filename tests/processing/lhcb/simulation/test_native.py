@@ -1,5 +1,7 @@
 """The compiled loops of the simulation against slow ones, and what they do with columns that do not fit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from hltnode.processing.lhcb.simulation import _native
 
-LIMITS = {"threshold": 1.0, "seed": 2.0, "total": 3.0, "longest": 4}
+THRESHOLD, SEED, TOTAL, LONGEST = 1.0, 2.0, 3.0, 4
+cluster = partial(_native.cluster, threshold=THRESHOLD, seed=SEED, total=TOTAL, longest=LONGEST)
 
 
 def clusters_one_by_one(channels: list[int], charges: list[float]) -> list[tuple[int, list[float], set[int]]]:
@@ -15,16 +18,16 @@ def clusters_one_by_one(channels: list[int], charges: list[float]) -> list[tuple
     sums: dict[int, float] = {}
     for channel, charge in zip(channels, charges, strict=True):
         sums[channel] = sums.get(channel, 0.0) + charge
-    lit = {channel: charge for channel, charge in sums.items() if charge >= LIMITS["threshold"]}
+    lit = {channel: charge for channel, charge in sums.items() if charge >= THRESHOLD}
     found = []
     for first in sorted(channel for channel in lit if channel - 1 not in lit):
         last = first
         while last in lit:
             last += 1
-        for begin in range(first, last, LIMITS["longest"]):
-            piece = range(begin, min(begin + LIMITS["longest"], last))
+        for begin in range(first, last, LONGEST):
+            piece = range(begin, min(begin + LONGEST, last))
             own = [lit[channel] for channel in piece]
-            if max(own) >= LIMITS["seed"] and sum(own) >= LIMITS["total"]:
+            if max(own) >= SEED and sum(own) >= TOTAL:
                 found.append((begin, own, {i for i, channel in enumerate(channels) if channel in piece}))
     return found
 
@@ -37,8 +40,8 @@ deposits = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 16).map(lambda 
 def test_clusters_are_those_that_following_neighbours_finds(drawn: list[tuple[int, float]]) -> None:
     channels, charges = [channel for channel, _ in drawn], [charge for _, charge in drawn]
     order = np.argsort(np.array(channels, dtype=np.int64), kind="stable")
-    first, size, charge, position, channel_charge, of_deposit = _native.cluster(
-        order, np.array(channels, dtype=np.int64)[order], np.array(charges, dtype=np.float64), **LIMITS
+    first, size, charge, position, channel_charge, of_deposit = cluster(
+        order, np.array(channels, dtype=np.int64)[order], np.array(charges, dtype=np.float64)
     )
     wanted = clusters_one_by_one(channels, charges)
     assert first.tolist() == [begin for begin, _, _ in wanted]
@@ -55,9 +58,9 @@ def test_clusters_are_those_that_following_neighbours_finds(drawn: list[tuple[in
 def test_clusters_refuse_an_order_that_names_what_is_not_there() -> None:
     one = np.zeros(1)
     with pytest.raises(ValueError, match="not there"):
-        _native.cluster(np.array([1]), np.array([5]), one, **LIMITS)
+        cluster(np.array([1]), np.array([5]), one)
     with pytest.raises(ValueError, match="differ in length"):
-        _native.cluster(np.array([0, 0]), np.array([5]), one, **LIMITS)
+        cluster(np.array([0, 0]), np.array([5]), one)
 
 
 def test_crossings_are_those_of_every_line_with_every_sensor_in_the_order_of_flight() -> None:

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.simulation.generation.sorting import distinct, distinct_and_places, ranges, stable_order
-from hltnode.processing.lhcb.simulation.response.strip_clusters import cluster, links, share_charge
+from hltnode.processing.lhcb.simulation.response.strip_clusters import Clusters, cluster, links, share_charge
 
 
-def clusters_of(deposits: dict[int, float], **thresholds: float):  # type: ignore[no-untyped-def]
+def clusters_of(deposits: dict[int, float]) -> Clusters:
     channel = np.array(list(deposits), dtype=np.int64)
-    limits = {"threshold": 1.0, "seed": 2.0, "total": 3.0} | thresholds
-    return cluster(channel, np.array(list(deposits.values())), np.zeros(len(channel), dtype=bool), **limits)
+    charge, dead = np.array(list(deposits.values())), np.zeros(len(channel), dtype=bool)
+    return cluster(channel, charge, dead, threshold=1.0, seed=2.0, total=3.0)
 
 
 def test_neighbours_above_threshold_form_a_cluster_at_their_centre_of_gravity() -> None:

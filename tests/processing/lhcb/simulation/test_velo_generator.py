@@ -171,4 +171,4 @@ def test_impossible_requests_are_refused_before_the_first_event() -> None:
     for bad in ({"n": -1}, {"seed": -1}, {"first_event": -1}, {"nu": -0.1}, {"nu": float("nan")}, {"nu": 1e6}):
         arguments = {"n": 1, "seed": 1} | bad
         with pytest.raises(ValueError, match=r"nu =|must not be negative"):
-            simulate_events(geometry=GEOMETRY, **arguments)  # type: ignore[arg-type]
+            simulate_events(geometry=GEOMETRY, **arguments)

@@ -1,16 +1,22 @@
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.validation import Checker, ParticleTable, Stage, TrackTable, format_report
 from hltnode.processing.lhcb.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.validation.checker.stage_counts import CategoryCounts
 from hltnode.processing.lhcb.validation.readers.forward_tracks import ForwardTracksError, read_forward_tracks
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices
+
+LhcbIds = NDArray[np.uint32]
 
 NO_PVS = np.empty((0, 6), dtype=np.float32)
 CATEGORIES = [
@@ -25,7 +31,21 @@ CATEGORIES = [
 ]
 
 
-def particle(ids: range | tuple[int, ...], *, p: float = 10_000.0, eta: float = 3.0, pid: int = 211, **flags: bool):
+class Flags(TypedDict, total=False):
+    """Flags of a McParticle."""
+
+    has_velo: bool
+    has_ut: bool
+    has_scifi: bool
+    is_long: bool
+    from_b: bool
+    from_strange: bool
+    from_signal: bool
+
+
+def particle(
+    ids: range | tuple[int, ...], *, p: float = 10_000.0, eta: float = 3.0, pid: int = 211, **flags: Unpack[Flags]
+) -> McParticle:
     return McParticle(
         key=1,
         pid=pid,
@@ -37,31 +57,43 @@ def particle(ids: range | tuple[int, ...], *, p: float = 10_000.0, eta: float = 
         vertex_y=0.0,
         vertex_z=0.0,
         velo_ids=tuple(0x20000000 + i for i in ids),
-        **({"has_velo": True, "is_long": True} | flags),
+        **(Flags(has_velo=True, is_long=True) | flags),
     )
 
 
-def track(*ids: int) -> np.ndarray:
+def track(*ids: int) -> LhcbIds:
     return np.array([0x20000000 + i for i in ids], dtype=np.uint32)
 
 
-def check(tracks, particles, pvs=NO_PVS, vertices=None) -> Checker:
+def check(
+    tracks: Sequence[LhcbIds],
+    particles: Sequence[McParticle],
+    pvs: NDArray[np.float32] = NO_PVS,
+    vertices: Sequence[McVertex] | None = None,
+) -> Checker:
     checker = Checker()
     add_event(checker, tracks, pvs, particles, vertices)
     return checker
 
 
-def add_event(checker: Checker, tracks, pvs, particles, vertices) -> None:
+def add_event(
+    checker: Checker,
+    tracks: Sequence[LhcbIds],
+    pvs: NDArray[np.float32],
+    particles: Sequence[McParticle],
+    vertices: Sequence[McVertex] | None,
+) -> None:
     table = ParticleTable.of_particles([particles])
     checker.add(table, {Stage.VELO: TrackTable.of_events([tracks])}, [pvs], [vertices])
 
 
-def counts_of(checker: Checker, name: str):
+def counts_of(checker: Checker, name: str) -> CategoryCounts:
     return checker.stages[Stage.VELO].category(name)
 
 
 def category(checker: Checker, name: str) -> dict[str, float | None]:
-    return checker.result()["velo"]["categories"][name]
+    found: dict[str, float | None] = checker.result()["velo"]["categories"][name]
+    return found
 
 
 def test_a_track_with_seventy_per_cent_of_its_hits_from_a_particle_belongs_to_it() -> None:
@@ -275,16 +307,19 @@ def hits(detector: int, *ids: int) -> tuple[int, ...]:
     return tuple(detector + i for i in ids)
 
 
-def seen(key: int, velo=(), ut=(), scifi=(), mother: int = -1) -> McParticle:
+def seen(
+    key: int, velo: Iterable[int] = (), ut: Iterable[int] = (), scifi: Iterable[int] = (), mother: int = -1
+) -> McParticle:
     return McParticle(
         key=key, mother_key=mother, pid=211, p=1e4, pt=900.0, eta=3.0, phi=0.0, vertex_x=0.0, vertex_y=0.0,
         vertex_z=0.0, velo_ids=hits(VELO, *velo), ut_ids=hits(UT, *ut), scifi_ids=hits(SCIFI, *scifi),
     )  # fmt: skip
 
 
-def matched(track_ids, *particles: McParticle) -> list[int]:
+def matched(track_ids: Sequence[int], *particles: McParticle) -> list[int]:
     tracks = TrackTable.of_events([[np.array(track_ids, dtype=np.uint32)]])
-    return match_tracks(tracks, ParticleTable.of_particles([particles])).particle.tolist()
+    found: list[int] = match_tracks(tracks, ParticleTable.of_particles([particles])).particle.tolist()
+    return found
 
 
 def test_a_long_track_needs_seventy_per_cent_of_its_hits_in_velo_and_in_scifi() -> None:
@@ -423,7 +458,9 @@ def test_lhcbs_forward_tracks_come_out_with_their_counts_and_all_match_on_their_
 
 
 @pytest.mark.parametrize("change", [lambda b: b[:-4], lambda b: b + bytes(4), lambda b: b[:-1], lambda b: b""])
-def test_a_damaged_dump_of_forward_tracks_is_refused_by_name(shared: Path, tmp_path: Path, change) -> None:
+def test_a_damaged_dump_of_forward_tracks_is_refused_by_name(
+    shared: Path, tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
     path = tmp_path / "damaged.bin"
     path.write_bytes(change(forward_dumps(shared)[1].read_bytes()))
     with pytest.raises(ForwardTracksError, match=r"damaged\.bin"):

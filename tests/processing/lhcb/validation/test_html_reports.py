@@ -3,6 +3,7 @@
 import base64
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,16 +20,19 @@ from hltnode.processing.lhcb.validation.likeness import SampleSummary
 from hltnode.processing.lhcb.validation.likeness.comparison import compare
 from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
 from hltnode.processing.lhcb.validation.reports.html_report import checker_page
-from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import decode_particles, decode_vertices
+from tests.processing.lhcb.validation.test_likeness import summary_of
+
+Events = list[list[RawBank]]
 
 
 @pytest.fixture(scope="module")
-def events():
+def events() -> Events:
     return list(simulate_events(4, 3, geometry=VeloGeometry.builtin(), nu=4.0))
 
 
-def checked(events, keep: float) -> dict:
+def checked(events: Events, keep: float) -> dict[str, Any]:
     """The result of a reconstruction that finds a part of the true tracks, with momentum and state."""
     rng = np.random.default_rng(1)
     checker = Checker()
@@ -60,7 +64,7 @@ def images_of(page: str) -> list[str]:
     return [base64.b64decode(data).decode() for data in re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)]
 
 
-def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events) -> None:
+def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events: Events) -> None:
     page = checker_page([("a <b>", checked(events, 0.9))], "velo_validator <1>")
     images = images_of(page)
     assert len(images) == 2 * (5 + 2 + 2) + 4
@@ -95,7 +99,7 @@ def tags_of(page: str) -> set[str]:
     return found
 
 
-def test_markup_in_the_names_and_texts_of_the_checker_is_escaped(events) -> None:
+def test_markup_in_the_names_and_texts_of_the_checker_is_escaped(events: Events) -> None:
     result = checked(events, 0.9)
     result["histograms"] |= {"stages": {}, "residuals": {}}
     page = checker_page([(SCRIPT, result), ("</title><img onerror=x>", result)], f"</pre>{SCRIPT}")
@@ -106,7 +110,7 @@ def test_markup_in_the_names_and_texts_of_the_checker_is_escaped(events) -> None
     assert "</pre><script>" not in page
 
 
-def test_two_results_are_overlaid_and_stand_beside_each_other(events) -> None:
+def test_two_results_are_overlaid_and_stand_beside_each_other(events: Events) -> None:
     first, second = checked(events, 0.95), checked(events, 0.8)
     page = checker_page([("new", first), ("old", second)], "text")
     assert "Beside each other" in page
@@ -115,7 +119,7 @@ def test_two_results_are_overlaid_and_stand_beside_each_other(events) -> None:
     assert "long, old" in efficiency
 
 
-def test_a_result_may_lack_what_the_other_has(events) -> None:
+def test_a_result_may_lack_what_the_other_has(events: Events) -> None:
     first, second = checked(events, 0.95), checked(events, 0.8)
     del second["histograms"]["stages"]["long"], second["long"]
     del second["histograms"]["residuals"]["pv"], second["histograms"]["residuals"]["velo"]
@@ -123,7 +127,7 @@ def test_a_result_may_lack_what_the_other_has(events) -> None:
     assert images_of(checker_page([("new", first), ("old", second)], "text"))
 
 
-def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> None:
+def test_the_likeness_report_names_what_differs_and_what_is_missing(events: Events) -> None:
     geometry = Detector.builtin()
     real, simulated = SampleSummary(geometry), SampleSummary(geometry)
     for banks in events:
@@ -141,9 +145,7 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events) -> N
 
 
 def test_markup_in_the_names_of_the_samples_is_escaped() -> None:
-    real, simulated = SampleSummary(Detector.builtin()), SampleSummary(Detector.builtin())
-    for sample in (real, simulated):
-        sample._add("ut_layer", [2])
+    real, simulated = summary_of(ut_layer=[2]), summary_of(ut_layer=[2])
     page = likeness_page((SCRIPT, "</title><img onerror=x>"), real, simulated, compare(real, simulated))
     assert "script" not in tags_of(page)
     assert "&lt;script&gt;" in page
@@ -151,11 +153,9 @@ def test_markup_in_the_names_of_the_samples_is_escaped() -> None:
 
 
 def test_the_likeness_report_names_layers_and_regions_and_has_whole_ticks_for_whole_numbers() -> None:
-    real, simulated = SampleSummary(Detector.builtin()), SampleSummary(Detector.builtin())
-    for sample in (real, simulated):
-        sample._add("muon_region", [0, 0, 15])
-        sample._add("ut_layer", [2])
-        sample._add("retina_banks_per_event", [208, 208])
+    real, simulated = (
+        summary_of(muon_region=[0, 0, 15], ut_layer=[2], retina_banks_per_event=[208, 208]) for _ in range(2)
+    )
     images = "".join(images_of(likeness_page(("a", "b"), real, simulated, compare(real, simulated))))
     for text in ("M2R1", "M5R4", "UTbV", "D = 0.000", "208"):
         assert f">{text}" in images

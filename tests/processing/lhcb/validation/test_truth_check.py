@@ -1,8 +1,10 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.simulation.response.pixel_clusters import retina_ids
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault, TruthFaults, read_truth
@@ -24,11 +26,11 @@ ODIN = encode_odin(Odin(run=7, event_id=42))
 VERTICES = (McVertex(4, 0, 0, 0), McVertex(3, 0, 0, 9))
 
 
-def banks_of(*particles: McParticle, vertices=VERTICES) -> list[RawBank]:
+def banks_of(*particles: McParticle, vertices: Sequence[McVertex] = VERTICES) -> list[RawBank]:
     return [ODIN, *encode_particles(particles), encode_vertices(vertices)]
 
 
-def fault_of(banks: list[RawBank], hits=HITS) -> tuple[TruthFault, str]:
+def fault_of(banks: list[RawBank], hits: NDArray[np.uint32] = HITS) -> tuple[TruthFault, str]:
     faults = TruthFaults()
     assert read_truth(banks, {VP_TYPE: hits}, faults) is None
     ((fault, n),) = faults.counts.items()
@@ -70,7 +72,9 @@ def test_truth_that_fits_is_read_and_its_ids_are_counted() -> None:
         (banks_of(ONE), HITS[:0], TruthFault.IDS_WITHOUT_HITS),
     ],
 )
-def test_truth_that_does_not_fit_its_event_is_named(banks, hits, expected: TruthFault) -> None:
+def test_truth_that_does_not_fit_its_event_is_named(
+    banks: list[RawBank], hits: NDArray[np.uint32], expected: TruthFault
+) -> None:
     fault, name = fault_of(banks, hits)
     assert fault is expected
     assert name.startswith(f"run 7 event 42: {expected}")

@@ -58,7 +58,8 @@ def fit_track(hits: NDArray[np.float64], beamline: tuple[float, float]) -> Fitte
 
 def _filter(hits: NDArray[np.float64], tx: float, ty: float, noise: float) -> State:
     scattering = np.diag([0.0, noise])
-    state = State(*hits[0], tx, ty, np.diag([HIT_VARIANCE, 1.0]))
+    x, y, z = hits[0]
+    state = State(x, y, z, tx, ty, np.diag([HIT_VARIANCE, 1.0]))
     for hit in hits[1:]:
         before = State(state.x, state.y, state.z, state.tx, state.ty, state.covariance + scattering)
         predicted = before.moved(hit[2] - state.z)

@@ -117,7 +117,8 @@ class Search:
         lowest: dict[int, int] = {}
         for i, candidate in enumerate(open_ones):
             dz = self.module_z[2 * target] - self.module_z[2 * (target + 1 + candidate.skipped)]
-            rank, hit = self._closest(*candidate.hits[-2:], dz, target, self.cuts.max_forward_scatter, False)
+            before_last, last = candidate.hits[-2:]
+            rank, hit = self._closest(before_last, last, dz, target, self.cuts.max_forward_scatter, False)
             bid = rank & 0xFFFF0000 | i
             found.append((bid, hit))
             if hit >= 0:
@@ -170,7 +171,7 @@ class Search:
                 yield hit
 
     def _three_hit_tracks(self, seeds: list[list[int]]) -> list[list[int]]:
-        good: list[tuple[float, int, list[int]]] = []
+        good: list[tuple[int, int, list[int]]] = []
         for i, (a, b, c) in enumerate(seeds):
             if self.used & {a, b, c}:
                 continue
@@ -182,10 +183,10 @@ class Search:
             chi2 = F(0.5) * F(6400) * residuals
             if chi2 < F(self.cuts.max_chi2):
                 good.append((int(chi2.view(np.uint32)) >> 16, i, [a, b, c]))
-        owner: dict[int, tuple[float, int]] = {}
-        for chi2, i, hits in good:
+        owner: dict[int, tuple[int, int]] = {}
+        for rank, i, hits in good:
             for hit in hits:
-                owner[hit] = min(owner.get(hit, (np.inf, 0)), (chi2, i))
+                owner[hit] = min(owner.get(hit, (NO_RANK, 0)), (rank, i))
         return [hits for _, i, hits in good if sum(owner[hit][1] == i for hit in hits) >= 2]
 
 

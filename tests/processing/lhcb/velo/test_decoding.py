@@ -14,7 +14,8 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.velo_generator import VeloEncoding, simulate_events
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.protocol.lhcb.banks.velo import SuperPixels, encode_superpixels, superpixels_of_pixels
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.lhcb.velo.decoding_oracle import Cluster, connected_components, retina, sorted_hits, super_pixels

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.velo_generator import VeloEncoding, simulate_events
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
 from tests.processing.lhcb.velo.velo_chain import VeloChain, VeloEvent, limits_of
 

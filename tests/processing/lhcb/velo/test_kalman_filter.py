@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.processing.lhcb.velo.kalman_filter_oracle import fit_track
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
 
 
-def fitted(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray]:
+def fitted(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray[Any]]:
     return run_algorithms([kalman_filter], sample.buffers(), len(sample.events), sample.limits, launch)
 
 

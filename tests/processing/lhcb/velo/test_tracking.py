@@ -47,8 +47,8 @@ def random_clusters(n: int, seed: int, *, modules: tuple[int, int] = (0, 52)) ->
     low, high = 4 * modules[0], 4 * modules[1]
     columns = np.stack([rng.integers(low, high, n), rng.integers(0, 768, n), rng.integers(0, 256, n)])
     sensor, column, row = np.unique(columns, axis=1).astype(np.uint32)
-    fraction = rng.integers(0, 4, (2, len(sensor))).astype(np.uint32)
-    return RetinaClusters(sensor, column, row, *fraction, np.zeros_like(sensor), 2)
+    fraction_x, fraction_y = rng.integers(0, 4, (2, len(sensor))).astype(np.uint32)
+    return RetinaClusters(sensor, column, row, fraction_x, fraction_y, np.zeros_like(sensor), 2)
 
 
 @pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
@@ -77,7 +77,7 @@ def test_tracks_are_sound_for_any_number_of_hits(n: int) -> None:
 
 
 def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
-    hits = []
+    hits: list[tuple[int, int, int, int, int]] = []
     for sensor in range(0, 208):
         centre = GEOMETRY.local_to_global(sensor, 300, 120)
         slope = np.array([0.02, 0.03])
@@ -86,8 +86,8 @@ def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
         if GEOMETRY.is_inside(local[0], local[1]) and not any(h[0] // 8 == sensor // 8 for h in hits):
             column, row, fx, fy = GEOMETRY.local_to_pixel(local[0], local[1])
             hits.append((sensor, int(column), int(row), int(4 * fx), int(4 * fy)))
-    columns = np.array(hits, dtype=np.uint32).T
-    clusters = RetinaClusters(*columns, np.zeros(len(hits), np.uint32), 2)
+    sensor, column, row, fraction_x, fraction_y = np.array(hits, dtype=np.uint32).T
+    clusters = RetinaClusters(sensor, column, row, fraction_x, fraction_y, np.zeros(len(hits), np.uint32), 2)
     (event,) = run_velo(encode_mep(HLT1, [encode_retina_clusters(clusters, 3)]), GEOMETRY)
     assert [len(track) for track in event.tracks] == [len(hits)]
     assert len(hits) > 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class TrackSample:
     def first_track(self, event: int) -> int:
         return int(self.cluster_offset()[event]) // 2
 
-    def buffers(self) -> dict[str, NDArray]:
+    def buffers(self) -> dict[str, NDArray[Any]]:
         """Content of the buffers that the tracking would have filled."""
         offset = self.cluster_offset()
         hits = np.zeros((3, offset[-1]), dtype=np.float32)
@@ -73,7 +74,8 @@ class TrackSample:
 def truth_tracks(shared: Path) -> tuple[TrackSample, list[list[McVertex]], list[list[NDArray[np.uint32]]]]:
     """The VELO tracks of the particles of the seven real events (3 hits or more), the vertices, the channel ids."""
     geometry = VeloGeometry.load(shared / "data/lhcb-geometry")
-    events, vertices, channels = [], [], []
+    events, vertices = [], []
+    channels: list[list[NDArray[np.uint32]]] = []
     for record in iter_records((shared / DEVELOPMENT_MDF).read_bytes(), verify_checksum=False):
         banks = record.banks()
         clusters = decode_retina_clusters([bank for bank in banks if bank.type == BankType.VP_RETINA_CLUSTER])
@@ -81,7 +83,8 @@ def truth_tracks(shared: Path) -> tuple[TrackSample, list[list[McVertex]], list[
         position = geometry.local_to_global(
             clusters.sensor, clusters.column, clusters.row, clusters.fraction_x / unit, clusters.fraction_y / unit
         )
-        channel = clusters.sensor << 18 | clusters.column >> 8 << 16 | (clusters.column & 255) << 8 | clusters.row
+        chip, column = clusters.column >> 8, clusters.column & 255
+        channel = (clusters.sensor << 18 | chip << 16 | column << 8 | clusters.row).astype(np.uint32)
         place = {int(value): i for i, value in enumerate(channel)}
         tracks, ids = [], []
         for particle in decode_particles([bank for bank in banks if bank.type == BankType.MC_TRACKS]):

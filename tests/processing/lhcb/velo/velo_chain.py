@@ -105,10 +105,14 @@ class VeloChain:
         hits = workspace.fetch("velo_tracks.hits").reshape(-1, MAX_HITS_PER_TRACK)[first_track:last_track]
         offsets = workspace.fetch("velo_hits.module_pair_offset").reshape(-1, N_MODULE_PAIRS + 1)
         return VeloEvent(
-            int(workspace.host_array("events.flags")[event]),
-            *(workspace.fetch(f"velo_hits.{name}")[first:last] for name in ("x", "y", "z", "phi", "id")),
-            offsets[event],
-            [track[:n] for track, n in zip(hits, n_hits, strict=True)],
+            flags=int(workspace.host_array("events.flags")[event]),
+            x=workspace.fetch("velo_hits.x")[first:last],
+            y=workspace.fetch("velo_hits.y")[first:last],
+            z=workspace.fetch("velo_hits.z")[first:last],
+            phi=workspace.fetch("velo_hits.phi")[first:last],
+            ids=workspace.fetch("velo_hits.id")[first:last],
+            module_pair_offset=offsets[event],
+            tracks=[track[:n] for track, n in zip(hits, n_hits, strict=True)],
         )
 
 

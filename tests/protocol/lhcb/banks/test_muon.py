@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,11 +22,11 @@ from hltnode.protocol.lhcb.banks.muon import (
 from tests.protocol import fuzz
 
 
-def digits_of(rows: list[tuple[int, ...]]) -> MuonDigits:
+def digits_of(rows: Sequence[tuple[int, ...]]) -> MuonDigits:
     return MuonDigits(*np.array(rows, np.uint32).reshape(-1, 4).T)
 
 
-def pads_of(rows: list[tuple[int, ...]]) -> MuonPads:
+def pads_of(rows: Sequence[tuple[int, ...]]) -> MuonPads:
     return MuonPads(*np.array(rows, np.uint32).reshape(-1, 2).T)
 
 

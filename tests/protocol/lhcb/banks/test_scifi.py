@@ -43,7 +43,7 @@ def hits_of(version: int, *words: tuple[int, int, int, int]) -> list[tuple[int, 
 
 def by_the_rule_of_version_5(words: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
     """docs/formats/scifi-banks.md, word by word."""
-    hits = []
+    hits: list[tuple[int, ...]] = []
     i = 0
     while i < len(words):
         link, cell, fraction, edge = words[i]
@@ -170,7 +170,7 @@ def test_damaged_banks_raise_protocol_errors_only(version: int) -> None:
 
 
 def test_real_words_are_written_byte_for_byte(retina_events: list[list[RawBank]]) -> None:
-    counts = {4: [], 5: []}
+    counts: dict[int, list[int]] = {4: [], 5: []}
     for event in retina_events:
         banks = [bank for bank in event if bank.type == BankType.FT_CLUSTER]
         written = encode_scifi(decode_scifi_words(event))
