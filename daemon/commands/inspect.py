@@ -1,4 +1,4 @@
-"""hltnode inspect: what a file of events holds."""
+"""hltnode inspect: the content of an event file."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hltnode.daemon.commands.common import JsonOption, require_places, user_errors, write_json
+from hltnode.daemon.commands.common import JsonOption, require_writable, user_errors, write_json
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -72,13 +72,13 @@ def bank_name(bank_type: int) -> str:
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF or MEP file.")], json: JsonOption = None
 ) -> None:
-    """Say what FILE holds: events, runs and banks. Fails at the first record that is damaged.
+    """Show the content of FILE: events, runs and banks. Fails at the first record that is damaged.
 
     Example: hltnode inspect accepted_0001.mdf
     """
     with user_errors():
         summary = FileSummary()
-        require_places(json)
+        require_writable(json)
         for banks in read_events(file):
             try:
                 summary.add(banks)

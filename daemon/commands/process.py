@@ -21,7 +21,7 @@ from hltnode.daemon.commands.common import (
     console,
     load_geometry,
     load_trigger,
-    require_places,
+    require_writable,
     thread_count,
     user_errors,
     write_json,
@@ -46,7 +46,7 @@ from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
-"""MEPs that are encoded before the clock runs; bounds the memory on long files."""
+"""MEPs that are encoded before the time measurement starts; bounds the memory for long files."""
 
 LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
 
@@ -56,7 +56,9 @@ def process(
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
-    repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Go through the files so many times.")] = 1,
+    repeat_count: Annotated[
+        int, typer.Option("--repeat", min=1, help="Number of times that the files are processed.")
+    ] = 1,
     velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
     json: JsonOption = None,
@@ -66,7 +68,7 @@ def process(
     Example: hltnode process minbias.mdf --geometry ../shared/data/lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        require_places(json)
+        require_writable(json)
         result = process_files(
             files,
             geometry=geometry,
@@ -94,8 +96,8 @@ def process_files(
     velo_banks: VeloBanks,
     trigger: Path | None,
 ) -> dict[str, Any]:
-    """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
-    touch of memory, which a node has behind it when it reports ready, are not counted."""
+    """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first touch
+    of memory, which a node completes before it is ready, are not counted."""
     engine = create_engine(
         create_backend(backend, HLT1.kernels, threads=threads), load_geometry(geometry), load_trigger(trigger), LIMITS
     )
@@ -137,7 +139,7 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 
 
 def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
+    """The MEPs of a chunk, `times` times. A chunk that does not fill a MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
@@ -147,7 +149,7 @@ def _repeated(chunk: list[EncodedMep], times: int, velo_banks: VeloBanks) -> Ite
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
-    """The results of a batch, which would be gone when the next one is asked for."""
+    """A copy of the results of a batch, because the next batch overwrites them."""
     output = batch.workspace.output
     counts = {name: count.copy() for name, count in output.counts.items()}
     return BatchOutput(output.accepted.copy(), output.lines.copy(), output.flags.copy(), counts)
@@ -187,7 +189,7 @@ def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[lis
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
-    """Run and event number from the ODIN bank; None where there is none that can be read (the event is flagged)."""
+    """Run and event number from the ODIN bank; None without a readable one (the event is flagged)."""
     for bank in banks:
         if bank.type == BankType.ODIN:
             try:

@@ -101,7 +101,7 @@ def _announced_size(view: memoryview, where: str) -> int:
 
 
 def _check_rules(mfps: Sequence[Mfp]) -> None:
-    """Sources ascend without repeats, ODIN is there once and first, first event and event count agree."""
+    """Sources ascend without repeats, ODIN occurs once, as the first; first event and event count agree."""
     first = mfps[0]
     if subdetector_of(first.source_id) != SubDetector.ODIN:
         raise MepError(RejectReason.MISMATCH, f"MEP: the first source is {first.source_id}, not ODIN")
@@ -121,7 +121,7 @@ def _check_rules(mfps: Sequence[Mfp]) -> None:
 
 
 def iter_meps(buffer: Buffer) -> Iterator[Mep]:
-    """The MEPs that lie back to back in `buffer`.  Raises MepError or MfpError at the first damaged one."""
+    """The MEPs that follow one another in `buffer`.  Raises MepError or MfpError at the first damaged one."""
     view = byte_view(buffer)
     at = 0
     while at < len(view):

@@ -20,7 +20,7 @@ MAX_FRAGMENTS = 0xFFFF
 # above any cache line or DMA burst that a packing serves.
 MIN_ALIGN = 2
 MAX_ALIGN = 8
-# Fragment type that says: this source has no bank for this event.  Its size is 0.
+# Fragment type of an event for which the source has no bank; the size of the fragment is 0.
 NO_BANK = 255
 
 _HEADER = struct.Struct("<HHIQHBB")
@@ -154,7 +154,7 @@ def encode_mfp(
 ) -> bytes:
     """One MFP of `fragments` (bytes without bank headers), of which the first belongs to event `event_id`.
 
-    `types` holds one u8 per fragment; NO_BANK goes with an empty fragment.  Raises MfpError for what does not fit.
+    `types` holds one u8 per fragment; NO_BANK goes with an empty fragment.  Raises MfpError for values that do not fit.
     """
     n = len(fragments)
     if not 1 <= n <= MAX_FRAGMENTS or len(types) != n:

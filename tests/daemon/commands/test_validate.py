@@ -69,7 +69,7 @@ def test_a_sample_without_truth_has_no_efficiencies_and_says_so(events, tmp_path
     bare = [[bank for bank in banks if bank.type not in TRUTH] for banks in events]
     found = run("validate", write(tmp_path / "bare.mdf", bare), "--threads", 1, "--json", tmp_path / "out.json")
     assert found.exit_code == 0, found.output
-    assert "tells nothing of its particles" in " ".join(found.output.split())
+    assert "has no truth of particles" in " ".join(found.output.split())
     assert "6 events: no bank of particles" in found.output
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["velo"]["categories"]["long"]["efficiency"] is None
@@ -162,7 +162,7 @@ def test_a_file_whose_truth_fits_no_event_is_an_error(events, tmp_path: Path) ->
     found = run("validate", write(tmp_path / "swapped.mdf", swapped), "--threads", 1)
     assert found.exit_code == 1
     assert "2 events: ids of its particles are no hits of the event" in found.output
-    assert "no event has truth that fits it" in " ".join(found.output.split())
+    assert "no event has truth that matches it" in " ".join(found.output.split())
 
 
 def test_a_damaged_event_is_named_with_its_file(events, tmp_path: Path) -> None:

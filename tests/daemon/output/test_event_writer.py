@@ -303,7 +303,7 @@ def test_abandoning_tells_how_many_bytes_were_never_written(tmp_path: Path, monk
     assert writer.abandon() == SIZE - 10
 
 
-def test_a_stream_that_may_drop_drops_what_the_disk_refuses_and_goes_on_later(
+def test_a_stream_that_may_drop_drops_what_the_disk_write_failed_and_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = WriterCounters()

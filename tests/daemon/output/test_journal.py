@@ -133,7 +133,7 @@ def test_history_outlives_several_sessions_and_ends_with_the_run(tmp_path: Path)
         session.die()
     last = Session(tmp_path, "d")
     assert done(last.history) == [(0, 2)]
-    last.journal.run_over(RUN)
+    last.journal.run_ended(RUN)
     assert last.end() == sorted([0, 1, 2] * 3)
     assert done(read_journal(last.path)) == []
 

@@ -55,13 +55,13 @@ async def test_accepted_events_leave_by_a_socket_with_consecutive_numbers(
 async def test_without_a_consumer_the_policy_wait_holds_the_acknowledgements_and_says_so(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.output.output_set.WAITING_NS", 20_000_000)
+    monkeypatch.setattr("hltnode.daemon.output.output_set.REPORTED_WAIT_NS", 20_000_000)
     config = make_config(tmp_path, events={"endpoint": ANYWHERE})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         for mep in synthetic_meps(2):
             await feeder.offer(mep)
         await eventually(lambda: Condition.OUTPUTS in node.health.problems(node.health.loop_tick_ns))
-        assert "events waits for its consumer" in str(node.health.output_problem)
+        assert "events has waited for its consumer" in str(node.health.output_problem)
         assert feeder.window.unacknowledged == 2
         with context.socket(zmq.PULL) as consumer:
             consumer.connect(node.outputs.events[EventStream.ACCEPTED].endpoint)

@@ -116,7 +116,7 @@ async def test_without_subscribers_publishing_does_not_wait(context: Context, co
 async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_counted_and_seen(
     context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher_module, "PATIENCE_NS", 100_000_000)
+    monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 100_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
     await subscribed(publisher, counters, 1)
@@ -146,7 +146,7 @@ async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_co
 async def test_a_subscriber_that_pauses_shortly_loses_nothing(
     context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher_module, "PATIENCE_NS", 20_000_000_000)
+    monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 20_000_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
     await subscribed(publisher, counters, 1)

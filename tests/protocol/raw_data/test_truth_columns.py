@@ -64,7 +64,7 @@ def test_one_value_serves_all_particles_and_what_is_left_out_has_its_default() -
 
 
 def test_ids_that_do_not_add_up_are_refused() -> None:
-    with pytest.raises(TruthError, match="3 ids announced, 2 came"):
+    with pytest.raises(TruthError, match="3 ids announced, 2 given"):
         encode_particle_columns({}, np.zeros(2, np.uint32), np.array([1, 2]))
 
 
