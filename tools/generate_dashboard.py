@@ -24,7 +24,7 @@ NODES = 'instance=~"$instance"'
 
 @dataclass(frozen=True)
 class Query:
-    """A PromQL expression, in which NODES stands for the chosen instances, and the name of its curves."""
+    """A PromQL expression, in which NODES selects the chosen instances, and the name of its curves."""
 
     expression: str
     legend: str

@@ -59,7 +59,7 @@ def user_errors() -> Iterator[None]:
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
-    """Write a result as JSON, if a file was asked for. Raises ValueError, which names the file."""
+    """Write a result as JSON, if a file is given. Raises ValueError, which names the file."""
     if path is not None:
         write_text(path, json.dumps(result, indent=1) + "\n")
 

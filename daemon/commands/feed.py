@@ -146,7 +146,7 @@ def feed(
 
 
 def control_endpoint(data: str) -> str:
-    """The control endpoint beside a data endpoint: the next port. Raises FeedError where there is no port."""
+    """The default control endpoint of a data endpoint: the next port. Raises FeedError where there is no port."""
     match = re.fullmatch(r"(tcp://.+:)(\d+)", data)
     if match is None:
         raise FeedError(f"{data}: --control is needed, because the next port cannot be derived")

@@ -47,7 +47,7 @@ LIMITS = BatchLimits(events=64, input_bytes=8 << 20)
 
 
 class InputFormat(StrEnum):
-    """Formats that carry truth."""
+    """Formats with truth."""
 
     MDF = "mdf"
     VELOPIX = "velopix"

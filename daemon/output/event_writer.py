@@ -287,7 +287,7 @@ class EventWriter:
 
 
 def recover_parts(directory: Path, prefix: str) -> list[Path]:
-    """Finish the *.mdf.part files whose name starts with `prefix` and which a killed process left behind.
+    """Finish the *.mdf.part files whose name starts with `prefix` and which a killed process left unfinished.
 
     Each is cut after its last whole record and renamed; an empty one is removed; one that is locked by a running
     process is left alone. Returns the final paths.

@@ -25,11 +25,11 @@ from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.output.event_writer import OutputError
 
 # Batches whose events can still be located in the files: those that a feeder may revoke, seconds of data.
-REMEMBERED_BATCHES = 4096
+KEPT_BATCHES = 4096
 # The journal is rewritten when it has grown by this much; a batch takes some hundred bytes.
 COMPACT_BYTES = 4 * 1024 * 1024
-# Runs whose finished MEPs are remembered; a run that ends in order is forgotten at once.
-REMEMBERED_RUNS = 8
+# Runs whose finished MEPs are kept; those of a run that ends in order are dropped at once.
+KEPT_RUNS = 8
 
 Position = tuple[int, int]
 """Number of a file in its stream, and its records."""
@@ -50,7 +50,7 @@ class JournalContent:
     """The content of a journal."""
 
     done: dict[int, MepRanges] = field(default_factory=dict)
-    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
     sessions: dict[str, dict[EventStream, Position]] = field(default_factory=dict)
     """Sessions that were not closed in order, by the prefix of their files, with the last position of each stream."""
     prefix: str = ""
@@ -78,7 +78,7 @@ class JournalContent:
     def finished_meps(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> MepRanges:
         """The finished MEPs of a run, after adding some."""
         ledger = self.done.setdefault(run, MepRanges())
-        while len(self.done) > REMEMBERED_RUNS:
+        while len(self.done) > KEPT_RUNS:
             del self.done[next(iter(self.done))]
         if done:
             for mep in meps:

@@ -27,7 +27,7 @@ log = get_logger("recovery")
 
 
 def take_over(directory: Path, node: str, prefix: str, fsync: FsyncPolicy) -> Journal:
-    """Finish the files that earlier sessions of a node left behind, and open its journal for the session `prefix`.
+    """Finish the files that earlier sessions of a node left unfinished, and open its journal for the session `prefix`.
 
     Raises:
         OutputError: a file cannot be read, cut or renamed, or the journal cannot be written.

@@ -34,7 +34,7 @@ _COLUMN_SHIFT = np.uint32(8)
 _BYTE = np.uint32(0xFF)
 _CHIP_MASK = np.uint32(0x3)
 _VP_BITS = np.uint32(VP_TYPE << 28)
-# orfy and orfx (bits 26, 27): how the cluster lies around its pixel; not part of the pixel's identity.
+# orfy and orfx (bits 26, 27): set if the cluster's centre is not that of its pixel; not part of the pixel's identity.
 _ALL_BUT_ORIENTATION = np.uint32(0xFFFF_FFFF ^ (1 << 26 | 1 << 27))
 
 

@@ -17,7 +17,7 @@ from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, SubDete
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
 
-# Number under the test detector's sub-detector that carries the truth bank of vertices; the banks of particles are
+# Number under the test detector's sub-detector of the truth bank of vertices; the banks of particles are
 # numbered from 0, and an event cannot have that many of them.
 TRUTH_VERTEX_NUMBER = 1024
 

@@ -31,7 +31,7 @@ class Mep:
     __slots__ = ("event_id", "mfps", "n_events", "offsets")
 
     def __init__(self, mfps: tuple[Mfp, ...], offsets: tuple[int, ...]) -> None:
-        """Use :meth:`parse`; the arguments are taken as consistent."""
+        """Use :meth:`parse`; the arguments must be consistent."""
         self.mfps = mfps
         self.offsets = offsets
         self.event_id = mfps[0].event_id
@@ -107,7 +107,7 @@ def _check_rules(mfps: Sequence[Mfp]) -> None:
         raise MepError(RejectReason.MISMATCH, f"MEP: the first source is {first.source_id}, not ODIN")
     for before, mfp in pairwise(mfps):
         if mfp.source_id == before.source_id:
-            raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} comes twice")
+            raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} occurs twice")
         if mfp.source_id < before.source_id:
             raise MepError(RejectReason.MALFORMED, f"MEP: source {mfp.source_id} comes after source {before.source_id}")
         if subdetector_of(mfp.source_id) == SubDetector.ODIN:

@@ -59,7 +59,7 @@ class Mfp:
     )
 
     def __init__(self, view: memoryview, header: tuple[int, ...]) -> None:
-        """Use :meth:`parse`; the arguments are taken as consistent."""
+        """Use :meth:`parse`; the arguments must be consistent."""
         _, self.n_fragments, self.packet_size, self.event_id, self.source_id, self.align, self.version = header
         self.view = view
         self._offsets: NDArray[np.uint32] | None = None

@@ -1,7 +1,7 @@
 """The decision message: what the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
 
-One message holds the decisions of a whole MEP, whatever the number of lines: `max_events_of_decision` says how many
-events that may be, and a node takes no MEPs with more.
+One message holds the decisions of a whole MEP, with any number of lines: `max_events_of_decision` is the largest number
+of events, and a node takes no MEPs with more.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def _limit_containers(limit: int) -> Callable[[object], object]:
 
 
 def _shown(value: object) -> str:
-    """A short rendering of a received value, whatever its size."""
+    """A short rendering of a received value of any size."""
     if isinstance(value, (bytes, str, list, dict)):
         return f"{type(value).__name__} of length {len(value)}"
     return repr(value)[:80]

@@ -175,7 +175,7 @@ def _words_of(bank: RawBank) -> tuple[int, NDArray[np.uint16]]:
 
 
 def _digits_start(words: NDArray[np.uint16], bank: RawBank) -> int:
-    """The word where the first batch starts: behind the pads, at an even word."""
+    """The word where the first batch starts: after the pads, at an even word."""
     start = (int(words[0]) + 3) & ~1 if len(words) else 0
     if not 0 < start < len(words):
         raise MuonBankError(RejectReason.TRUNCATED, f"{_where(bank)}: digits expected at word {start} of {len(words)}")

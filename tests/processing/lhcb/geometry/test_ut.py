@@ -45,9 +45,7 @@ def all_strips(geometry: UtGeometry) -> UtHits:
     return UtHits(lane // np.uint32(6), lane % np.uint32(6), strip, zero, zero, zero)
 
 
-def test_the_builtin_strips_lie_where_the_geometry_of_the_real_events_has_them(
-    geometry_files: Path, ideal: UtGeometry
-) -> None:
+def test_the_builtin_strips_agree_with_the_geometry_of_the_real_events(geometry_files: Path, ideal: UtGeometry) -> None:
     real = UtGeometry.load(geometry_files)
     np.testing.assert_array_equal(real.sector_of_lane, ideal.sector_of_lane)
     strips = all_strips(ideal)
@@ -92,7 +90,7 @@ def test_version_4_banks_give_the_positions_of_version_3(ideal: UtGeometry, real
     assert sorted(found.x.tolist()) == sorted(expected.x.tolist())
 
 
-def test_strips_of_a_turned_sensor_count_backwards(ideal: UtGeometry) -> None:
+def test_strips_of_a_rotated_sensor_count_backwards(ideal: UtGeometry) -> None:
     hits = UtHits(*(np.array([value], np.uint32) for value in (0, 0, 1, 0, 0, 0)))
     turned = UtGeometry(**{n: getattr(ideal, n) for n in ideal.__slots__ if n != "p0"}, p0=ideal.p0 * [1, 1, -1])
     last = UtHits(*(np.array([value], np.uint32) for value in (0, 0, 512, 0, 0, 0)))
@@ -111,7 +109,7 @@ def test_every_sector_is_read_by_the_lane_that_names_it(ideal: UtGeometry) -> No
     np.testing.assert_array_equal(sector_index(ut_channel(ideal.channel_of_lane[lanes])), np.arange(1048))
 
 
-def test_staves_overlap_so_that_no_straight_track_slips_through(ideal: UtGeometry) -> None:
+def test_staves_overlap_so_that_no_straight_track_misses_a_layer(ideal: UtGeometry) -> None:
     rng = np.random.default_rng(3)
     tx, ty = rng.uniform(-0.25, 0.25, 5000), rng.uniform(-0.2, 0.2, 5000)
     for layer in (0, 3):
