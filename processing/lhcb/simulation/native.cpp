@@ -117,7 +117,7 @@ std::size_t advance(const Column<double>& x, const Column<double>& y, const Colu
         if (!moving[i] || it.z[i] >= last_z || it.z_end[i] <= it.z[i]) continue;
         move(it, i, plane, first_z, last_z, mev_per_tesla_mm, 2.0 * steepest);
         moving[i] = std::abs(it.tx[i]) <= steepest && std::abs(it.ty[i]) <= steepest && std::abs(it.x[i]) <= end_x &&
-                   std::abs(it.y[i]) <= end_y;
+                    std::abs(it.y[i]) <= end_y;
         if (moving[i] && it.z[i] >= last_z) there[n_there++] = static_cast<int64_t>(i);
     }
     return n_there;

@@ -72,7 +72,7 @@ async def post(node: Node, path: str, token: str | None = TOKEN, body: bytes = b
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     request = urllib.request.Request(f"http://127.0.0.1:{node.http_port}{path}", body, headers, method="POST")
 
-    def request() -> tuple[int, dict[str, Any]]:
+    def send() -> tuple[int, dict[str, Any]]:
         try:
             with urllib.request.urlopen(request, timeout=5) as answer:
                 return answer.status, json.load(answer)
@@ -80,7 +80,7 @@ async def post(node: Node, path: str, token: str | None = TOKEN, body: bytes = b
             with error:
                 return error.code, json.load(error)
 
-    return await asyncio.to_thread(request)
+    return await asyncio.to_thread(send)
 
 
 async def test_commands_move_a_node_through_all_states(tmp_path: Path, context: zmq.asyncio.Context) -> None:

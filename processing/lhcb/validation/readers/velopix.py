@@ -132,8 +132,8 @@ def clusters_of_hits(event: VelopixEvent, geometry: VeloGeometry) -> tuple[Retin
     lost = np.flatnonzero(~fits.any(axis=1))
     if len(lost):
         raise VelopixError(
-            f"event {event.number}: hit {lost[0]} at {event.position[lost[0]].tolist()} mm is not on a sensor of module "
-            f"{event.module[lost[0]]} ({len(lost)} such hits)"
+            f"event {event.number}: hit {lost[0]} at {event.position[lost[0]].tolist()} mm is not on a sensor of "
+            f"module {event.module[lost[0]]} ({len(lost)} such hits)"
         )
     chosen = np.arange(len(sensors)), fits.argmax(axis=1)
     col, row, fx, fy = geometry.local_to_pixel(local[chosen][:, 0], local[chosen][:, 1])
