@@ -23,13 +23,13 @@ class Result:
 
 
 def median(measure: Callable[[], float], runs: int) -> float:
-    """Median of several runs after one that warms up."""
+    """Median of several runs, after one warm-up run."""
     measure()
     return statistics.median(measure() for _ in range(runs))
 
 
 def alternating_medians(first: Callable[[], float], second: Callable[[], float], runs: int) -> tuple[float, float]:
-    """Medians of two measurements taken in turn, so that both see the same noise of a shared machine."""
+    """Medians of two measurements taken in turn, so that the noise of a shared machine is the same for both."""
     first()
     second()
     pairs = [(first(), second()) for _ in range(runs)]

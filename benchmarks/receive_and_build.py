@@ -1,6 +1,6 @@
 """Receive and build against a bare PULL loop: the same frames over TCP from another process, in turn.
 
-The baseline receives each frame with recv_into and throws it away. The node drains the socket, checks header, CRC32C
+The baseline receives each frame with recv_into and discards it. The node drains the socket, checks header, CRC32C
 and MFP, builds MEPs of eight sources and copies each MFP to its place in a slot. Slots are freed once they are sealed.
 """
 
@@ -57,7 +57,7 @@ def make_frames(frame_bytes: int) -> list[bytes]:
 
 
 def send(frame_bytes: int, orders: Connection) -> None:
-    """Sender process: for each endpoint ordered, connect and send all frames once."""
+    """Sender process: for each requested endpoint, connect and send all frames once."""
     frames = make_frames(frame_bytes)
     context = zmq.Context()
     orders.send(len(frames))
@@ -72,7 +72,7 @@ def send(frame_bytes: int, orders: Connection) -> None:
 
 
 def receive_bare(frame_bytes: int, orders: Connection) -> None:
-    """Baseline process: for each number of frames ordered, say where to send, receive them, say the rate."""
+    """Baseline process: for each requested number of frames, report the endpoint, receive them, report the rate."""
     buffer = bytearray(2 * frame_bytes)
     while True:
         n_frames = orders.recv()
@@ -143,7 +143,7 @@ async def receive_frames(
     buffers: list[memoryview],
     sealed: Callable[[EventBuilder, int], None] = lambda _builder, _slot: None,
 ) -> float:
-    """Frames per second through receiver and builder; `sealed` is called with each slot before it is free again."""
+    """Frames per second through receiver and builder; `sealed` is called with each slot before it is freed."""
     limits = SlotLimits(input_bytes=SLOT_BYTES, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=MAX_MEP_BYTES)
     pool = SlotPool(3, limits)
     counters = Counters()
@@ -175,7 +175,7 @@ async def receive_frames(
     builder.handle(0, StartRun(run=RUN, sources=tuple(SOURCES), first_mep=0, events_per_mep=EVENTS_PER_MEP))
     receiver.start(loop)
     orders.send(receiver.endpoint)
-    first = len(SOURCES)  # the clock starts with the first MEP that closes
+    first = len(SOURCES)  # the measurement starts with the first MEP that closes
     end: float = await done
     receiver.close()
     context.term()

@@ -1,8 +1,8 @@
-"""What it costs to lose nothing: CRC32C, acknowledgements and journal, on and off in turn.
+"""The cost of safe delivery: CRC32C, acknowledgements and journal, on and off in turn.
 
 The frames and the way to the slots are those of `receive_and_build`. On: the CRC32C of each frame is checked; of each
 slot a journal line is written and forced to the disk as with fsync = "file", credits and acknowledgement are encoded
-and sent to one feeder. Off: none of it. The ratio is on to off.
+and sent to one feeder. Off: none of these. The ratio is on to off.
 """
 
 import tempfile

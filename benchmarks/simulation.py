@@ -1,4 +1,4 @@
-"""Simulation of minimum-bias events on one core, and the checker that judges a reconstruction of them."""
+"""Simulation of minimum-bias events on one core, and the checker of their reconstruction."""
 
 import tempfile
 import time

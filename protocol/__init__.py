@@ -1,6 +1,6 @@
 """What is on the wire and on disk: pure functions over buffers, without I/O, threads or clock.
 
-The names below are the everyday ones; formats that few callers need (2019 MEP, truth, reports, decisions, control
+The names below are the ones used most; formats that few callers need (2019 MEP, truth, reports, decisions, control
 messages) and what belongs to one experiment's detectors are imported from their modules.
 """
 

@@ -1,4 +1,4 @@
-"""The one error hierarchy of hltnode: what was wrong with bytes that came from outside."""
+"""The error hierarchy of hltnode: errors of bytes received from outside."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class ProtocolError(ValueError):
     """Bytes, or values to be written as bytes, that break a format.
 
     Every parser and writer of :mod:`hltnode.protocol` raises subclasses of this error, and nothing else, on bad
-    content.  `reason` is the class in which the refusal is counted; the text says what was expected and what came.
+    content.  `reason` is the class in which the refusal is counted; the text has what was expected and what was
+    received.
     """
 
     def __init__(self, reason: RejectReason, message: str) -> None:

@@ -1,4 +1,4 @@
-// Python extension hltnode.protocol._native: the loops over bytes that no library has and Python is too slow for.
+// Python extension hltnode.protocol._native: loops over bytes that no library offers and that are too slow in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -52,7 +52,7 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
     return absent_with_size ? -1 : static_cast<int64_t>(sum);
 }
 
-// A view of the bytes of an object, for as long as this lives.
+// A view of the bytes of an object; valid during the lifetime of this one.
 class View {
   public:
     explicit View(PyObject* object)
@@ -95,8 +95,8 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
 }
 
 // Where the particles of a truth bank (docs/formats/truth-banks.md) start, and the lengths of their three lists of ids:
-// `fixed_size` bytes and, three times, a number and so many ids of 32 bits. Stops where the bytes end. Returns starts,
-// lengths (three per particle) and the end.
+// `fixed_size` bytes and, three times, a number and that many ids of 32 bits. Stops where the bytes end. Returns
+// starts, lengths (three per particle) and the end.
 nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::size_t fixed_size)
 {
     constexpr std::size_t n_lists = 3, word = 4;

@@ -24,7 +24,7 @@ NODES = 'instance=~"$instance"'
 
 @dataclass(frozen=True)
 class Query:
-    """A PromQL expression, in which NODES stands for the chosen instances, and the name of its curves."""
+    """A PromQL expression, in which NODES selects the chosen instances, and the name of its curves."""
 
     expression: str
     legend: str
@@ -32,7 +32,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture: its question as title, unit, and curves."""
+    """One panel: its title, unit, and curves."""
 
     title: str
     unit: str
@@ -45,8 +45,8 @@ def rate(metric: str, by: str = "instance") -> str:
     return f"sum by ({by}) (rate({metric}{{{NODES}}}[$__rate_interval]))"
 
 
-def lately(metric: str, by: str) -> str:
-    """How often something rare has happened in the last five minutes; nothing where it has not."""
+def recent(metric: str, by: str) -> str:
+    """Increase of a counter of rare events in the last five minutes, without the series that are 0."""
     return f"sum by ({by}) (increase({metric}{{{NODES}}}[5m])) > 0"
 
 
@@ -97,7 +97,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Fragments rejected",
             "short",
             (Query(rate("hlt1_fragments_rejected_total", "reason") + " > 0", "{{reason}}"),),
-            "By reason; nothing here is good news.",
+            "By reason; normally empty.",
         ),
         Panel(
             "Feeders",
@@ -168,7 +168,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Dead time",
             "percentunit",
             (Query(rate("hlt1_dead_time_seconds_total", "reason"), "{{reason}}"),),
-            "Share of the time without a free credit, summed over nodes.",
+            "Fraction of the time without a free credit, summed over nodes.",
         ),
     ),
     "Decisions and output": (
@@ -193,25 +193,25 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "bytes",
             (Query(f"hlt1_event_bytes_pending{{{NODES}}}", "{{instance}}"),),
         ),
-        Panel("Disk refusals", "short", (Query(rate("hlt1_write_errors_total", "kind"), "{{kind}}"),)),
+        Panel("Failed disk writes", "short", (Query(rate("hlt1_write_errors_total", "kind"), "{{kind}}"),)),
     ),
     "Operation": (
         Panel(
             "Reloads of the configuration",
             "short",
-            (Query(lately("hlt1_config_reloads_total", "instance, outcome"), "{{outcome}} {{instance}}"),),
-            "In the last five minutes. After a refused one the old values stay in force; the log says why.",
+            (Query(recent("hlt1_config_reloads_total", "instance, outcome"), "{{outcome}} {{instance}}"),),
+            "In the last five minutes. After a refused one the old values stay in force; the log has the reason.",
         ),
         Panel(
             "Refused logins",
             "short",
-            (Query(lately("hlt1_login_failures_total", "socket, reason"), "{{socket}} {{reason}}"),),
-            "In the last five minutes: unknown keys, missing or wrong tokens, commands of those who are no operators.",
+            (Query(recent("hlt1_login_failures_total", "socket, reason"), "{{socket}} {{reason}}"),),
+            "In the last five minutes: unknown keys, missing or wrong tokens, commands without the role of operator.",
         ),
         Panel(
             "Refused feeders",
             "short",
-            (Query(lately("hlt1_hellos_refused_total", "instance, reason"), "{{reason}} {{instance}}"),),
+            (Query(recent("hlt1_hellos_refused_total", "instance, reason"), "{{reason}} {{instance}}"),),
             "Hellos in the last five minutes; a feeder repeats its hello every second.",
         ),
         Panel(

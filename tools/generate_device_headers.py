@@ -1,7 +1,7 @@
 """Write the C++ headers that follow from the declarations of algorithms.
 
 python tools/generate_device_headers.py            write the generated/*.h files beside the declarations
-python tools/generate_device_headers.py --check    exit with 1 if a header is not what the declarations say
+python tools/generate_device_headers.py --check    exit with 1 if a header differs from the declarations
 """
 
 import argparse
@@ -22,7 +22,7 @@ def main() -> int:
     forgotten = sorted(known - set(headers))
     if check:
         for path in (*stale, *forgotten):
-            print(f"{path.relative_to(PROCESSING)}: not what the declarations say; run make headers")
+            print(f"{path.relative_to(PROCESSING)}: differs from the declarations; run make headers")
         return 1 if stale or forgotten else 0
     for path in stale:
         path.parent.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 """Write the reference pages that follow from the code: configuration, metrics and command line.
 
 python tools/generate_reference.py            write docs/reference/*.md
-python tools/generate_reference.py --check    exit with 1 if a page is not what the code says
+python tools/generate_reference.py --check    exit with 1 if a page differs from the code
 """
 
 import argparse
@@ -41,7 +41,7 @@ def configuration_page() -> str:
         "<!-- Written by tools/generate_reference.py from daemon/configuration/model.py. Do not edit. -->",
         "",
         "One TOML file, given by `hltnode serve --config FILE`; `deploy/node.toml` is an example with every key.",
-        f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment wins over the file; lists are written",
+        f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment overrides the file; lists are written",
         f"as JSON there (`{ENV_PREFIX}BUILDER{ENV_DELIMITER}EXPECTED_SOURCES='[0, 2048]'`). An unknown section or key",
         "is an error, in the file and in the environment. Relative paths start at the working directory.",
         "",
@@ -67,7 +67,7 @@ def metrics_page() -> str:
         "<!-- Written by tools/generate_reference.py from daemon/monitoring/metrics.py. Do not edit. -->",
         "",
         "Served at `/metrics` in the Prometheus text format, with `process_*` of the Prometheus client.",
-        "Times are in seconds, sizes in bytes. A label value that is known beforehand is there from the start, with 0.",
+        "Times are in seconds, sizes in bytes. A label value that is known beforehand is exported from the start as 0.",
         "",
         "| metric | type | labels | meaning |",
         "|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What the commands share: options, JSON output, and errors that a user can act on."""
+"""What the commands share: options, JSON output, and errors that a user can correct."""
 
 import json
 import os
@@ -53,21 +53,22 @@ def user_errors() -> Iterator[None]:
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
-    """Write a result as JSON, if a file was asked for. Raises ValueError, which names the file."""
+    """Write a result as JSON, if a file is given. Raises ValueError, which names the file."""
     if path is not None:
         write_text(path, json.dumps(result, indent=1) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file. Raises ValueError, which names it: errors of a full disk do not."""
+    """Write a file. Raises ValueError, which names it; the error of a full disk does not."""
     try:
         path.write_text(text)
     except OSError as error:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def require_places(*paths: Path | None) -> None:
-    """Fail before the work begins, not after it, where a file cannot lie. Raises ValueError, which names it."""
+def require_writable(*paths: Path | None) -> None:
+    """Fail before the work begins, not after it, if a file cannot be written at its path. Raises ValueError, which
+    names it."""
     for path in paths:
         if path is not None and not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}")
@@ -76,7 +77,7 @@ def require_places(*paths: Path | None) -> None:
 
 
 def require_plots() -> None:
-    """Fail before the work begins, not after it, where there is nothing to draw the plots with. Raises ValueError."""
+    """Fail before the work begins, not after it, if the libraries for plots are not installed. Raises ValueError."""
     if missing := [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]:
         raise ValueError(f"an HTML report needs {' and '.join(missing)}: pip install 'hltnode[plot]'")
 

@@ -10,8 +10,8 @@ from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
     console,
-    require_places,
     require_plots,
+    require_writable,
     user_errors,
     write_json,
     write_text,
@@ -25,8 +25,8 @@ from hltnode.protocol.errors import ProtocolError
 
 
 def compare(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="Events to be like (MDF or MEP).")],
-    simulated: Annotated[Path, typer.Argument(metavar="SIM", help="Events that should be like them.")],
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="Real events (MDF or MEP).")],
+    simulated: Annotated[Path, typer.Argument(metavar="SIM", help="Simulated events to compare with them.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="REPORT.html", help="Report to write.")],
     geometry: GeometryOption = None,
     json: JsonOption = None,
@@ -37,7 +37,7 @@ def compare(
     """
     with user_errors():
         require_plots()
-        require_places(output, json)
+        require_writable(output, json)
         # Only reports need matplotlib, an extra.
         from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
 

@@ -20,18 +20,18 @@ from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:5556"
-# States that end by themselves: configure and stop are done when the node has left them.
-_PASSING = frozenset({RunState.CONFIGURED, RunState.DRAINING})
+# States that a node leaves without a command: configure and stop are complete when it has left them.
+_TRANSIENT = frozenset({RunState.CONFIGURED, RunState.DRAINING})
 POLL_SECONDS = 0.1
 # A full /status of a large site.
 MAX_ANSWER_BYTES = 16 << 20
 
 
 class CtlError(ValueError):
-    """The node cannot be reached, or answers something that is no answer."""
+    """The node cannot be reached, or its answer is not valid."""
 
 
-Ask = Callable[[CommandName, int | None], Reply]
+Requester = Callable[[CommandName, int | None], Reply]
 
 
 def ctl(
@@ -47,15 +47,13 @@ def ctl(
     ] = None,
     server_key: ServerKeyOption = None,
     key_file: KeyFileOption = None,
-    run: Annotated[
-        int | None, typer.Option("--run", min=1, max=0xFFFFFFFF, help="start: take this run and no other one.")
-    ] = None,
+    run: Annotated[int | None, typer.Option("--run", min=1, max=0xFFFFFFFF, help="start: the run number.")] = None,
     timeout: Annotated[
         float,
-        typer.Option("--timeout", min=0.1, help="Seconds for the answer, and for configure and stop to end."),
+        typer.Option("--timeout", min=0.1, help="Seconds for the answer, and for configure and stop to complete."),
     ] = 60.0,
 ) -> None:
-    """Give a running node a command and wait until it is done; exit code 1 if the node does not obey.
+    """Send a command to a running node and wait until it is executed; exit code 1 if the node refuses it.
 
     Examples: hltnode ctl status --to tcp://127.0.0.1:5556
 
@@ -66,7 +64,7 @@ def ctl(
             socket = connect(to, load_client_keys(server_key, key_file))
             try:
                 reply = command_and_wait(
-                    lambda name, run: ask_socket(socket, to, name, run, timeout), command, run, timeout
+                    lambda name, run: request_over_socket(socket, to, name, run, timeout), command, run, timeout
                 )
             finally:
                 socket.close(linger=0)
@@ -75,24 +73,26 @@ def ctl(
             token = None if token_file is None else load_token(token_file)
             if token is None and command is not CommandName.STATUS:
                 raise SecurityError("--token-file is expected for commands over HTTP")
-            reply = command_and_wait(lambda name, run: ask_http(http, token, name, run, timeout), command, run, timeout)
+            reply = command_and_wait(
+                lambda name, run: request_over_http(http, token, name, run, timeout), command, run, timeout
+            )
     if not reply.ok:
         console.print(f"[red]refused:[/red] {reply.text} (state {reply.state})", highlight=False)
         raise typer.Exit(1)
     typer.echo(reply.text if command is CommandName.STATUS else f"{reply.state}: {reply.text}")
 
 
-def command_and_wait(ask: Ask, command: CommandName, run: int | None, timeout: float) -> Reply:
-    """Send a command, and where it leads to a passing state ask until the node has left it. Raises CtlError."""
+def command_and_wait(request: Requester, command: CommandName, run: int | None, timeout: float) -> Reply:
+    """Send a command; if it leads to a transient state, poll until the node has left it. Raises CtlError."""
     end = time.monotonic() + timeout
-    reply = ask(command, run)
+    reply = request(command, run)
     waits = reply.ok and command in (CommandName.CONFIGURE, CommandName.STOP)
     state = reply.state
-    while waits and state in _PASSING:
+    while waits and state in _TRANSIENT:
         if time.monotonic() > end:
             raise CtlError(f"still {state} after {timeout:g} s")
         time.sleep(POLL_SECONDS)
-        state = ask(CommandName.STATUS, None).state
+        state = request(CommandName.STATUS, None).state
     return Reply(reply.request, reply.ok and state is not RunState.ERROR, state, reply.text)
 
 
@@ -111,7 +111,9 @@ def connect(endpoint: str, keys: ClientKeys | None) -> zmq.Socket[bytes]:
     return socket
 
 
-def ask_socket(socket: zmq.Socket[bytes], endpoint: str, name: CommandName, run: int | None, timeout: float) -> Reply:
+def request_over_socket(
+    socket: zmq.Socket[bytes], endpoint: str, name: CommandName, run: int | None, timeout: float
+) -> Reply:
     """One command over the control socket. Raises CtlError, MessageError."""
     request = secrets.randbits(32)
     socket.send(encode_message(Command(request, name, run)))
@@ -122,10 +124,10 @@ def ask_socket(socket: zmq.Socket[bytes], endpoint: str, name: CommandName, run:
             return answer
         if isinstance(answer, Error):
             raise CtlError(f"{endpoint}: {answer.text}")
-    raise CtlError(f"{endpoint}: no answer in {timeout:g} s: is the node there, and are the keys right?")
+    raise CtlError(f"{endpoint}: no answer in {timeout:g} s: is the node running, and are the keys correct?")
 
 
-def ask_http(url: str, token: bytes | None, name: CommandName, run: int | None, timeout: float) -> Reply:
+def request_over_http(url: str, token: bytes | None, name: CommandName, run: int | None, timeout: float) -> Reply:
     """One command over HTTP, or the status page. Raises CtlError."""
     if not url.startswith(("http://", "https://")):
         raise CtlError(f"{url}: expected an address such as http://127.0.0.1:9105")
@@ -162,7 +164,7 @@ def _decoded(url: str, raw: bytes) -> dict[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise CtlError(f"{url}: this is not a node: no JSON in its answer")
+        raise CtlError(f"{url}: not a node: no JSON in its answer")
     return content
 
 
@@ -171,5 +173,5 @@ def _as_reply(url: str, ok: bool, raw: bytes) -> Reply:
     try:
         state = RunState(content["state"])
     except (KeyError, ValueError) as error:
-        raise CtlError(f"{url}: this is not a node: no state in its answer") from error
+        raise CtlError(f"{url}: not a node: no state in its answer") from error
     return Reply(0, ok, state, content.get("text") or json.dumps(content))

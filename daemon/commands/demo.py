@@ -26,7 +26,7 @@ from hltnode.daemon.commands.common import (
     BackendOption,
     JsonOption,
     console,
-    require_places,
+    require_writable,
     user_errors,
     write_json,
 )
@@ -56,12 +56,12 @@ SHOWN_METRICS = (
 
 
 class DemoError(RuntimeError):
-    """The demo did not work; the message says where."""
+    """The demo failed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """Events and decision messages that arrived, and events per second between the first and the last of them."""
+    """Received events and decision messages, and events per second between the first and the last of them."""
 
     events: int
     decisions: int
@@ -71,7 +71,7 @@ class Decided:
 def demo(
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Feed the events so many times.")] = 20,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the events are fed.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     backend: BackendOption = "auto",
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
@@ -79,12 +79,12 @@ def demo(
     ),
     json: JsonOption = None,
 ) -> None:
-    """Show the whole way of the data on this machine: feeders, TCP, event building, HLT1, decisions, files, metrics.
+    """Show the whole path of the data on this machine: feeders, TCP, event building, HLT1, decisions, files, metrics.
 
     Example: hltnode demo --events 2000 --feeders 4
     """
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
-        require_places(json)
+        require_writable(json)
         try:
             result = run_demo(Path(scratch), n, feeders, repeat, seed, backend, output)
         except DemoError as error:
@@ -141,7 +141,7 @@ format = "console"
             node = stack.enter_context(child("serve", "--config", str(config)))
             url = f"http://127.0.0.1:{ports[3]}"
             progress.console.print(f"node: data {data}, control {control}, decisions {decisions}, {url}/metrics")
-            wait_until_alive(node, url)
+            wait_until_running(node, url)
             begin = time.monotonic()
             senders = [
                 stack.enter_context(
@@ -195,7 +195,7 @@ def simulate_meps(path: Path, n: int, seed: int, progress: Progress) -> None:
 
 @contextlib.contextmanager
 def child(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours that does not survive the demo."""
+    """A subprocess that is ended with the demo."""
     process = subprocess.Popen([sys.executable, "-m", "hltnode.daemon", *arguments], stdout=subprocess.DEVNULL)
     try:
         yield process
@@ -216,29 +216,29 @@ def follow(
     subscriber: zmq.Socket[bytes],
     expected: int,
 ) -> Decided:
-    """Count decisions until all events are decided and all feeders are done."""
+    """Count decisions until all events are decided and all feeders have ended."""
     bar = progress.add_task("events decided", total=expected)
     events = decisions = first_events = 0
-    first = last_news = time.monotonic()
+    first = last_decision = time.monotonic()
     while events < expected or any(sender.poll() is None for sender in senders):
         if node.poll() is not None:
             raise DemoError(f"the node ended early with exit code {node.returncode}")
         failed = [sender.returncode for sender in senders if sender.poll() not in (None, 0)]
         if failed:
             raise DemoError(f"a feeder ended with exit code {failed[0]}")
-        if time.monotonic() - last_news > STALL_SECONDS:
-            raise DemoError(f"nothing has moved for {STALL_SECONDS:.0f} s after {events} of {expected} events")
+        if time.monotonic() - last_decision > STALL_SECONDS:
+            raise DemoError(f"no decision for {STALL_SECONDS:.0f} s after {events} of {expected} events")
         if subscriber.poll(100):
             events += decode_decision(subscriber.recv()).n_events
             decisions += 1
-            last_news = time.monotonic()
+            last_decision = time.monotonic()
             if decisions == 1:
-                first, first_events = last_news, events
+                first, first_events = last_decision, events
             progress.update(bar, completed=events)
-    return Decided(events=events, decisions=decisions, rate=(events - first_events) / max(last_news - first, 1e-9))
+    return Decided(events=events, decisions=decisions, rate=(events - first_events) / max(last_decision - first, 1e-9))
 
 
-def wait_until_alive(node: subprocess.Popen[bytes], url: str) -> None:
+def wait_until_running(node: subprocess.Popen[bytes], url: str) -> None:
     """Wait for the HTTP pages and the warm-up of the node. Raises DemoError."""
     end = time.monotonic() + START_SECONDS
     reason = ""
@@ -248,11 +248,11 @@ def wait_until_alive(node: subprocess.Popen[bytes], url: str) -> None:
         try:
             state = json_module.loads(get(f"{url}/status"))["state"]
         except urllib.error.URLError as error:
-            reason = f"its pages do not answer: {error.reason}"
+            reason = f"its HTTP pages do not answer: {error.reason}"
         else:
             if state == "running":
                 return
-            reason = f"it is {state}"
+            reason = f"its state is {state}"
         time.sleep(0.1)
     raise DemoError(f"the node was not ready after {START_SECONDS:.0f} s: {reason}")
 
@@ -265,7 +265,7 @@ def get(url: str) -> str:
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports of the loopback that nobody uses now."""
+    """Ports of the loopback interface that are free now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
         for each in sockets:
@@ -274,7 +274,7 @@ def free_ports(n: int) -> list[int]:
 
 
 def pick_metrics(text: str) -> dict[str, float]:
-    """Some samples of the exposition."""
+    """The samples of SHOWN_METRICS in a metrics page."""
     samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {name: float(samples[name]) for name in SHOWN_METRICS if name in samples}
 
@@ -286,7 +286,9 @@ def show(result: dict[str, Any]) -> None:
     table = Table(title="hltnode demo", show_header=False, title_justify="left")
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
-    table.add_row("events decided", f"{result['events']} in {result['seconds']:.1f} s, start of the feeders included")
+    table.add_row(
+        "events decided", f"{result['events']} in {result['seconds']:.1f} s, including the start of the feeders"
+    )
     table.add_row("back end", result["backend"])
     table.add_row("rate", f"{result['events_per_second']:.0f} events/s from the first decision to the last")
     table.add_row("feeders", f"{result['feeders']} processes, {result['sources']} readout sources over TCP")

@@ -1,4 +1,4 @@
-"""hltnode feed: sources of data, one connection each, for a node."""
+"""hltnode feed: feeders of one or more nodes, one connection each."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from hltnode.daemon.commands.common import (
     KeyFileOption,
     ServerKeyOption,
     console,
-    require_places,
+    require_writable,
     user_errors,
     write_json,
 )
@@ -41,7 +41,7 @@ from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
 from hltnode.processing.selection.trigger_chain import installed_chain
 
-# As in the configuration of the node.
+# The default of the node (network.max_frame_bytes less the transport header).
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
 
 
@@ -59,11 +59,12 @@ def feed(
         int, typer.Option("--sources", min=0, help="Feeder connections that share the sources; 0: one per source.")
     ] = 1,
     part: Annotated[
-        str | None, typer.Option("--part", metavar="I/N", help="Be only connection I of N (several processes).")
+        str | None,
+        typer.Option("--part", metavar="I/N", help="Run only connection I of N, the others in other processes."),
     ] = None,
     supervisor: Annotated[
         str | None,
-        typer.Option("--supervisor", metavar="ENDPOINT", help="Where part 1 tells the other parts which node is next."),
+        typer.Option("--supervisor", metavar="ENDPOINT", help="Where part 1 sends the assignments to the other parts."),
     ] = None,
     inputs: Annotated[
         list[Path] | None, typer.Option("--input", metavar="FILES", help="MDF, MEP or 2019 MEP files.")
@@ -74,8 +75,10 @@ def feed(
     events_per_mep: Annotated[
         int, typer.Option("--events-per-mep", min=1, max=65535, help="Packing; Run-3 MEP files keep theirs.")
     ] = 100,
-    rate: Annotated[float | None, typer.Option("--rate", min=0.001, help="At most so many events per second.")] = None,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Go through the input so many times.")] = 1,
+    rate: Annotated[
+        float | None, typer.Option("--rate", min=0.001, help="Largest number of events per second.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the input is fed.")] = 1,
     run: Annotated[int | None, typer.Option("--run", min=1, help="Run number; default: that of the input.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
     fault: Annotated[
@@ -98,14 +101,14 @@ def feed(
 ) -> None:
     """Send events to a node, MEP by MEP, and wait until it has acknowledged all of them.
 
-    A node or connection that dies is waited for, and what was not acknowledged is sent again.
+    A lost node or connection is waited for, and what was not acknowledged is sent again.
 
     Example: hltnode feed --to tcp://127.0.0.1:5555 --sources 4 --input minbias.mdf --events-per-mep 100 --repeat 10
     """
     log.configure("warning", LogFormat.CONSOLE)
     paths = [*(inputs or []), *(files or [])]
     with user_errors():
-        require_places(json)
+        require_writable(json)
         faults = None if fault is None else FaultPlan.parse(fault)
         if bool(paths) == simulate:
             raise FeedError("either --input FILES or --simulate is expected")
@@ -136,13 +139,13 @@ def feed(
     typer.echo(
         f"{report.meps} MEPs, {report.events} events in {report.seconds:.2f} s: "
         f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
-        f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} given to another node"
+        f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} assigned to another node"
     )
     if report.injected:
         typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for node, ranges in report.unconfirmed.items():
         typer.echo(
-            f"MEPs {ranges} were taken from {node}, which did not come back: its files may hold them a second time"
+            f"MEPs {ranges} were revoked from {node}, which did not return: its files may hold them a second time"
         )
     for reason, count in report.refused.items():
         typer.echo(f"refused for good: {count} fragments, {reason}")
@@ -150,7 +153,7 @@ def feed(
 
 
 def control_endpoint(data: str) -> str:
-    """The control endpoint beside a data endpoint: the next port. Raises FeedError where there is no port."""
+    """The default control endpoint of a data endpoint: the next port. Raises FeedError where there is no port."""
     match = re.fullmatch(r"(tcp://.+:)(\d+)", data)
     if match is None:
         raise FeedError(f"{data}: --control is needed, because the next port cannot be derived")
@@ -158,7 +161,7 @@ def control_endpoint(data: str) -> str:
 
 
 def make_identities(stream: MepStream, name: str, connections: int, part: str | None) -> list[FeederIdentity]:
-    """Who the connections of this process are. Raises FeedError for a part that does not exist."""
+    """The identities of the connections of this process. Raises FeedError for a part that does not exist."""
     shares = share(stream.sources, connections)
     mine = range(len(shares))
     if part is not None:
@@ -181,13 +184,13 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the nodes are, and how the processes that feed them agree."""
+    """Endpoints of the nodes, and the role of this process among those that feed them."""
 
     nodes: tuple[tuple[str, str], ...]
     """Data and control endpoint of each node."""
     supervisor: str | None
     follows: bool
-    """True for a process that does what the supervisor of another one says."""
+    """True for a process that follows the supervisor in another one."""
     keys: FeederKeys
 
     @classmethod
@@ -201,14 +204,15 @@ class Site:
         if len(set(data)) != len(data):
             raise FeedError("--to: expected each node once")
         if len(data) > 1 and part is not None and supervisor is None:
-            raise FeedError("--supervisor is needed: several processes have to agree which node a MEP goes to")
+            raise FeedError("--supervisor is needed: several processes must use the same assignments of MEPs to nodes")
         follows = supervisor is not None and part is not None and not part.startswith("1/")
         return cls(tuple(zip(data, control, strict=True)), supervisor, follows, keys)
 
     def connect(
         self, context: zmq.asyncio.Context, identities: list[FeederIdentity], faults: FaultPlan | None, seed: int
     ) -> list[list[Feeder]]:
-        """The feeders of each node. Each has faults of its own, whatever the others do and however they are spread."""
+        """The feeders of each node. Each has its own sequence of faults, independent of the others and of their
+        distribution over processes."""
         return [
             [
                 Feeder(
@@ -253,7 +257,7 @@ async def run_feeders(
     faults: FaultPlan | None,
     seed: int,
 ) -> FeedReport:
-    """Feed until everything is acknowledged or a signal comes; the report says what is left then."""
+    """Feed until everything is acknowledged or a signal is received; the report includes what is left then."""
     loop = asyncio.get_running_loop()
     context = zmq.asyncio.Context()
     columns = (SpinnerColumn(), TextColumn("{task.completed} events fed"), TimeElapsedColumn())

@@ -1,4 +1,4 @@
-"""hltnode inspect: what a file of events holds, and how much memory the sequence takes."""
+"""hltnode inspect: the content of an event file, and the memory that the sequence takes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hltnode.daemon.commands.common import JsonOption, require_places, user_errors, write_json
+from hltnode.daemon.commands.common import JsonOption, require_writable, user_errors, write_json
 from hltnode.daemon.commands.plan_report import plan_report, print_plan
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
@@ -90,14 +90,14 @@ def inspect(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Say what FILE holds: events, runs and banks. Fails at the first record that is damaged.
+    """Show the content of FILE: events, runs and banks. Fails at the first record that is damaged.
 
     With --plan: how much memory a slot takes, by algorithm and back end; that of a node's defaults if none is given.
 
     Examples: hltnode inspect accepted_0001.mdf; hltnode inspect --plan --config node.toml
     """
     with user_errors():
-        require_places(json)
+        require_writable(json)
         if plan:
             if file is not None:
                 raise ValueError("--plan takes no FILE: it is about the sequence")

@@ -17,8 +17,8 @@ app = typer.Typer(help="Write key pairs for CURVE and tokens for HTTP commands."
 
 @app.command()
 def create(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if it is missing.")],
-    name: Annotated[str, typer.Option("--name", help="Whose key: part of the file names.")] = "node",
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write to; created if it is missing.")],
+    name: Annotated[str, typer.Option("--name", help="Owner of the key; part of the file names.")] = "node",
 ) -> None:
     """Write a key pair: DIR/NAME.key (public, to be copied) and DIR/NAME.key_secret (mode 0600, to be kept).
 

@@ -21,7 +21,7 @@ from hltnode.daemon.commands.common import (
     ThreadsOption,
     TriggerOption,
     console,
-    require_places,
+    require_writable,
     thread_count,
     user_errors,
     write_json,
@@ -46,7 +46,7 @@ from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
-"""MEPs that are encoded before the clock runs; bounds the memory on long files."""
+"""MEPs that are encoded before the time measurement starts; bounds the memory for long files."""
 
 LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
 
@@ -56,7 +56,9 @@ def process(
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
-    repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Go through the files so many times.")] = 1,
+    repeat_count: Annotated[
+        int, typer.Option("--repeat", min=1, help="Number of times that the files are processed.")
+    ] = 1,
     encoding: Annotated[
         str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
     ] = AUTO,
@@ -69,7 +71,7 @@ def process(
     Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        require_places(json)
+        require_writable(json)
         result = process_files(
             files,
             geometry=geometry,
@@ -152,7 +154,7 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 
 
 def _repeated(chain: TriggerChain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, so many times over. A chunk that fills no MEP is packed several times into one."""
+    """The MEPs of a chunk, `times` times. A chunk that does not fill a MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
@@ -162,7 +164,7 @@ def _repeated(chain: TriggerChain, chunk: list[EncodedMep], times: int, encoding
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
-    """The results of a batch, which would be gone when the next one is asked for."""
+    """A copy of the results of a batch, because the next batch overwrites them."""
     output = batch.workspace.output
     counts = {name: count.copy() for name, count in output.counts.items()}
     return BatchOutput(output.accepted.copy(), output.lines.copy(), output.flags.copy(), counts)
@@ -202,7 +204,7 @@ def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[lis
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
-    """Run and event number from the ODIN bank; None where there is none that can be read (the event is flagged)."""
+    """Run and event number from the ODIN bank; None without a readable one (the event is flagged)."""
     for bank in banks:
         if bank.type == BankType.ODIN:
             try:

@@ -13,7 +13,7 @@ import zmq
 from hltnode.daemon.commands.common import (
     JsonOption,
     console,
-    require_places,
+    require_writable,
     thread_count,
     user_errors,
     write_json,
@@ -32,14 +32,15 @@ def serve(
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration of the node (TOML).")],
     json: JsonOption = None,
 ) -> None:
-    """Run a node until SIGTERM or SIGINT, which let it drain; a second one abandons. SIGHUP reloads the configuration.
+    """Run a node until SIGTERM or SIGINT, which drain it; a second one stops it at once. SIGHUP reloads the
+    configuration.
 
     The JSON result is the last status.
 
     Example: hltnode serve --config node.toml
     """
     with user_errors():
-        require_places(json)
+        require_writable(json)
         settings = load_config(config)
         log.configure(settings.log.level, settings.log.format)
         keep_heap()
@@ -74,9 +75,10 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
 
 
 async def follow_signals(signals: "asyncio.Queue[signal.Signals]", node: Node) -> None:
-    """Tell the node: SIGHUP reloads, SIGTERM or SIGINT drains and stops, a second one abandons what is not done.
+    """Pass signals to the node: SIGHUP reloads, SIGTERM or SIGINT drains and stops, a second one stops without
+    draining.
 
-    Signals of the time before the node was there wait in the queue.
+    Signals received before the node was made wait in the queue.
     """
     while True:
         number = await signals.get()

@@ -16,7 +16,7 @@ from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
     console,
-    require_places,
+    require_writable,
     thread_count,
     user_errors,
     write_json,
@@ -36,7 +36,7 @@ class VeloEncodingOption(StrEnum):
 
 
 class DetectorsOption(StrEnum):
-    """Which detectors see the events."""
+    """Which detectors are simulated."""
 
     VELO = "velo"
     FULL = "full"
@@ -52,7 +52,10 @@ class PolarityOption(StrEnum):
 def simulate(
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of events.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE.mdf|.mep", help="File to write; its name says the format.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE.mdf|.mep", help="File to write; its suffix, .mdf or .mep, is the format."
+        ),
     ],
     sample: Annotated[Sample, typer.Option("--sample", help="Minimum bias, or one signal decay per event.")] = (
         Sample.MINBIAS
@@ -72,7 +75,8 @@ def simulate(
     ] = 0,
     ut_version: Annotated[int, typer.Option("--ut-version", help="Version of the UT banks: 3 or 4.")] = 3,
     polarity: Annotated[
-        PolarityOption | None, typer.Option("--polarity", help="Field of the magnet; as in the geometry if not given.")
+        PolarityOption | None,
+        typer.Option("--polarity", help="Polarity of the magnet; as in the geometry if not given."),
     ] = None,
     input_hepmc: Annotated[
         Path | None, typer.Option("--input-hepmc", metavar="FILE", help="Generated events instead of a sample.")
@@ -97,7 +101,7 @@ def simulate(
             hepmc=input_hepmc,
             polarity=None if polarity is None else {PolarityOption.DOWN: DOWN, PolarityOption.UP: UP}[polarity],
         )
-        require_places(output, json)
+        require_writable(output, json)
         begin = time.perf_counter()
         nbytes = _write(request, n, thread_count(jobs), output)
         seconds = time.perf_counter() - begin
@@ -130,7 +134,7 @@ def _format_of(output: Path) -> FileFormat:
 
 
 def _write(request: SimulationRequest, n: int, jobs: int, output: Path) -> int:
-    """Write the events to a file that appears when it is complete; returns its bytes."""
+    """Write the events to a file that gets its name when it is complete; returns its size in bytes."""
     unfinished = output.with_name(output.name + ".part")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     nbytes = 0
@@ -162,7 +166,7 @@ def _append(file: BinaryIO, block: bytes, output: Path) -> int:
 
 @contextmanager
 def _termination_cleans_up() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does, through all that cleans up."""
+    """SIGTERM ends the command as Ctrl-C does, so that temporary files are removed."""
     former = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield

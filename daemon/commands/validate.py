@@ -15,8 +15,8 @@ from hltnode.daemon.commands.common import (
     ThreadsOption,
     TriggerOption,
     console,
-    require_places,
     require_plots,
+    require_writable,
     thread_count,
     user_errors,
     write_json,
@@ -46,7 +46,7 @@ LIMITS = BatchLimits(events=64, input_bytes=8 << 20)
 
 
 class InputFormat(StrEnum):
-    """Formats that carry truth."""
+    """Formats with truth."""
 
     MDF = "mdf"
     VELOPIX = "velopix"
@@ -54,7 +54,7 @@ class InputFormat(StrEnum):
 
 def validate(
     input_file: Annotated[Path, typer.Argument(metavar="INPUT", help="Events with truth.")],
-    input_format: Annotated[InputFormat, typer.Option("--format", help="What INPUT is.")] = InputFormat.MDF,
+    input_format: Annotated[InputFormat, typer.Option("--format", help="Format of INPUT.")] = InputFormat.MDF,
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
@@ -66,7 +66,7 @@ def validate(
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="OTHER.json", help="Overlay this result of --json in the report."),
+        typer.Option("--against", metavar="OTHER.json", help="Overlay this earlier result (--json) in the report."),
     ] = None,
 ) -> None:
     """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
@@ -77,8 +77,8 @@ def validate(
         if report is not None:
             require_plots()
         elif against is not None:
-            raise ValueError("--against draws into the report: give --report FILE.html")
-        require_places(json, report)
+            raise ValueError("--against needs --report FILE.html")
+        require_writable(json, report)
         other = None if against is None else (against.name, read_result(against))
         detector = load_velo_geometry(geometry)
         engine = HLT1.create_engine(
@@ -109,10 +109,10 @@ def validate(
             _write_report(report, [(input_file.name, result)] + ([] if other is None else [other]), text)
     typer.echo(text)
     if checker.events == 0 and checker.faults.counts.keys() - {TruthFault.MISSING}:
-        console.print(f"[red]error:[/red] {input_file}: no event has truth that fits it", soft_wrap=True)
+        console.print(f"[red]error:[/red] {input_file}: no event has truth that matches it", soft_wrap=True)
         raise typer.Exit(1)
     if not checker.has_truth:
-        console.print(f"[yellow]{input_file} tells nothing of its particles:[/yellow] there are no efficiencies")
+        console.print(f"[yellow]{input_file} has no truth of particles:[/yellow] there are no efficiencies")
 
 
 def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: str) -> None:

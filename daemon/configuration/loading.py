@@ -1,4 +1,4 @@
-"""Reading the configuration: file and environment become a `NodeConfig`, or an error that names what to mend."""
+"""Reading the configuration: file and environment become a `NodeConfig`, or an error that names what to correct."""
 
 import os
 import tomllib
@@ -43,7 +43,7 @@ def load_config(path: Path | str) -> NodeConfig:
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
-    """pydantic-settings ignores a variable whose section does not exist; a typing error must not go unseen."""
+    """pydantic-settings ignores a variable whose section does not exist; a misspelt one must not be ignored."""
     for variable in environment:
         name = variable.upper()
         if not name.startswith(ENV_PREFIX) or ENV_DELIMITER not in name:

@@ -73,24 +73,25 @@ class NodeSection(_Section):
     name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
     run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
-    """Run number; 0 takes the run of the first feeder that says hello. A start command may name another one."""
+    """Run number; 0 takes the run of the first hello. A start command may name another one."""
     autostart: bool = True
     """Configure and start at once; if false, the node waits in state idle for `hltnode ctl configure` and `start`."""
 
 
 class NetworkSection(_Section):
-    """ZeroMQ sockets. SECURITY.md says what each of them trusts."""
+    """ZeroMQ sockets. SECURITY.md lists what each of them trusts."""
 
     data: Endpoint = "tcp://127.0.0.1:5555"
-    """PULL socket on which the fragments arrive."""
+    """PULL socket that receives the fragments."""
     control: Endpoint = "tcp://127.0.0.1:5556"
     """ROUTER socket for hello, credits, acknowledgements and end of run."""
     decisions: Endpoint = "tcp://127.0.0.1:5557"
-    """XPUB socket on which the decisions leave."""
+    """XPUB socket that sends the decisions."""
     max_frame_bytes: int = Field(default=16 * MIB, ge=KIB, le=1024 * MIB)
-    """Largest fragment (transport header and MFP) in bytes; a longer frame closes the connection it came by."""
+    """Largest fragment (transport header and MFP) in bytes; a longer frame closes its connection."""
     hwm: int = Field(default=8, ge=1, le=1000)
-    """High-water mark of the data socket, in frames per feeder. Credits bound the memory, this only the overshoot."""
+    """High-water mark of the data socket, in frames per feeder. Credits bound the memory; this bounds only what exceeds
+    them."""
     io_threads: int = Field(default=1, ge=1, le=16)
     """ZeroMQ input/output threads; about one per gigabyte per second."""
 
@@ -107,22 +108,23 @@ class BuilderSection(_Section):
     max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
     """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
     silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
-    """A source that sends nothing for so many milliseconds while others do is reported as silent."""
+    """A source is reported as silent after sending nothing for this many milliseconds while others send."""
     overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
-    """Time in milliseconds for which a MEP stays open after all its missing sources have delivered a younger one.
+    """Time in milliseconds for which a MEP stays open after all its missing sources have sent a later one.
     Longer than it takes to send a damaged fragment again."""
     evict_after_ms: int = Field(default=400, ge=1, le=600_000)
-    """Age in milliseconds from which an incomplete MEP gives way when no slot has room and complete ones wait."""
+    """Age in milliseconds from which an incomplete MEP is evicted when no slot has room and complete ones wait."""
     on_timeout: IncompletePolicy = IncompletePolicy.BUILD
-    """build: decide on what came, flagged as incomplete; error: all events of the MEP go to the error stream."""
+    """MEPs closed by timeout: build decides on the received fragments and flags the events as incomplete; error sends
+    all events of the MEP to the error stream."""
     on_overtaken: IncompletePolicy = IncompletePolicy.BUILD
-    """The same for MEPs that all missing sources have moved past."""
+    """The same for MEPs that all missing sources have overtaken."""
     on_evicted: IncompletePolicy = IncompletePolicy.BUILD
-    """The same for MEPs that had to give way."""
+    """The same for evicted MEPs."""
     on_end_of_run: IncompletePolicy = IncompletePolicy.BUILD
     """The same for MEPs that were incomplete when the run ended."""
     closed_ring: int = Field(default=65_536, ge=16, le=16_777_216)
-    """How many MEP ids, from the oldest that is not acknowledged, are told apart as open, duplicate or late."""
+    """Number of MEP ids, from the oldest unacknowledged one, that are distinguished as open, duplicate or late."""
 
     def error_on(self) -> frozenset[CloseReason]:
         """The close reasons whose MEPs go to the error stream."""
@@ -136,7 +138,7 @@ class BuilderSection(_Section):
 
 
 class PipelineSection(_Section):
-    """Slots and the back end that computes them."""
+    """Slots, and the back end that computes their batches."""
 
     slots: int = Field(default=3, ge=2, le=64)
     """Number of slots: with three, one fills, one computes and one drains."""
@@ -145,9 +147,9 @@ class PipelineSection(_Section):
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
     """Most events in one batch; also the most events that a MEP may carry."""
     flush_deadline_ms: int = Field(default=20, ge=1, le=60_000)
-    """Time in milliseconds from the first MEP in a slot until the slot is computed even if it is not full."""
+    """Time in milliseconds from the first MEP in a slot until the slot is sealed even if it is not full."""
     backend: BackendChoice = BackendChoice.AUTO
-    """auto takes CUDA where a device answers, and the CPU otherwise."""
+    """auto takes CUDA if there is a working device, and the CPU otherwise."""
     threads: int = Field(default=0, ge=0, le=1024)
     """Threads of the CPU back end; 0 takes one per core that the process may use."""
 
@@ -169,7 +171,7 @@ class TriggerSection(_Section):
 
 
 class OutputSection(_Section):
-    """Files of accepted events and the error stream."""
+    """Files of accepted events and of the error stream."""
 
     directory: Path = Path("output")
     """Directory of the MDF files; it is created if its parent exists."""
@@ -180,7 +182,7 @@ class OutputSection(_Section):
     fsync: FsyncPolicy = FsyncPolicy.FILE
     """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
     policy: FilePolicy = SlowConsumerPolicy.WAIT
-    """Accepted events when the disk refuses: wait holds the credits, drop_new drops and counts them."""
+    """Accepted events when a write fails: wait holds back the credits, drop_new drops and counts the events."""
     error_policy: FilePolicy = SlowConsumerPolicy.WAIT
     """The same for the error stream."""
 
@@ -189,22 +191,25 @@ class DecisionsSection(_Section):
     """The decision stream, at `network.decisions`."""
 
     policy: SlowConsumerPolicy = SlowConsumerPolicy.DROP_NEW
-    """A slow subscriber holds the node (wait), misses new (drop_new, after 50 ms) or old decisions (drop_old)."""
+    """Slow consumer policy: wait (a slow subscriber holds back the node), drop_new (new decisions are dropped after 50
+    ms) or drop_old (the oldest are dropped)."""
     queue: int = Field(default=1000, ge=1, le=1_000_000)
-    """Decisions kept per subscriber; with drop_old as many again. One takes 4 bytes per event, and 4 per 32 lines."""
+    """Decisions kept per subscriber; with drop_old twice this number. One takes 4 bytes per event, and 4 more for each
+    32 lines."""
 
 
 class EventSocketSection(_Section):
     """Kept events on a socket."""
 
     endpoint: Endpoint | None = None
-    """Socket on which the events leave besides the files; off if not set."""
+    """Socket that sends the events, in addition to the files; off if not set."""
     kind: EventSocketKind = EventSocketKind.PUSH
     """push: each event to one of the consumers; pub: all events to every subscriber (topic A accepted, E error)."""
     policy: SlowConsumerPolicy = SlowConsumerPolicy.WAIT
-    """A slow consumer holds the node (wait), or misses new (drop_new) or old events (drop_old)."""
+    """Slow consumer policy: wait (a slow consumer holds back the node), drop_new (new events are dropped) or drop_old
+    (the oldest are dropped)."""
     queue: int = Field(default=64, ge=1, le=1_000_000)
-    """Events kept per consumer; with drop_old as many again."""
+    """Events kept per consumer; with drop_old twice this number."""
 
 
 class EventsSection(EventSocketSection):
@@ -216,14 +221,14 @@ class ErrorsSection(EventSocketSection):
 
 
 class MonitorSection(_Section):
-    """A sample for monitoring on a PUB socket; what a monitor does not take at once is dropped."""
+    """A sample for monitoring on a PUB socket; what a monitor cannot take at once is dropped."""
 
     endpoint: Endpoint | None = None
-    """Socket on which the sample leaves; off if not set."""
+    """Socket that sends the sample; off if not set."""
     content: MonitorContent = MonitorContent.DECISIONS
     """decisions, or events (accepted and error stream)."""
     fraction: float = Field(default=0.01, gt=0.0, le=1.0)
-    """Part of the decisions or events that belong to the sample."""
+    """Fraction of the decisions or events that are sampled."""
     max_rate: float = Field(default=100.0, gt=0.0, le=1e6)
     """Largest number of messages per second."""
 
@@ -232,13 +237,13 @@ class HttpSection(_Section):
     """/metrics, /healthz, /readyz, /status and /control."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
-    """Address to listen on. The pages need no password and the token is not encrypted: leave it on localhost."""
+    """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
     port: int = Field(default=9105, ge=0, le=65_535)
     """TCP port; 0 takes a free one."""
 
 
 def _expand_credentials(value: object) -> object:
-    """systemd hands secrets to a service in a directory of its own, named by this variable."""
+    """systemd puts the secrets of a service in a directory of its own, named by this variable."""
     if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
         return value
     directory = os.environ.get("CREDENTIALS_DIRECTORY")
@@ -256,7 +261,7 @@ class SecuritySection(_Section):
     server_key: SecretPath | None = None
     """Secret key file of this node (`hltnode keys create`). If set, all sockets but data speak CURVE only."""
     clients: SecretPath | None = None
-    """Directory with the public key (*.key) of every feeder and decision consumer that is let in."""
+    """Directory with the public key (*.key) of every feeder and decision consumer that may connect."""
     operators: SecretPath | None = None
     """Directory with the public keys (*.key) of those who may also give commands on the control socket."""
     encrypt_data: bool = False
@@ -275,7 +280,7 @@ class LogSection(_Section):
 
 
 class NodeConfig(BaseSettings):
-    """Everything that a node is told at its start. Immutable; unknown keys are errors."""
+    """All settings of a node at its start. Immutable; unknown keys are errors."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -309,21 +314,21 @@ class NodeConfig(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let the environment win over the file, which arrives as keyword arguments."""
+        """The environment overrides the file, which is given as keyword arguments."""
         return env_settings, init_settings
 
     @property
-    def hands_on_events(self) -> bool:
-        """Whether an output over a socket needs the kept events themselves."""
+    def sends_events(self) -> bool:
+        """Whether an output over a socket sends kept events."""
         monitored = self.monitor.endpoint is not None and self.monitor.content is MonitorContent.EVENTS
         return self.events.endpoint is not None or self.errors.endpoint is not None or monitored
 
     @model_validator(mode="after")
-    def _sizes_fit_into_each_other(self) -> Self:
+    def _sizes_fit(self) -> Self:
         if self.network.max_frame_bytes > self.builder.max_mep_bytes:
-            raise ValueError("network.max_frame_bytes: expected at most builder.max_mep_bytes, being part of it")
+            raise ValueError("network.max_frame_bytes: expected at most builder.max_mep_bytes: a MFP is part of a MEP")
         if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
-            raise ValueError("builder.max_mep_bytes: expected at most pipeline.slot_bytes, a slot takes whole MEPs")
+            raise ValueError("builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs")
         network = self.network
         endpoints = (network.data, network.control, network.decisions)
         optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
@@ -333,11 +338,11 @@ class NodeConfig(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _keys_belong_together(self) -> Self:
+    def _keys_are_complete(self) -> Self:
         security = self.security
         allow_list = security.clients or security.operators
         if security.server_key is not None and allow_list is None:
-            raise ValueError("security.clients: expected with security.server_key, else every key would be let in")
+            raise ValueError("security.clients: expected with security.server_key, else every key is accepted")
         if security.server_key is None and (allow_list is not None or security.encrypt_data):
             raise ValueError("security.server_key: expected with clients, operators and encrypt_data")
         return self

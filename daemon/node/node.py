@@ -289,7 +289,7 @@ class Node:
             node=config.node.name,
             tck=self._engine.tck,
             n_lines=len(self._engine.lines),
-            hand_on_events=config.hands_on_events,
+            include_events=config.sends_events,
         )
         self._batch_delivery = BatchDelivery(self.outputs, self.counters, protocol, self._fail, self._clock_ns)
         self._periodic_tasks = PeriodicTasks(

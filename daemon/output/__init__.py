@@ -1,1 +1,1 @@
-"""What a batch leaves behind: decisions, files and their journal, event streams."""
+"""The results of a batch leave the node: decisions, event files and their journal, event streams."""

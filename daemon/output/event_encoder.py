@@ -21,7 +21,7 @@ REPORT_BYTES = 64
 class EventEncoder:
     """Writes the events of one trigger configuration.
 
-    The TCK also stands as encoding key of the report: the table of decision names is part of what it identifies.
+    The TCK is also the encoding key of the report, because it identifies the table of decision names too.
     """
 
     def __init__(self, tck: int, n_lines: int) -> None:

@@ -1,9 +1,9 @@
 """Accepted events and the error stream, in rotating MDF files.
 
-A file is written as NAME.mdf.part and renamed to NAME.mdf when it is full or the run ends, so that whoever collects
-files never takes half a one. A disk that refuses (full, broken) raises `OutputError`; the events stay in memory and the
-next `flush` goes on at the very byte where the last one stopped. Events are dropped here only where the stream's policy
-says so, and counted.
+A file is written as NAME.mdf.part and renamed to NAME.mdf when it is full or the run ends, so that a collector of files
+never takes an unfinished one. A failed write (disk full or broken) raises `OutputError`; the events stay in memory and
+the next `flush` continues at the byte where the last one stopped. Events are dropped here only if the policy of the
+stream allows it, and are counted.
 """
 
 import errno
@@ -22,14 +22,14 @@ from hltnode.protocol.raw_data.mdf import HEADER_SIZE
 
 PART_SUFFIX = ".mdf.part"
 FINAL_SUFFIX = ".mdf"
-# One write call takes about this much: larger ones bring nothing, and joining everything at once costs memory.
+# One write call takes about this much: larger ones are not faster, and joining everything at once costs memory.
 WRITE_BYTES = 4 * 1024 * 1024
 
 log = get_logger("event_writer")
 
 
 class OutputError(OSError):
-    """The disk did not take the events; they are kept, and `flush` may be called again."""
+    """The events could not be written; they are kept, and `flush` may be called again."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(error.errno, error.strerror, str(path))
@@ -47,7 +47,7 @@ class _OpenFile:
 
 
 class _Stream:
-    """One series of files; everything it was given is either on the disk or still in `pending` and `rest`."""
+    """One series of files; every appended record is either on the disk or still in `pending` and `rest`."""
 
     def __init__(self, policy: SlowConsumerPolicy) -> None:
         self.policy = policy
@@ -57,11 +57,11 @@ class _Stream:
         self.files_opened = 0
         self.records = 0
         self.unsynced = False
-        self.lost_trust: OutputError | None = None
+        self.failed_sync: OutputError | None = None
 
     @property
     def unwritten_bytes(self) -> int:
-        """Bytes that were appended and never reached a file."""
+        """Bytes that were appended and not written."""
         return len(self.rest) + sum(len(record) for _, record in self.pending)
 
 
@@ -72,7 +72,7 @@ class EventWriter:
         directory: created if its parent exists.
         prefix: start of every file name; names the node and its session, so that no two starts share a name.
         max_file_bytes, max_file_events: a file is finished before it would exceed one of them.
-        policies: what a stream does when the disk refuses, `wait` or `drop_new`; `wait` where it is not named.
+        policies: what a stream does when a write fails, `wait` (the default) or `drop_new`.
 
     Raises:
         OutputError: the directory cannot be created or written.
@@ -108,15 +108,15 @@ class EventWriter:
             raise OutputError(directory, error) from error
 
     def append(self, stream: EventStream, run: int, record: bytes) -> None:
-        """Take one MDF record; it is safe only after the next `flush` has returned."""
+        """Take one MDF record; it is on the disk only after the next `flush` has returned."""
         self._streams[stream].pending.append((run, record))
         self._counters.pending_bytes += len(record)
 
     def flush(self) -> dict[EventStream, int]:
-        """Bring everything taken so far to the files, forced to the disk if the policy says so.
+        """Write everything appended so far to the files, forced to the disk if `fsync` is `flush`.
 
         When it returns, the MEPs whose events were appended may be acknowledged. A stream whose policy is `drop_new`
-        drops what the disk refuses: the last records appended, whose numbers are returned.
+        drops what could not be written: the last records appended, whose number is returned for each stream.
 
         Raises:
             OutputError: not everything could be written; call again later.
@@ -124,8 +124,8 @@ class EventWriter:
         failures: dict[EventStream, OutputError] = {}
         for name, stream in self._streams.items():
             try:
-                if stream.lost_trust is not None:
-                    raise stream.lost_trust
+                if stream.failed_sync is not None:
+                    raise stream.failed_sync
                 self._write_pending(name, stream)
                 if self._fsync is FsyncPolicy.FLUSH and stream.file is not None:
                     self._force(stream, stream.file)
@@ -140,7 +140,7 @@ class EventWriter:
         return self._streams[name].policy is SlowConsumerPolicy.DROP_NEW
 
     def _drop_pending(self, name: EventStream) -> int:
-        """Forget the records of which no byte was given to the disk."""
+        """Drop the records of which no byte was written; returns their number."""
         pending = self._streams[name].pending
         n = len(pending)
         self._counters.streams[name].dropped += n
@@ -169,7 +169,7 @@ class EventWriter:
         self._note(failures)
 
     def abandon(self) -> int:
-        """Close the descriptors as they are, and return the number of bytes that never reached a file."""
+        """Close the descriptors as they are, and return the number of bytes that were not written."""
         for stream in self._streams.values():
             if stream.file is not None:
                 os.close(stream.file.descriptor)
@@ -177,7 +177,7 @@ class EventWriter:
         return sum(stream.unwritten_bytes for stream in self._streams.values())
 
     def _note(self, failures: Mapping[EventStream, OutputError]) -> None:
-        """Remember the problem; only a stream that waits for the disk lets the caller wait."""
+        """Store the problem, and raise the error of a stream whose policy is not `drop_new`."""
         if not failures:
             if self.problem is not None:
                 log.info("disk_recovered", was=self.problem)
@@ -186,7 +186,7 @@ class EventWriter:
         failure = next(iter(failures.values()))
         problem = f"{failure.filename}: {failure.strerror}"
         if problem != self.problem:
-            log.error("disk_refuses", kind=failure.kind, path=failure.filename, error=failure.strerror)
+            log.error("disk_write_failed", kind=failure.kind, path=failure.filename, error=failure.strerror)
         self.problem = problem
         for name, error in failures.items():
             if not self._drops(name):
@@ -246,7 +246,7 @@ class EventWriter:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:
             raise OutputError(path, error) from error
-        # The lock tells `recover_parts` of another process that somebody is still writing.
+        # With this lock `recover_parts` of another process recognises a file that is still being written.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         stream.files_opened += 1
         return _OpenFile(path, descriptor, run)
@@ -259,9 +259,9 @@ class EventWriter:
             sync_directory(self.directory)
         except OSError as error:
             # The kernel reports a failed write-back once and forgets the pages: a second fsync would succeed although
-            # the data are gone. So nothing of this stream is called safe again until a restart.
-            stream.lost_trust = OutputError(file.path, error)
-            raise stream.lost_trust from error
+            # the data are gone. So no flush of this stream succeeds again until a restart.
+            stream.failed_sync = OutputError(file.path, error)
+            raise stream.failed_sync from error
         stream.unsynced = False
 
     def _finish(self, name: EventStream, stream: _Stream) -> None:
@@ -287,10 +287,10 @@ class EventWriter:
 
 
 def recover_parts(directory: Path, prefix: str) -> list[Path]:
-    """Finish the *.mdf.part files whose name starts with `prefix` and which a killed process left behind.
+    """Finish the *.mdf.part files whose name starts with `prefix` and which a killed process left unfinished.
 
-    Each is cut after its last whole record and renamed; an empty one is removed; one that a living process holds is
-    left alone. Returns the final paths.
+    Each is cut after its last whole record and renamed; an empty one is removed; one that is locked by a running
+    process is left alone. Returns the final paths.
 
     Raises:
         OutputError: a file cannot be read, cut or renamed.

@@ -1,12 +1,12 @@
-"""The journal: which MEPs are finished, so that the next session of the node knows repeats and whole files.
+"""The journal: which MEPs are finished, by which the next session of the node recognises repeated MEPs.
 
 One line is added per batch, after its events are in the files and before its MEPs are acknowledged. A line names the
-MEPs with the number of records each has in every stream, and where the files stood then. So after a kill every event
-behind the last line is cut from the files (its MEP was not acknowledged and comes again), and every MEP in a line is
-acknowledged again without being written again.
+MEPs with the number of records each has in every stream, and the positions in the files then. So after a kill every
+event after the last line is cut from the files (its MEP was not acknowledged and is sent again), and every MEP in a
+line is acknowledged again without being written again.
 
 A line is the CRC32C of what follows in hexadecimal, a space, a JSON object. The first line that does not fit ends the
-journal: it was being written when the node died.
+journal: it was being written when the node was killed.
 """
 
 import errno
@@ -24,12 +24,12 @@ from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.output.event_writer import OutputError
 
-# Batches of which it is remembered where their events are: what a feeder may revoke, seconds of data.
-REMEMBERED_BATCHES = 4096
-# The journal is written anew when it has grown by this much; a batch takes some hundred bytes.
+# Batches whose events can still be located in the files: those that a feeder may revoke, seconds of data.
+KEPT_BATCHES = 4096
+# The journal is rewritten when it has grown by this much; a batch takes some hundred bytes.
 COMPACT_BYTES = 4 * 1024 * 1024
-# Runs whose finished MEPs are remembered; a run that ends in order is forgotten at once.
-REMEMBERED_RUNS = 8
+# Runs whose finished MEPs are kept; those of a run that ends in order are dropped at once.
+KEPT_RUNS = 8
 
 Position = tuple[int, int]
 """Number of a file in its stream, and its records."""
@@ -37,7 +37,7 @@ Position = tuple[int, int]
 
 @dataclass(slots=True)
 class Entry:
-    """One batch: its MEPs with their records in each stream, and where the files of its session stood after it."""
+    """One batch: its MEPs with their records in each stream, and the positions in the files of its session after it."""
 
     prefix: str
     run: int
@@ -47,15 +47,15 @@ class Entry:
 
 @dataclass(slots=True)
 class JournalContent:
-    """What a journal says."""
+    """The content of a journal."""
 
     done: dict[int, MepRanges] = field(default_factory=dict)
-    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
     sessions: dict[str, dict[EventStream, Position]] = field(default_factory=dict)
-    """Sessions that did not close in order, by the prefix of their files, with the last position of each stream."""
+    """Sessions that were not closed in order, by the prefix of their files, with the last position of each stream."""
     prefix: str = ""
 
-    def take(self, line: dict[str, Any]) -> None:
+    def apply(self, line: dict[str, Any]) -> None:
         """Apply one line."""
         if "session" in line:
             self.prefix = line["session"]
@@ -66,19 +66,19 @@ class JournalContent:
             entry = Entry(self.prefix, line["run"], meps, positions)
             self.entries.append(entry)
             self.sessions.setdefault(self.prefix, {}).update(positions)
-            self.of_run(entry.run, line.get("done", True), (mep for mep, _ in meps))
+            self.finished_meps(entry.run, line.get("done", True), (mep for mep, _ in meps))
         elif "done" in line:
             for first, last in line["done"]:
-                self.of_run(line["run"]).add(first, last)
+                self.finished_meps(line["run"]).add(first, last)
         elif "over" in line:
             self.done.pop(line["over"], None)
         elif "closed" in line:
             self.sessions.pop(line["closed"], None)
 
-    def of_run(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> MepRanges:
+    def finished_meps(self, run: int, done: bool = True, meps: Iterable[int] = ()) -> MepRanges:
         """The finished MEPs of a run, after adding some."""
         ledger = self.done.setdefault(run, MepRanges())
-        while len(self.done) > REMEMBERED_RUNS:
+        while len(self.done) > KEPT_RUNS:
             del self.done[next(iter(self.done))]
         if done:
             for mep in meps:
@@ -93,7 +93,7 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> JournalContent | None:
-    """What a journal says up to its first damaged line; None if there is no journal.
+    """The content of a journal up to its first damaged line; None if there is no journal.
 
     Raises OutputError: it cannot be read.
     """
@@ -107,7 +107,7 @@ def read_journal(path: Path) -> JournalContent | None:
     for row in raw.splitlines(keepends=True):
         if not row.endswith(b"\n") or row[8:9] != b" " or row[:8] != b"%08x" % crc32c(row[9:-1]):
             break
-        content.take(json.loads(row[9:-1]))
+        content.apply(json.loads(row[9:-1]))
     return content
 
 
@@ -116,7 +116,7 @@ class Journal:
 
     Args:
         prefix: start of the names of this session's event files.
-        content: what the journal of earlier sessions says, after the files were recovered.
+        content: content of the journal of earlier sessions, after the files were recovered.
 
     Raises:
         OutputError: the file cannot be written.
@@ -129,7 +129,7 @@ class Journal:
         self._descriptor = -1
         self.content = content or JournalContent()
         self.content.sessions.clear()
-        self.content.take({"session": prefix})
+        self.content.apply({"session": prefix})
         self._end = 0
         self._compact_at = 0
         self.compact()
@@ -140,17 +140,17 @@ class Journal:
         meps: list[tuple[int, dict[EventStream, int]]],
         positions: dict[EventStream, Position],
     ) -> None:
-        """Note a batch whose events are in the files. Raises OutputError; may be called again then."""
+        """Add a batch whose events are in the files. Raises OutputError; may then be called again."""
         line = _batch_line(Entry(self._prefix, run, meps, positions))
         self._write(line, force=self._fsync is FsyncPolicy.FLUSH)
-        self.content.take(line)
+        self.content.apply(line)
         if self._end > self._compact_at:
             self.compact()
 
-    def run_over(self, run: int) -> None:
+    def run_ended(self, run: int) -> None:
         """The run has ended in order: its MEPs will not be sent again. Raises OutputError."""
         self._write({"over": run}, force=self._fsync is not FsyncPolicy.NEVER)
-        self.content.take({"over": run})
+        self.content.apply({"over": run})
 
     def close(self) -> None:
         """This session ends in order and its files are whole. Raises OutputError."""
@@ -160,12 +160,12 @@ class Journal:
             self._descriptor = -1
 
     def acknowledged_below(self, run: int, below: int) -> None:
-        """Every MEP below an id is acknowledged: their ranges become one."""
+        """Every MEP below an id is acknowledged: merges their ranges into one."""
         if below > 0 and run in self.content.done:
             self.content.done[run].add(0, below - 1)
 
     def compact(self) -> None:
-        """Write the journal anew with what still matters. Raises OutputError."""
+        """Rewrite the journal with what is still needed. Raises OutputError."""
         content = self.content
         lines: list[dict[str, Any]] = []
         prefix = ""
@@ -207,7 +207,7 @@ class Journal:
             if force:
                 os.fdatasync(self._descriptor)
         except OSError as error:
-            # Half a line would end the journal for its reader.
+            # A reader would stop at an incomplete line.
             os.ftruncate(self._descriptor, self._end)
             raise OutputError(self._path, error) from error
         self._end += len(text)

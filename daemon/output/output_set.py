@@ -1,6 +1,7 @@
 """All outputs over sockets together: decisions, kept events, error stream, monitoring sample.
 
-Each has its policy; one that waits holds the batch, hence its slot, hence the credits of the feeders.
+Each has its slow consumer policy; with `wait` a slow consumer holds the batch, so its slot, so the credits of the
+feeders.
 """
 
 import time
@@ -23,16 +24,16 @@ from hltnode.daemon.output.output_stage import KeptEvent, WrittenBatch
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 
-# Shorter waits are the daily business of a busy consumer.
-WAITING_NS = 1_000_000_000
-# Messages of the sample on their way to a slow monitor; what does not fit is dropped.
+# Shorter waits are normal for a busy consumer and not reported.
+REPORTED_WAIT_NS = 1_000_000_000
+# Messages of the sample that are queued for a slow monitor; further ones are dropped.
 MONITOR_QUEUE = 16
 
 Context = zmq.Context[zmq.Socket[bytes]]
 
 
 class Outputs:
-    """What a written batch leaves by; all calls from the event loop's thread.
+    """The sockets by which written batches leave the node; all calls from the event loop's thread.
 
     Raises:
         zmq.ZMQError: an endpoint cannot be bound.
@@ -90,11 +91,11 @@ class Outputs:
 
     @property
     def monitor_endpoint(self) -> str | None:
-        """Where the monitoring sample leaves; None if it is not wanted."""
+        """Endpoint of the monitoring sample; None if it is not configured."""
         return None if self._monitor is None else self._monitor.endpoint
 
     async def publish(self, written: WrittenBatch) -> None:
-        """Send what a batch leaves behind; when it returns, its MEPs may be acknowledged."""
+        """Send the events and decisions of a batch; when it returns, its MEPs may be acknowledged."""
         for stream, output in self.events.items():
             mine = (event for event in written.events if event.stream is stream)
             await output.sender.put_all(mine, _as_message)
@@ -109,17 +110,17 @@ class Outputs:
                 await self._monitor.sender.put_all(events, _as_message)
 
     def tick(self) -> None:
-        """Offer queued messages again, and count subscriptions."""
+        """Retry queued messages, and count subscriptions."""
         self._publisher.track_subscriptions()
         for sender in self._senders():
             sender.pump()
 
     def problem(self, now_ns: int) -> str | None:
-        """Which outputs hold the node up, None if none does; for `Health.output_problem`."""
+        """Which outputs hold back the node, None if none does; for `Health.output_problem`."""
         waiting = [
-            f"{sender.name} waits for its consumer for {(now_ns - since) / 1e9:.1f} s"
+            f"{sender.name} has waited for its consumer for {(now_ns - since) / 1e9:.1f} s"
             for sender in self._senders()
-            if (since := sender.waiting_since_ns) is not None and now_ns - since > WAITING_NS
+            if (since := sender.waiting_since_ns) is not None and now_ns - since > REPORTED_WAIT_NS
         ]
         return "; ".join(waiting) or None
 
@@ -140,5 +141,5 @@ def _as_message(event: KeptEvent, sequence: int) -> Message:
 
 
 def _as_decision(decision: MepDecision, _sequence: int) -> Message:
-    # The number of the decision stream: a monitor compares with it, and its own gaps are what a sample is about.
+    # The number is that of the decision stream, so that a monitor can compare; a sample has gaps by intent.
     return (encode_decision(decision),)

@@ -1,9 +1,8 @@
 """The outputs over sockets: decisions on XPUB, kept events on PUSH or PUB.
 
-Loss on the decision socket is seen and counted:
-a plain PUB socket drops silently when a subscriber is slow: 187,000 of 200,000 messages in a measurement, without an
-error. With XPUB_NODROP the send fails instead, for all subscribers at once, and the policy of the output decides. The
-default tries again for a bounded time, then drops the decision and counts it.
+Loss on the decision socket is counted. A plain PUB socket drops silently when a subscriber is slow: 187,000 of 200,000
+messages in a measurement, without an error. With XPUB_NODROP the send fails instead, for all subscribers at once, and
+the policy of the output decides. The default retries for a bounded time, then drops the decision and counts it.
 """
 
 import time
@@ -20,14 +19,14 @@ from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
-# Decisions that wait per subscriber, libzmq's default; about 10 MB with 1000 events per MEP and a small menu.
+# Decisions queued per subscriber, libzmq's default; about 10 MB with 1000 events per MEP and a small menu.
 HIGH_WATER_MARK = 1000
 # A subscription is a short topic; nothing else comes from subscribers.
 MAX_SUBSCRIPTION_BYTES = 1024
-# Subscriptions looked at per call, so that a flood of them cannot hold the loop.
+# Subscriptions read per call, so that a flood of them cannot block the loop.
 SUBSCRIPTION_BUDGET = 256
-# Twice the default flush deadline is long for a consumer that lives and short for the slots that wait behind it.
-PATIENCE_NS = 50_000_000
+# Twice the default flush deadline: longer than a working consumer needs, and short for the slots that wait meanwhile.
+MAX_WAIT_NS = 50_000_000
 
 
 class DecisionPublisher:
@@ -57,13 +56,14 @@ class DecisionPublisher:
             policy,
             self._try_send,
             counters,
-            patience_ns=PATIENCE_NS,
+            max_wait_ns=MAX_WAIT_NS,
             queue=high_water_mark,
             clock_ns=clock_ns,
         )
         options = {
             zmq.XPUB_NODROP: 1,
-            # Each subscription and its end is reported, also the second one to the same topic: they can be counted.
+            # Each subscription and its end is reported, also a second one to the same topic, so that they can be
+            # counted.
             zmq.XPUB_VERBOSER: 1,
             zmq.SNDHWM: high_water_mark,
             zmq.MAXMSGSIZE: MAX_SUBSCRIPTION_BYTES,
@@ -71,12 +71,12 @@ class DecisionPublisher:
         self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
 
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
-        """Send the decisions in order, each with the next sequence number, as the policy of the output says."""
+        """Send the decisions in order, each with the next sequence number, by the policy of the output."""
         self.track_subscriptions()
         await self.sender.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
 
     def track_subscriptions(self) -> None:
-        """Count subscriptions that came or went; to be called now and then also when nothing is published."""
+        """Count new and ended subscriptions; to be called periodically, also when nothing is published."""
         for _ in range(SUBSCRIPTION_BUDGET):
             try:
                 message = self._socket.recv(zmq.NOBLOCK)
@@ -88,7 +88,7 @@ class DecisionPublisher:
                 self._counters.subscribers -= 1
 
     def close(self, linger_ms: int) -> None:
-        """Close the socket; what is queued may take `linger_ms` to leave while the context ends."""
+        """Close the socket; what is queued may be sent for up to `linger_ms` while the context ends."""
         self.sender.pump()
         self.sender.close()
         self._socket.close(linger=linger_ms)
@@ -102,7 +102,7 @@ class DecisionPublisher:
 
 
 class OutputSocket:
-    """A bound PUSH or PUB socket that refuses instead of dropping behind our back.
+    """A bound PUSH or PUB socket whose send fails, instead of dropping silently, if a consumer is slow.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -120,7 +120,7 @@ class OutputSocket:
         high_water_mark: int,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
     ) -> None:
-        # Consumers have nothing to say but subscriptions.
+        # Consumers send nothing but subscriptions.
         options = {zmq.SNDHWM: high_water_mark, zmq.MAXMSGSIZE: 1024}
         if kind is EventSocketKind.PUB:
             options[zmq.XPUB_NODROP] = 1
@@ -128,7 +128,7 @@ class OutputSocket:
         self._socket, self.endpoint = bind_socket(context, pattern, endpoint, options, prepare)
 
     def try_send(self, message: Message) -> bool:
-        """Send all parts, or return False when the consumer's queue is full or nobody is there to take (push)."""
+        """Send all parts, or return False when the consumer's queue is full or (push) no consumer is connected."""
         try:
             self._socket.send_multipart(message, zmq.NOBLOCK)
         except zmq.Again:
@@ -136,7 +136,7 @@ class OutputSocket:
         return True
 
     def close(self, linger_ms: int) -> None:
-        """Close; what is queued may take `linger_ms` to leave while the context ends."""
+        """Close; what is queued may be sent for up to `linger_ms` while the context ends."""
         self._socket.close(linger=linger_ms)
 
 
@@ -157,7 +157,7 @@ class EventOutput:
         self.sender = PolicySender(name, policy, socket.try_send, counters, queue=queue)
 
     def close(self, linger_ms: int) -> None:
-        """Close the socket; what the policy still keeps is counted as dropped."""
+        """Close the socket; what is still queued is counted as dropped."""
         self.sender.pump()
         self.sender.close()
         self._socket.close(linger_ms)

@@ -1,6 +1,6 @@
-"""The output thread: decisions of a finished batch are laid out, its kept events written; then it is handed on.
+"""The output thread: makes the decisions of a computed batch, writes its kept events, then passes it on.
 
-A disk that refuses holds the batch, hence its slot, hence the credits: the feeders wait, nothing is lost.
+A failing disk holds the batch, so its slot, so the credits: the feeders wait, nothing is lost.
 """
 
 import queue
@@ -36,7 +36,7 @@ from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.feeder_messages import Revoked
 
-# A full disk seldom gets room within a second; asking more often would only fill the log of write errors.
+# A full disk seldom gets room within a second; more frequent retries would only count more write errors.
 RETRY_SECONDS = 1.0
 
 ODIN_SOURCE = source_id(SubDetector.ODIN, 0)
@@ -70,29 +70,30 @@ class KeptEvent:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBatch:
-    """A batch whose kept events are safe: its decisions may go out and its MEPs be acknowledged."""
+    """A batch whose kept events are written: its decisions may be sent and its MEPs acknowledged."""
 
     computed: ComputedBatch
     results: Results
     decisions: list[MepDecision]
     events: list[KeptEvent]
-    """Kept events for the sockets; empty where only files are wanted."""
+    """Kept events for the sockets; empty if there are only files."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishFiles:
-    """Asks the thread to give the files of a run their final names and to write its summary.
+    """Request to give the files of a run their final names and to write its summary.
 
-    A run that is over is forgotten; one that this session leaves before its end may go on with the next session.
+    With `run_ended` the MEPs of the run are removed from the journal; otherwise the run may continue in the next
+    session.
     """
 
     summary: dict[str, Any]
-    over: bool
+    run_ended: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RevokeEvents:
-    """Asks the thread to remove the events of MEPs that another node builds now; those `in_slots` are still to come."""
+    """Request to remove the events of MEPs that another node builds now; those `in_slots` are not written yet."""
 
     run: int
     meps: frozenset[int]
@@ -101,14 +102,14 @@ class RevokeEvents:
 
 
 class OutputStage:
-    """Writes what a batch leaves behind.
+    """Writes the kept events of batches and makes their decisions.
 
     Args:
         buffers: the pinned input of each slot, to read the kept events from.
-        hand_on_events: whether written batches carry their kept events, for outputs over sockets.
-        done: called in the output thread with each batch that is safe.
+        include_events: whether written batches include their kept events, for outputs over sockets.
+        done: called in the output thread with each batch that is written.
         events_revoked: called in the output thread with the receipt of a request that was carried out.
-        crashed: called in the output thread with an exception that is a defect.
+        crashed: called in the output thread with an unexpected exception.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class OutputStage:
         node: str,
         tck: int,
         n_lines: int,
-        hand_on_events: bool,
+        include_events: bool,
     ) -> None:
         self._workspaces = workspaces
         self._buffers = buffers
@@ -139,7 +140,7 @@ class OutputStage:
         self._node = node
         self._tck = tck
         self._n_lines = n_lines
-        self._hand_on_events = hand_on_events
+        self._include_events = include_events
         self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | RevokeEvents | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
@@ -153,7 +154,7 @@ class OutputStage:
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
-        """Write what is queued, finish the files and end the thread; False if the disk did not let it."""
+        """Write what is queued, finish the files and end the thread; False if it could not be written."""
         if not self._thread.is_alive():
             return True
         self._queue.put(None)
@@ -172,12 +173,12 @@ class OutputStage:
                     self._revoke_events(item)
                 else:
                     self._write(item)
-            self._insist(self._writer.finish_files)
+            self._retry(self._writer.finish_files)
             left = self._writer.abandon()
             if left:
                 log.critical("events_not_written", bytes=left)
             else:
-                self._insist(self._journal.close)
+                self._retry(self._journal.close)
         except BaseException as error:
             self._crashed(error)
             raise
@@ -203,16 +204,16 @@ class OutputStage:
             events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
             records = Counter(event.stream for event in events_of_mep)
             kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
-            if self._hand_on_events:
+            if self._include_events:
                 events += events_of_mep
         self._journal.acknowledged_below(batch.run, batch.floor)
-        if self._insist(lambda: self._flush(kept)) and self._insist(lambda: self._note(batch.run, kept)):
+        if self._retry(lambda: self._flush(kept)) and self._retry(lambda: self._note(batch.run, kept)):
             self._done(WrittenBatch(computed, results, decisions, events))
 
     def _finish_run(self, item: FinishFiles) -> None:
-        self._insist(self._writer.finish_files)
-        if item.over:
-            self._insist(partial(self._journal.run_over, item.summary["run"]))
+        self._retry(self._writer.finish_files)
+        if item.run_ended:
+            self._retry(partial(self._journal.run_ended, item.summary["run"]))
 
         def summarise() -> None:
             directory = self._writer.directory
@@ -221,10 +222,10 @@ class OutputStage:
             except OSError as error:
                 raise OutputError(directory, error) from error
 
-        self._insist(summarise)
+        self._retry(summarise)
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        """Remove what is in the files, which are finished for it, and remember what will come out of the slots."""
+        """Remove the events from the files, which are finished first; the MEPs still in slots are skipped later."""
         self._revoked |= request.in_slots
 
         def remove() -> None:
@@ -235,11 +236,11 @@ class OutputStage:
                 log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
             self._journal.compact()
 
-        if self._insist(remove):
+        if self._retry(remove):
             self._events_revoked(request.receipt)
 
     def _flush(self, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
-        """Write; records that a policy dropped were the last ones, and do not count as kept."""
+        """Write; records dropped by a policy are the last ones, and do not count as kept."""
         for stream, dropped in self._writer.flush().items():
             for _, records in reversed(kept):
                 gone = min(dropped, records[stream])
@@ -284,7 +285,7 @@ class OutputStage:
     def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
         """Append accepted events, and those with a flag to the error stream.
 
-        That sources are missing keeps no event by itself, unless the policy says so.
+        Missing sources alone do not keep an event, unless its MEP goes to the error stream.
         """
         events: list[KeptEvent] = []
         to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
@@ -313,8 +314,8 @@ class OutputStage:
             events.append(KeptEvent(stream, run, record))
         return events
 
-    def _insist(self, write: Callable[[], None]) -> bool:
-        """Try until the disk takes it; False when the node gives up."""
+    def _retry(self, write: Callable[[], None]) -> bool:
+        """Retry until `write` succeeds; False if the node stops first."""
         while True:
             try:
                 write()
@@ -347,7 +348,7 @@ def encoded_banks(mfps: Sequence[Mfp], events: NDArray[np.int64]) -> tuple[int, 
         headers["source"] = mfp.source_id
         of_column = headers.tobytes()
         view = mfp.view
-        # Fragments are padded to 4 bytes at least, as banks are: the padding comes along.
+        # Fragments are padded to 4 bytes at least, as banks are: the padding is copied too.
         ends = begins + (sizes + 3 & ~3)
         wanted = np.flatnonzero(fits & (types != NO_BANK)).tolist()
         for i, begin, end in zip(wanted, begins[wanted].tolist(), ends[wanted].tolist(), strict=True):

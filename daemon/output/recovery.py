@@ -1,4 +1,4 @@
-"""Event files after a kill, and events that are revoked: files are made to hold what the journal says."""
+"""Event files after a kill, and events that are revoked: the files are brought into agreement with the journal."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ log = get_logger("recovery")
 
 
 def take_over(directory: Path, node: str, prefix: str, fsync: FsyncPolicy) -> Journal:
-    """Finish the files that earlier sessions of a node left behind, and open its journal for the session `prefix`.
+    """Finish the files that earlier sessions of a node left unfinished, and open its journal for the session `prefix`.
 
     Raises:
         OutputError: a file cannot be read, cut or renamed, or the journal cannot be written.
@@ -43,9 +43,9 @@ def take_over(directory: Path, node: str, prefix: str, fsync: FsyncPolicy) -> Jo
 def recover_files(directory: Path, content: JournalContent) -> list[Path]:
     """Cut the files of sessions that were killed after the last record that the journal names, and finish them.
 
-    Records behind it belong to MEPs that were not acknowledged and will be sent again. Where the files hold less than
-    the journal says, the machine has lost what was not forced to the disk; what is there is kept. Files that a living
-    process holds are left alone. Returns the files that were changed or finished.
+    Records after it belong to MEPs that were not acknowledged and will be sent again. If a file holds less than its
+    journal entry, the machine has lost what was not forced to the disk; the rest is kept. Files that are locked by a
+    running process are left alone. Returns the files that were changed or finished.
 
     Raises:
         OutputError: a file cannot be read, cut or renamed.
@@ -106,15 +106,16 @@ def _records(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def revoke_events(directory: Path, content: JournalContent, run: int, meps: set[int]) -> set[int]:
-    """Remove the events of some MEPs from finished files and the MEPs from `content`, whose journal is to be compacted.
+    """Remove the events of some MEPs from finished files and the MEPs from `content`, whose journal must be compacted
+    then.
 
-    Returns the MEPs whose events cannot be reached any more, because their file was collected: they stay where they
-    are, and may be elsewhere too.
+    Returns the MEPs whose events cannot be reached any more, because their file was collected: they stay there, and may
+    also be in the files of another node.
 
     Raises:
         OutputError: a file cannot be read or written.
     """
-    doomed: dict[tuple[str, EventStream, int], set[int]] = defaultdict(set)
+    to_remove: dict[tuple[str, EventStream, int], set[int]] = defaultdict(set)
     out_of_reach: set[int] = set()
     for entry in content.entries:
         if entry.run != run:
@@ -129,8 +130,8 @@ def revoke_events(directory: Path, content: JournalContent, run: int, meps: set[
                     if where is None:
                         out_of_reach.add(mep)
                     else:
-                        doomed[entry.prefix, stream, where[0]].add(where[1])
-    for (prefix, stream, number), gone in doomed.items():
+                        to_remove[entry.prefix, stream, where[0]].add(where[1])
+    for (prefix, stream, number), gone in to_remove.items():
         path = _path(directory, prefix, run, stream, number)
         try:
             _rewrite_without(path, gone)
@@ -144,14 +145,14 @@ def revoke_events(directory: Path, content: JournalContent, run: int, meps: set[
     for entry in content.entries:
         if entry.run == run:
             entry.meps = [row for row in entry.meps if row[0] not in meps or row[0] in out_of_reach]
-    ledger = content.of_run(run)
+    ledger = content.finished_meps(run)
     for mep in meps:
         ledger.discard(mep)
     return out_of_reach
 
 
 def _locate(directory: Path, entry: Entry, stream: EventStream, distance: int) -> tuple[int, int] | None:
-    """File number and index of the record that has `distance` records of its batch behind it."""
+    """File number and index of the record that is followed by `distance` records of its batch."""
     number, count = entry.positions[stream]
     while True:
         path = _path(directory, entry.prefix, entry.run, stream, number)

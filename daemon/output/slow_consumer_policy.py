@@ -1,6 +1,6 @@
-"""What happens to messages that a consumer does not take: the declared policy of an output (no sockets here).
+"""What happens to messages when a consumer is slow: the slow consumer policy of an output (no sockets here).
 
-Every message gets the next number of its output, a dropped one too, so that a consumer sees what it missed.
+Every message gets the next number of its output, a dropped one too, so that a consumer can see how many it missed.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ class PolicySender:
     """One output; all calls from the event loop's thread.
 
     Args:
-        try_send: sends a message, or returns False at once when no consumer takes it.
-        patience_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
+        try_send: sends a message, or returns False at once if no consumer can take it.
+        max_wait_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
         queue: with `drop_old`, how many messages are kept for a slow consumer.
     """
 
@@ -40,7 +40,7 @@ class PolicySender:
         try_send: Callable[[Message], bool],
         counters: OutputCounters,
         *,
-        patience_ns: int = 0,
+        max_wait_ns: int = 0,
         queue: int = 1,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -48,7 +48,7 @@ class PolicySender:
         self.policy = policy
         self._send = try_send
         self._counters = counters
-        self._patience_ns = patience_ns
+        self._max_wait_ns = max_wait_ns
         self._max_queue = queue
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
@@ -56,11 +56,11 @@ class PolicySender:
         self._sequence = 0
         self._dropping = False
         self.waiting_since_ns: int | None = None
-        """With `wait`: since when a message waits for a consumer; None if none does."""
+        """With `wait`: time since which a message waits for a consumer; None if none does."""
 
     async def put_all(self, items: Iterable[Item], encode: Callable[[Item, int], Message]) -> None:
         """Send items in order; `encode` makes a message of an item and its sequence number."""
-        deadline_ns = self._clock_ns() + self._patience_ns
+        deadline_ns = self._clock_ns() + self._max_wait_ns
         for item in items:
             message = encode(item, self._sequence)
             self._sequence += 1
@@ -72,7 +72,7 @@ class PolicySender:
                 self._queue_or_drop_oldest(message)
 
     def pump(self) -> None:
-        """Offer what is queued again; to be called now and then."""
+        """Try to send what is queued; to be called periodically."""
         while self._queue and self._try_send(self._queue[0]):
             self._queue.popleft()
         self._counters.queued = len(self._queue)
@@ -93,8 +93,8 @@ class PolicySender:
         self.waiting_since_ns = None
 
     async def _send_or_drop(self, message: Message, deadline_ns: int) -> None:
-        # After a drop there is no wait until a send succeeds: a consumer that stands still shall cost its time once
-        # and not per batch.
+        # After a drop there is no wait until a send succeeds: a consumer that has stopped costs this time once and not
+        # per batch.
         while not (sent := self._try_send(message)):
             if self._dropping or self._clock_ns() >= deadline_ns:
                 break

@@ -18,7 +18,7 @@ VP_TYPE = 2
 UT_TYPE = 3
 FT_TYPE = 5
 
-# Detector types that samples of before 2022 have (docs/formats/lhcb-id.md), by the type that they became.
+# Detector types in samples from before 2022 (docs/formats/lhcb-id.md), by their type in the 2022 scheme.
 _OLD_TYPES = {VP_TYPE: 8, UT_TYPE: 11, FT_TYPE: 10}
 
 # Bit 22 of every UT channel: the only station type of the upgrade's numbering.
@@ -34,7 +34,7 @@ _COLUMN_SHIFT = np.uint32(8)
 _BYTE = np.uint32(0xFF)
 _CHIP_MASK = np.uint32(0x3)
 _VP_BITS = np.uint32(VP_TYPE << 28)
-# orfy and orfx (bits 26, 27): how the cluster lies around its pixel; not part of the pixel's identity.
+# orfy and orfx (bits 26, 27): set if the cluster's centre is not that of its pixel; not part of the pixel's identity.
 _ALL_BUT_ORIENTATION = np.uint32(0xFFFF_FFFF ^ (1 << 26 | 1 << 27))
 
 
@@ -60,7 +60,7 @@ def detector_type(lhcb_id: Ids) -> Ids:
 
 
 def in_2022_scheme(lhcb_id: Ids) -> Ids:
-    """The ids of VELO, UT and SciFi hits with the detector types of the 2022 scheme, whichever scheme they come in.
+    """The ids of VELO, UT and SciFi hits with the detector types of the 2022 scheme; `lhcb_id` may be of either scheme.
 
     The channels of VELO and SciFi are the same in both; UT channels were numbered otherwise and cannot be compared.
     """

@@ -17,12 +17,12 @@ from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, SubDete
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
 
-# Number under the test detector's sub-detector that carries the truth bank of vertices; the banks of particles are
+# Number under the test detector's sub-detector of the truth bank of vertices; the banks of particles are
 # numbered from 0, and an event cannot have that many of them.
 TRUTH_VERTEX_NUMBER = 1024
 
-# The bank type of each VELO encoding that is not read with it: simulated events may hold both encodings of the same
-# hits, and both have the same source ids.
+# For each VELO encoding, the bank type of the other one, which is skipped: simulated events may hold the same hits in
+# both encodings, with the same source ids.
 NOT_READ_WITH: dict[VeloEncoding, BankType] = {"retina": BankType.VP, "superpixel": BankType.VP_RETINA_CLUSTER}
 
 # Sides (C, A) of the sub-detectors that are read out in two halves.
@@ -34,7 +34,7 @@ _TWO_SIDED: dict[int, tuple[SubDetector, SubDetector]] = {
     BankType.MUON: (SubDetector.MUON_C, SubDetector.MUON_A),
 }
 _ONE_SIDED: dict[int, SubDetector] = {
-    # Simulated Rich banks do not say which of the two detectors they belong to.
+    # Simulated Rich banks have no field for which of the two detectors they belong to.
     BankType.RICH: SubDetector.RICH1,
     BankType.ECAL_PACKED: SubDetector.ECAL,
     BankType.HCAL_PACKED: SubDetector.HCAL,

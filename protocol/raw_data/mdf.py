@@ -20,8 +20,8 @@ HEADER_SIZE = GENERIC_HEADER_SIZE + SUBHEADER_SIZE
 READABLE_VERSIONS = (1, 3)
 DATA_TYPE_BANKS = 1
 DATA_TYPE_MEP = 2
-# The largest body that a compressed record may unpack to.  A raw event has about 150 kB; a hundred times that is
-# damage or malice.
+# The largest body that a compressed record may unpack to.  A raw event has about 150 kB; a record with a hundred times
+# that is damaged or hostile.
 MAX_BODY_SIZE = 64 << 20
 
 GENERIC_HEADER = struct.Struct("<4I4B")
@@ -75,8 +75,8 @@ def jenkins_checksum(buffer: Buffer) -> int:
 def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[MdfRecord]:
     """The records that fill `buffer`, in order; uncompressed bodies are views into it.
 
-    Checks the three copies of the size, the version, the checksum (unless it is 0 or not wanted), and unpacks
-    zlib-compressed bodies.  Raises MdfError at the first damaged record; those before it have been yielded.
+    Checks the three copies of the size, the version and the checksum (unless it is 0 or `verify_checksum` is false),
+    and unpacks zlib-compressed bodies.  Raises MdfError at the first damaged record; those before it have been yielded.
     Records that hold a MEP (data type 2) or time-aligned events (TAE) are refused.
     """
     view = byte_view(buffer)
@@ -88,9 +88,9 @@ def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[Md
 
 
 def check_record_size(view: memoryview, where: str) -> int:
-    """The size in bytes of the record at the start of `view`, three-fold checked and within `view`.
+    """The size in bytes of the record at the start of `view`, whose three copies agree and which is within `view`.
 
-    Raises MdfError whose text starts with `where`.
+    Raises MdfError; its text starts with `where`.
     """
     if len(view) < GENERIC_HEADER_SIZE:
         raise MdfError(

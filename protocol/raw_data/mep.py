@@ -31,7 +31,7 @@ class Mep:
     __slots__ = ("event_id", "mfps", "n_events", "offsets")
 
     def __init__(self, mfps: tuple[Mfp, ...], offsets: tuple[int, ...]) -> None:
-        """Use :meth:`parse`; the arguments are taken as consistent."""
+        """Use :meth:`parse`; the arguments must be consistent."""
         self.mfps = mfps
         self.offsets = offsets
         self.event_id = mfps[0].event_id
@@ -101,13 +101,13 @@ def _announced_size(view: memoryview, where: str) -> int:
 
 
 def _check_rules(mfps: Sequence[Mfp]) -> None:
-    """Sources ascend without repeats, ODIN is there once and first, first event and event count agree."""
+    """Sources ascend without repeats, ODIN occurs once, as the first; first event and event count agree."""
     first = mfps[0]
     if subdetector_of(first.source_id) != SubDetector.ODIN:
         raise MepError(RejectReason.MISMATCH, f"MEP: the first source is {first.source_id}, not ODIN")
     for before, mfp in pairwise(mfps):
         if mfp.source_id == before.source_id:
-            raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} comes twice")
+            raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} occurs twice")
         if mfp.source_id < before.source_id:
             raise MepError(RejectReason.MALFORMED, f"MEP: source {mfp.source_id} comes after source {before.source_id}")
         if subdetector_of(mfp.source_id) == SubDetector.ODIN:
@@ -121,7 +121,7 @@ def _check_rules(mfps: Sequence[Mfp]) -> None:
 
 
 def iter_meps(buffer: Buffer) -> Iterator[Mep]:
-    """The MEPs that lie back to back in `buffer`.  Raises MepError or MfpError at the first damaged one."""
+    """The MEPs that follow one another in `buffer`.  Raises MepError or MfpError at the first damaged one."""
     view = byte_view(buffer)
     at = 0
     while at < len(view):

@@ -43,7 +43,7 @@ class Mep2019:
 
 
 def parse_mep2019(buffer: Buffer) -> Mep2019:
-    """Check that `buffer` is exactly one packet, behind its MDF generic header, and give views of its fragments.
+    """Check that `buffer` is exactly one packet, after its MDF generic header, and give views of its fragments.
 
     Raises MdfError for the sizes of the generic header, MepError for everything else.
     """
@@ -67,7 +67,7 @@ def parse_mep2019(buffer: Buffer) -> Mep2019:
     if n_blocks == 0 or packing == 0 or data_at + mep_size != size:
         raise MepError(
             RejectReason.BAD_SIZE,
-            f"2019 MEP: {n_blocks} blocks of {packing} events in {mep_size} bytes behind byte {data_at}, got {size}",
+            f"2019 MEP: {n_blocks} blocks of {packing} events in {mep_size} bytes after byte {data_at}, got {size}",
         )
     sources = struct.unpack_from(f"<{n_blocks}H", view, arrays_at)
     versions = struct.unpack_from(f"<{n_blocks}H", view, versions_at)
@@ -94,7 +94,7 @@ def _parse_block(
     sizes_at = types_at + padded(packing, 2)
     fragments_at = sizes_at + padded(2 * packing, 2)
     if fragments_at > len(data):
-        raise MepError(RejectReason.TRUNCATED, f"{where}: its headers end behind the packet")
+        raise MepError(RejectReason.TRUNCATED, f"{where}: its headers end after the packet")
     event_id, n_fragments, _, block_size = _BLOCK_HEADER.unpack_from(data, offset)
     if n_fragments != packing:
         raise MepError(RejectReason.MISMATCH, f"{where}: {packing} fragments expected, {n_fragments} found")

@@ -20,7 +20,7 @@ MAX_FRAGMENTS = 0xFFFF
 # above any cache line or DMA burst that a packing serves.
 MIN_ALIGN = 2
 MAX_ALIGN = 8
-# Fragment type that says: this source has no bank for this event.  Its size is 0.
+# Fragment type of an event for which the source has no bank; the size of the fragment is 0.
 NO_BANK = 255
 
 _HEADER = struct.Struct("<HHIQHBB")
@@ -59,7 +59,7 @@ class Mfp:
     )
 
     def __init__(self, view: memoryview, header: tuple[int, ...]) -> None:
-        """Use :meth:`parse`; the arguments are taken as consistent."""
+        """Use :meth:`parse`; the arguments must be consistent."""
         _, self.n_fragments, self.packet_size, self.event_id, self.source_id, self.align, self.version = header
         self.view = view
         self._offsets: NDArray[np.uint32] | None = None
@@ -154,7 +154,7 @@ def encode_mfp(
 ) -> bytes:
     """One MFP of `fragments` (bytes without bank headers), of which the first belongs to event `event_id`.
 
-    `types` holds one u8 per fragment; NO_BANK goes with an empty fragment.  Raises MfpError for what does not fit.
+    `types` holds one u8 per fragment; NO_BANK goes with an empty fragment.  Raises MfpError for values that do not fit.
     """
     n = len(fragments)
     if not 1 <= n <= MAX_FRAGMENTS or len(types) != n:

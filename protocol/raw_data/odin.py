@@ -1,4 +1,4 @@
-"""ODIN banks: what the timing and readout supervisor says of an event (docs/formats/odin.md)."""
+"""ODIN banks: what the timing and readout supervisor records of an event (docs/formats/odin.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READABLE_VERSIONS = (6, 7)
 # v7: run, event type, step, GPS time, TCK, partition, misc, orbit, event id.
 _V7 = struct.Struct("<IHHQIIIIQ")
 # v6: ten words; run, event type | step << 16, orbit, event id high and low, GPS time high and low, detector status
-# (not kept), bunch word, TCK.  The sample pins the run, the event id and the bunch word.
+# (not kept), bunch word, TCK.  Run, event id and the bunch word were checked against simulated events.
 _V6 = struct.Struct("<10I")
 _U32 = 0xFFFF_FFFF
 # v6 bunch word: bunch id 0-11, trigger type 16-18, crossing type 22-23.

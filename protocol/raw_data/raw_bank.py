@@ -28,7 +28,7 @@ _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 
 class BankType(IntEnum):
-    """Raw-bank types that hltnode meets (docs/formats/raw-bank.md); other values are legal and pass through."""
+    """Raw-bank types that have a name here (docs/formats/raw-bank.md); other values are legal and pass through."""
 
     VELO = 8
     RICH = 9
@@ -151,5 +151,5 @@ def encode_banks(banks: Iterable[RawBank]) -> bytes:
     try:
         return encode_valid_banks(several)
     except ValueError:
-        # Bank by bank, the error says which one it is and why.
+        # Encoded one by one, so that the error names the bank and the reason.
         return b"".join(map(encode_bank, several))

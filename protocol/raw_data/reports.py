@@ -22,7 +22,7 @@ _ROUTING_WORDS = struct.Struct("<3I")
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
-    """What one line said: `error` 3 bits, `candidates` 4 bits, `stage` 8 bits, `decision_id` 16 bits (from 1)."""
+    """The result of one line: `error` 3 bits, `candidates` 4 bits, `stage` 8 bits, `decision_id` 16 bits (from 1)."""
 
     decision: bool
     decision_id: int
@@ -42,7 +42,7 @@ class HltDecReports:
 
     @classmethod
     def of_line_mask(cls, mask: int, n_lines: int, *, key: int, tck: int, task_id: int) -> HltDecReports:
-        """Reports of `n_lines` lines of which line i (decision id i + 1) accepted if bit i of `mask` is set."""
+        """Reports of `n_lines` lines; line i (decision id i + 1) accepted the event if bit i of `mask` is set."""
         lines = tuple(LineReport(bool(mask >> i & 1), i + 1) for i in range(n_lines))
         return cls(key, tck, task_id, lines)
 

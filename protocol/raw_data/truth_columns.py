@@ -1,4 +1,5 @@
-"""Truth banks of particles (type 32, docs/formats/truth-banks.md) as columns: the one place that knows their bytes."""
+"""Truth banks of particles (type 32, docs/formats/truth-banks.md) as columns; only this module reads or writes the
+bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _FIELDS = (
 )
 PARTICLE = np.dtype(list(_FIELDS))
 _PARTICLE_WITHOUT_SIGNAL = np.dtype([field for field in _FIELDS if field[0] != "from_signal"])
-# What McParticle has where nothing is given; all else is 0.
+# Defaults of McParticle that are not 0.
 _DEFAULTS = {"mother_key": -1, "dom_key": -1}
 
 _U32 = struct.Struct("<I")
@@ -47,8 +48,8 @@ _WORD = 4
 class McParticleColumns:
     """Simulated particles, one row each: `values` has the fields of McParticle (same units; flags are 0 or 1) but ids.
 
-    The LHCbIDs (u32) of all particles lie one after the other in `velo_ids`, `ut_ids` and `scifi_ids`;
-    `n_velo_ids`, `n_ut_ids` and `n_scifi_ids` (i64) tell how many each particle has.
+    The LHCbIDs (u32) of all particles follow one another in `velo_ids`, `ut_ids` and `scifi_ids`;
+    `n_velo_ids`, `n_ut_ids` and `n_scifi_ids` (i64) are the numbers of ids of each particle.
     """
 
     values: NDArray[Any]
@@ -106,7 +107,7 @@ def _find_particles(data: bytes, fixed_size: int) -> tuple[list[int], list[int]]
             RejectReason.TRUNCATED, f"MC particle {len(starts) - 1} of {n}: needs more than the {len(data)} bytes"
         )
     if at > len(data):
-        raise TruthError(RejectReason.TRUNCATED, f"MC particles: {n} of them need {at} bytes, {len(data)} came")
+        raise TruthError(RejectReason.TRUNCATED, f"MC particles: {n} of them need {at} bytes, {len(data)} found")
     if at < len(data):
         raise TruthError(RejectReason.BAD_SIZE, f"MC particles: {n} of them end at byte {at} of {len(data)}")
     return starts, counts
@@ -174,8 +175,8 @@ def encode_particles_of_events(
 
     `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
     defaults. `lists` are those of VELO, UT and SciFi: the LHCbIDs of the first particle, then those of the second ...,
-    and how many each has. Before version 2 `from_signal` is lost. Raises TruthError if these do not add up, a column
-    is unknown, or a value does not fit.
+    and how many each particle has. Before version 2 `from_signal` is lost. Raises TruthError if these do not add up, a
+    column is unknown, or a value does not fit.
     """
     if not 0 <= version <= _MAX_VERSION:
         raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are written")
@@ -184,13 +185,13 @@ def encode_particles_of_events(
         if len(counts) != n or int(counts.sum()) != len(ids):
             raise TruthError(
                 RejectReason.BAD_SIZE,
-                f"MC particles: {counts.sum()} ids announced, {len(ids)} came, for {len(counts)} of {n} particles",
+                f"MC particles: {counts.sum()} ids announced, {len(ids)} given, for {len(counts)} of {n} particles",
             )
     layout = _layout(version)
     stored = _stored(columns, n, layout)
     n_ids = np.stack([counts for _, counts in lists], axis=1)
     size = layout.itemsize + _WORD * (_N_LISTS + n_ids.sum(axis=1))
-    # Each event's particles stand behind their number.
+    # The particles of an event follow their number.
     event_ends = np.cumsum(n_particles)
     event = np.repeat(np.arange(len(n_particles)), n_particles)
     start = _U32.size * (event + 1) + np.cumsum(size) - size

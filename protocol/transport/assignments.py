@@ -6,15 +6,15 @@ from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import MAX_ITEMS, U16, U32, U64, Message, MessageCodec
 
 ASSIGNMENTS_VERSION = 1
-# Entries of one answer; more are asked for again at once.
+# Entries of one answer; the feeder requests further ones at once.
 MAX_ENTRIES = MAX_ITEMS
 
 
 class Follow(Message, frozen=True):
-    """Feeder to supervisor: asks for what follows `position` in the list of the supervisor's `session`.
+    """Feeder to supervisor: requests what follows `position` in the list of the supervisor's `session`.
 
-    `nodes` are the data endpoints in the order of the feeder's command line, separated by blanks: assignments count
-    them, so that supervisor and feeders have to agree.
+    `nodes` are the data endpoints in the order of the feeder's command line, separated by blanks: assignments give
+    their index, so that supervisor and feeders must have the same list.
     """
 
     feeder: str
@@ -25,10 +25,10 @@ class Follow(Message, frozen=True):
 
 
 class Assignments(Message, frozen=True):
-    """Supervisor to feeder: MEP `meps[i]` goes to node `nodes[i]`, a later entry for a MEP takes it from the former.
+    """Supervisor to feeder: MEP `meps[i]` goes to node `nodes[i]`, a later entry for a MEP replaces an earlier one.
 
     `position` follows the last entry. A MEP below `next_mep` that was never named has been acknowledged. `error` is
-    empty, or says why the feeder cannot be served.
+    empty, or the reason why the feeder cannot be served.
     """
 
     session: str

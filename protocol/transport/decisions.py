@@ -1,7 +1,7 @@
 """The decision message: what the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
 
-One message holds the decisions of a whole MEP, whatever the number of lines: `max_events_of_decision` says how many
-events that may be, and a node takes no MEPs with more.
+One message holds the decisions of a whole MEP, with any number of lines: `max_events_of_decision` is the largest number
+of events, and a node takes no MEPs with more.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MAX_EVENTS = 0xFFFF
 class MepDecision(Message, frozen=True, tag="decision"):
     """The decisions on the events of one MEP.
 
-    `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` says why the MEP
-    was built when it was, and `missing_sources` (u16) what it lacked.  `accepted` is a bitmap (event i is bit i % 8 of
-    byte i // 8).  `lines` holds ceil(n_lines / 32) words (u32, little-endian) per event, one event after the other:
-    the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are 0.  `flags` holds a u32 per
-    event, little-endian.
+    `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` is why the event
+    builder closed the MEP, and `missing_sources` (u16) are the sources without a fragment in it.  `accepted` is a
+    bitmap (event i is bit i % 8 of byte i // 8).  `lines` holds ceil(n_lines / 32) words (u32, little-endian) per
+    event, one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
+    0.  `flags` holds a u32 per event, little-endian.
     """
 
     node: str
@@ -70,7 +70,7 @@ _CODEC: MessageCodec[MepDecision] = MessageCodec(
     MepDecision,
     what="decision message",
     version=DECISION_VERSION,
-    change="since version 2 a message says its n_lines and has ceil(n_lines / 32) words of 32 bits per event in lines",
+    change="since version 2 a message has the field n_lines and ceil(n_lines / 32) words of 32 bits per event in lines",
     max_size=MAX_DECISION_SIZE,
     # The message itself and the list of missing sources.
     max_containers=2,

@@ -7,7 +7,7 @@ from hltnode.protocol.transport.messages import U16, U32, U64, Message, Ranges, 
 
 
 class Hello(Message, frozen=True):
-    """Feeder to node: who sends, and what.
+    """Feeder to node: the name of the feeder, and what it sends.
 
     `session` is new for each start of the feeder process; `sources` are u16 source ids; `max_fragment_bytes` is the
     largest MFP that the feeder will send.
@@ -79,7 +79,7 @@ class EndOfRun(Message, frozen=True):
 
 
 class Goodbye(Message, frozen=True):
-    """Either side: this connection ends by intent."""
+    """Either side: this connection is closed on purpose."""
 
     reason: str
 

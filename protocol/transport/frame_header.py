@@ -27,7 +27,7 @@ _CRC_AT = 36
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """What a frame says of its MFP: run u32, MEP id u64, source id u16, flags u16, length in bytes, send time in ns."""
+    """The header of a frame: run u32, MEP id u64, source id u16, flags u16, length in bytes, send time in ns."""
 
     run: int
     mep_id: int
@@ -39,7 +39,7 @@ class FrameHeader:
 
 
 def decode_header(buffer: Buffer, *, max_bytes: int) -> FrameHeader:
-    """The header of a whole frame after its cheap checks: size, magic, version, length.  The MFP is not looked at.
+    """The header of a whole frame after its cheap checks: size, magic, version, length.  The MFP is not read.
 
     `max_bytes` bounds the MFP.  Raises FrameError.
     """
@@ -70,7 +70,7 @@ def decode_header(buffer: Buffer, *, max_bytes: int) -> FrameHeader:
 
 
 def check_crc(header: FrameHeader, buffer: Buffer) -> None:
-    """Check the CRC32C of the whole frame `buffer`, of which `header` was decoded.  Raises FrameError."""
+    """Check the CRC32C of the whole frame `buffer`, whose decoded header is `header`.  Raises FrameError."""
     view = byte_view(buffer)
     crc = crc32c(view[HEADER_SIZE:], crc32c(view[:_CRC_AT]))
     if crc != header.crc:

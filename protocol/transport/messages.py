@@ -12,11 +12,11 @@ import msgspec
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import MessageError, RejectReason
 
-# Largest message that is looked at, decisions aside (decisions.py).
+# Largest message that is read, except decisions (decisions.py).
 MAX_MESSAGE_SIZE = 1 << 20
 # Bytes of one text.
 MAX_TEXT_LENGTH = 4096
-# Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it sees its
+# Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it reads its
 # announced length, and nests up to 511 deep, so this bounds what a hostile message can make it allocate to 17 MB.
 MAX_ITEMS = 4096
 _VERSION_KEY = "v"
@@ -77,7 +77,7 @@ class MessageCodec(Generic[AnyMessage]):
         change: what distinguishes this version from the one before, for the error of a message of another version.
         max_size: bound on the bytes of a message.
         max_containers: bound on the lists and maps of a message, itself included, so that a large message of nothing
-            but empty lists cannot take many times its size.
+        but empty lists cannot take many times its size in memory.
     """
 
     __slots__ = ("_change", "_limits", "_max_containers", "_max_size", "_types", "_version", "_what")
@@ -131,7 +131,7 @@ class MessageCodec(Generic[AnyMessage]):
             known = f"{name:.80}" if type(name) is str else _shown(name)
             raise MessageError(RejectReason.MALFORMED, f"{self._what}: unknown type {known!r}")
         try:
-            # Without builtin_types, text would be taken for bytes in base64.
+            # Without builtin_types, text would be converted to bytes as base64.
             message = msgspec.convert(fields, message_type, strict=True, builtin_types=_BUILTIN_TYPES)
             message.check()
         except ValueError as error:
@@ -149,7 +149,7 @@ class MessageCodec(Generic[AnyMessage]):
             fields = msgpack.unpackb(
                 raw, max_array_len=min(MAX_ITEMS, len(raw)), list_hook=hook, object_hook=hook, **self._limits
             )
-        # The text of an error, as its representation may hold the rest of the message.
+        # The text of the error, because its representation may hold the rest of the message.
         except _UNPACK_ERRORS as error:
             raise self._malformed(f"{self._place_of_damage(raw)}: not a msgpack message", error) from error
         if type(fields) is not dict or not all(type(key) is str for key in fields):
@@ -190,7 +190,7 @@ class MessageCodec(Generic[AnyMessage]):
 
 
 def _limit_containers(limit: int) -> Callable[[object], object]:
-    """A hook of msgpack that lets this number of lists and maps pass."""
+    """A hook of msgpack that accepts at most this number of lists and maps."""
     seen = count(1)
 
     def check(container: object) -> object:
@@ -202,13 +202,13 @@ def _limit_containers(limit: int) -> Callable[[object], object]:
 
 
 def _shown(value: object) -> str:
-    """A short rendering of a received value, whatever its size."""
+    """A short rendering of a received value of any size."""
     if isinstance(value, (bytes, str, list, dict)):
         return f"{type(value).__name__} of length {len(value)}"
     return repr(value)[:80]
 
 
 def _cut(text: str) -> str:
-    """`text` without its middle if it is long: what was found may be long, and the field's name stands at the end."""
+    """`text` without its middle if it is long: what was found may be long, and the name of the field is at the end."""
     half = _MAX_SHOWN // 2
     return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"

@@ -22,7 +22,7 @@ class RunState(StrEnum):
 
 @unique
 class CommandName(StrEnum):
-    """What an operator may ask of a node."""
+    """The commands that an operator may send to a node."""
 
     CONFIGURE = "configure"
     START = "start"
@@ -34,7 +34,7 @@ class CommandName(StrEnum):
 
 
 class Command(Message, frozen=True):
-    """Operator to node.  `request` comes back in the reply; `run` is for start only: the run to take, or None."""
+    """Operator to node.  `request` is repeated in the reply; `run` is for start only: the run number, or None."""
 
     request: U32
     command: CommandName

@@ -1,4 +1,4 @@
-"""What is shipped for operators: checked by the tools that will read it, as far as they are installed."""
+"""The files for operators, checked by the tools that read them if they are installed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def exported_names() -> set[str]:
     return names
 
 
-def files_that_name_metrics() -> list[Path]:
+def files_with_metric_names() -> list[Path]:
     return [
         DASHBOARD,
         ALERTS,
@@ -69,30 +69,30 @@ def files_that_name_metrics() -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("path", files_that_name_metrics(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_metric_that_is_named_somewhere_is_exported(path: Path) -> None:
+@pytest.mark.parametrize("path", files_with_metric_names(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_metric_named_in_a_file_is_exported(path: Path) -> None:
     named = set(re.findall(r"\bhlt1_[a-z0-9_]*[a-z0-9]\b(?!_?\*)", path.read_text(encoding="utf-8")))
     assert named <= exported_names()
 
 
-def test_the_search_for_names_finds_some() -> None:
+def test_the_search_for_metric_names_finds_some() -> None:
     assert len(re.findall(r"\bhlt1_[a-z0-9_]+", DASHBOARD.read_text())) > 30
     assert len(re.findall(r"\bhlt1_[a-z0-9_]+", ALERTS.read_text())) > 10
 
 
-def test_the_reference_pages_are_what_the_code_says() -> None:
+def test_the_reference_pages_agree_with_the_code() -> None:
     checked = run(sys.executable, ROOT / "tools" / "generate_reference.py", "--check")
     assert checked.returncode == 0, checked.stderr
 
 
-def test_the_dashboard_is_what_its_program_writes() -> None:
+def test_the_dashboard_agrees_with_its_generator() -> None:
     if importlib.util.find_spec("grafana_foundation_sdk") is None:
         pytest.skip("grafana-foundation-sdk is not installed (extra: dashboards)")
     checked = run(sys.executable, ROOT / "tools" / "generate_dashboard.py", "--check")
     assert checked.returncode == 0, checked.stderr
 
 
-def test_every_panel_of_the_dashboard_asks_the_chosen_nodes() -> None:
+def test_every_panel_of_the_dashboard_queries_the_chosen_nodes() -> None:
     panels = json.loads(DASHBOARD.read_text())["panels"]
     queries = [target["expr"] for panel in panels for target in panel.get("targets", [])]
     assert len(queries) > 25
@@ -113,7 +113,7 @@ def test_the_prometheus_configuration_is_valid(promtool: str) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_every_alert_is_tested_and_explained_to_the_operator() -> None:
+def test_every_alert_is_tested_and_documented() -> None:
     rules = [rule for group in read_yaml(ALERTS)["groups"] for rule in group["rules"]]
     tests = (DEPLOY / "prometheus" / "tests" / "alerts_test.yml").read_text()
     page = (ROOT / "docs" / "how-to" / "when-it-is-3-am.md").read_text()
@@ -139,7 +139,7 @@ def unit_with_a_program_that_exists(tmp_path: Path) -> Path:
     return path
 
 
-def test_systemd_has_nothing_against_the_unit(unit_with_a_program_that_exists: Path) -> None:
+def test_systemd_accepts_the_unit(unit_with_a_program_that_exists: Path) -> None:
     checked = run(tool("systemd-analyze"), "verify", "--man=no", unit_with_a_program_that_exists)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
@@ -151,7 +151,7 @@ def test_the_unit_is_confined(unit_with_a_program_that_exists: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_the_unit_waits_for_ready_watches_and_gives_time_to_drain() -> None:
+def test_the_unit_waits_for_ready_has_a_watchdog_and_allows_time_to_drain() -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(UNIT)
@@ -165,13 +165,13 @@ def test_the_unit_waits_for_ready_watches_and_gives_time_to_drain() -> None:
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_hadolint_has_nothing_against_the_dockerfile(path: Path) -> None:
+def test_hadolint_accepts_the_dockerfile(path: Path) -> None:
     checked = run(tool("hadolint"), path)
     assert (checked.returncode, checked.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_the_image_runs_as_nobody_special_and_takes_signals(path: Path) -> None:
+def test_the_image_runs_without_privileges_and_receives_signals(path: Path) -> None:
     final = path.read_text().split("\nFROM ")[-1]
     assert "\nUSER 987:987\n" in final
     assert '\nENTRYPOINT ["hltnode"]\n' in final

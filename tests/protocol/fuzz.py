@@ -1,4 +1,4 @@
-"""A corpus of damaged bytes, made from good ones; reproducible, and usable at every level that takes bytes in."""
+"""A corpus of damaged bytes, made from valid ones; reproducible, and usable at every level that receives bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-# Values that sizes and counts lie with.
+# Typical wrong values of sizes and counts.
 LYING_U16 = (0, 1, 2, 0x7FFF, 0x8000, 0xFFFF)
 LYING_U32 = (0, 1, 7, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFC, 0xFFFF_FFFF)
 
@@ -35,12 +35,13 @@ def truncations(good: bytes, *, header: int = 96, samples: int = 40, seed: int =
 
 
 def extensions(good: bytes) -> Iterator[bytes]:
-    """The good bytes with something behind them."""
+    """The good bytes followed by further ones."""
     yield from (good + tail for tail in (b"\0", b"\0" * 4, b"\xff" * 8, good[:7]))
 
 
-def lying_sizes(good: bytes, *, header: int = 96) -> Iterator[bytes]:
-    """Each 16-bit and 32-bit word of the first `header` bytes replaced by typical lies: sizes, counts, magics."""
+def wrong_sizes(good: bytes, *, header: int = 96) -> Iterator[bytes]:
+    """Each 16-bit and 32-bit word of the first `header` bytes replaced by typical wrong values: sizes, counts,
+    magics."""
     for at in range(0, min(header, len(good)) - 1, 2):
         for value in LYING_U16:
             yield good[:at] + struct.pack("<H", value) + good[at + 2 :]
@@ -80,12 +81,12 @@ def damaged(good: bytes) -> Iterator[bytes]:
     yield from FORMLESS
     yield from truncations(good)
     yield from extensions(good)
-    yield from lying_sizes(good)
+    yield from wrong_sizes(good)
     yield from bit_flips(good)
     yield from splices(good)
 
 
-# msgpack that lies about lengths, nests deeply, or holds what no message of ours has.
+# msgpack with wrong lengths, deep nesting, or types that no message has.
 HOSTILE_MSGPACK = (
     b"\xdd\xff\xff\xff\xff",  # array of 2**32 - 1
     b"\xdf\xff\xff\xff\xff",  # map of 2**32 - 1

@@ -10,7 +10,7 @@ from hltnode.protocol import ProtocolError, RejectReason
 from hltnode.protocol.errors import MfpError
 
 
-def test_an_error_says_its_text_and_keeps_its_reason() -> None:
+def test_an_error_has_its_text_and_its_reason() -> None:
     error = MfpError(RejectReason.BAD_SIZE, "MFP of source 5: too short")
     assert str(error) == "MFP of source 5: too short"
     assert error.reason is RejectReason.BAD_SIZE
@@ -18,7 +18,7 @@ def test_an_error_says_its_text_and_keeps_its_reason() -> None:
     assert isinstance(error, ValueError)
 
 
-def test_an_error_survives_the_way_between_processes() -> None:
+def test_an_error_is_unchanged_after_pickling() -> None:
     error = pickle.loads(pickle.dumps(MfpError(RejectReason.TRUNCATED, "text")))
     assert (type(error), error.reason, str(error)) == (MfpError, RejectReason.TRUNCATED, "text")
 

@@ -1,4 +1,4 @@
-"""No parser lets anything but a ProtocolError out, whatever bytes it is given, nor takes memory that was not sent."""
+"""For any bytes a parser raises only ProtocolError and allocates no memory for data that were not sent."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _read_frame(data: bytes) -> None:
 
 
 def _read_event(banks: Iterable[RawBank]) -> None:
-    """Every decoder on an event, also where an earlier one refuses it."""
+    """Every decoder on an event, even if an earlier one refuses it."""
     banks = list(banks)
     decoders: list[Callable[[], object]] = [
         lambda: decode_particles(banks),
@@ -198,7 +198,7 @@ def _error(parse: Parser, data: bytes) -> Exception | None:
 
 
 def _is_refusal(error: Exception | None) -> bool:
-    """True for an error of the protocol that says what is wrong."""
+    """True for an error of the protocol with a text."""
     return isinstance(error, ProtocolError) and isinstance(error.reason, RejectReason) and bool(str(error))
 
 
@@ -216,7 +216,7 @@ def test_the_good_input_of_the_corpus_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_only_protocol_errors_come_out_of_damaged_bytes(name: str) -> None:
+def test_damaged_bytes_raise_only_protocol_errors(name: str) -> None:
     parse, good = CASES[name]
     refused = sum(_refuses_or_reads(parse, data) for data in fuzz.damaged(good))
     assert refused > 0
@@ -225,7 +225,7 @@ def test_only_protocol_errors_come_out_of_damaged_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_truncation_is_refused(name: str) -> None:
     parse, good = CASES[name]
-    # These are valid at some shorter lengths: banks and records that lie back to back, words without a count.
+    # These are valid at some shorter lengths: banks and records that follow one another, words without a count.
     boundaries = {"raw banks", "mdf", "superpixels v4", "retina v4", "decision reports"}
     lengths = range(len(good) - 1, len(good) - 4, -1) if name in boundaries else range(1, len(good))
     for length in lengths:
@@ -234,7 +234,7 @@ def test_every_truncation_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.binary(max_size=300))
-def test_only_protocol_errors_come_out_of_noise(name: str, data: bytes) -> None:
+def test_noise_raises_only_protocol_errors(name: str, data: bytes) -> None:
     error = _error(CASES[name][0], data)
     assert error is None or _is_refusal(error)
 
@@ -246,11 +246,11 @@ def test_hostile_msgpack_is_refused(parse: Parser, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_lying_sizes_allocate_no_memory(name: str) -> None:
+def test_wrong_sizes_allocate_no_memory(name: str) -> None:
     parse, good = CASES[name]
     tracemalloc.start()
     try:
-        for data in fuzz.lying_sizes(good):
+        for data in fuzz.wrong_sizes(good):
             _refuses_or_reads(parse, data)
         for data in fuzz.HOSTILE_MSGPACK:
             _refuses_or_reads(parse, data)
@@ -265,7 +265,7 @@ def _record_of_blocks(*blocks: bytes) -> bytes:
     return bytes(good)
 
 
-def test_a_compressed_record_that_unpacks_to_more_than_it_says_is_cut_off() -> None:
+def test_unpacking_of_a_compressed_record_stops_beyond_its_announced_size() -> None:
     bomb = zlib.compress(bytes(1 << 28), 9)
     block = b"ZL\x08" + len(bomb).to_bytes(3, "little") + (1000).to_bytes(3, "little") + bomb
     tracemalloc.start()
@@ -316,7 +316,7 @@ def test_damaged_real_trigger_records_raise_only_protocol_errors(run3_mdf: bytes
 
 def test_damaged_real_2019_packets_raise_only_protocol_errors(mep2019_file: bytes) -> None:
     assert sum(_refuses_or_reads(parse_mep2019, data) for data in _real_corpus(mep2019_file, 60)) > 0
-    assert sum(_refuses_or_reads(parse_mep2019, data) for data in fuzz.lying_sizes(mep2019_file, header=72)) > 0
+    assert sum(_refuses_or_reads(parse_mep2019, data) for data in fuzz.wrong_sizes(mep2019_file, header=72)) > 0
     in_offsets = ((8268 - 4 * i, value) for i in range(1, 20) for value in fuzz.LYING_U32)
     for at, value in in_offsets:
         lying = mep2019_file[:at] + value.to_bytes(4, "little") + mep2019_file[at + 4 :]

@@ -7,8 +7,8 @@
 // and results never depend on which thread did what.
 //
 // A kernel `name` takes one pointer to its block of parameters, `name_parameters`, a struct that is generated from the
-// declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes each). On
-// a GPU the block is written once, when the slot is allocated; nothing in it changes from batch to batch, so a whole
+// declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes each).
+// On a GPU the block is written once, when the slot is allocated; nothing in it changes from batch to batch, so a whole
 // sequence is one CUDA graph.
 #pragma once
 

@@ -1,4 +1,4 @@
-"""What a detector description can be wrong about."""
+"""Errors of a detector description."""
 
 
 class GeometryError(ValueError):

@@ -1,4 +1,4 @@
-"""Reading of the LHCb geometry files: little-endian numbers behind counts, every count and value checked."""
+"""Reading of the LHCb geometry files: little-endian numbers after counts, every count and value checked."""
 
 from pathlib import Path
 from typing import Self
@@ -10,9 +10,10 @@ from hltnode.processing.lhcb.geometry.errors import GeometryError
 
 
 class GeometryFile:
-    """The content of a geometry file, taken from front to back.
+    """The content of a geometry file, read from front to back.
 
-    Every method raises GeometryError, which names the file and what is wrong, if the file does not hold what is asked.
+    Every method raises GeometryError, which names the file and what is wrong, if the file does not hold what is
+    requested.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:
@@ -54,7 +55,7 @@ class GeometryFile:
         self._expect(name, "<u8", expected)
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """The file must be read completely."""
         if self._at != len(self._content):
             raise self.error(f"{len(self._content)} bytes, expected {self._at}")
 

@@ -5,9 +5,9 @@ Figures: division into regions, chambers, pads and strips as in the LHCb muon sy
 simulated events, to which they were fitted. Against their geometry file pads are right within 0.3 mm in x and 5 mm
 in y (single chambers are shifted there), exactly in z (tests/processing/lhcb/geometry).
 
-A quarter of a region is an L of chambers. Neighbouring chambers overlap: columns alternate between an inner and an
-outer pair of planes, rows between the front and the back plane of the pair. Positions are given on the station's middle
-plane; a chamber in front of it or behind is scaled by its z.
+The chambers of a quarter of a region form an L. Neighbouring chambers overlap: columns alternate between an inner and
+an outer pair of planes, rows between the front and the back plane of the pair. Positions are given on the station's
+middle plane; a chamber in front of it or behind is scaled by its z.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ SHIFT_Y = (0.0, -2.34, 0.0, 0.0)
 WIDTH = ((308.0, 332.0, 356.0, 380.0), (612.0, 660.0, 708.0, 756.0), *2 * ((1224.0, 1320.0, 1416.0, 1512.0),))
 HEIGHT = (252.8, 272.8, 292.8, 312.8)
 PAD_GAP = 0.2416  # between the active areas of pads, vertically
-# The stations hang vertically in the pit; the beam rises by this slope, so they lean in its frame.
+# The stations hang vertically in the pit; the beam rises by this slope, so they are tilted in its frame.
 LEAN = 0.003601
 
 _COLUMN_FACTOR = (0.5, 1.0, 2.0, 2.0)

@@ -5,7 +5,7 @@ dimensions; distances of mats and layers as in LHCb's simulated events, to which
 with the geometry file of the simulated events to its rounding, 2 um (tests/processing/lhcb/geometry).
 
 Frames. A *mat* has its fibres along v, away from the beam height, and channels along u. A *module* is four mats beside
-each other; in the stereo layers it is turned about its middle at the height of the beam. A *station* leans about the x
+each other; in the stereo layers it is rotated about its middle at the height of the beam. A *station* leans about the x
 axis through its middle, so that its layers are perpendicular to the beam's slope in the pit.
 """
 
@@ -22,7 +22,7 @@ SIPMS_PER_MAT = 4
 CHANNELS_PER_SIPM = 128
 # Links (one SiPM each) of the banks of a quarter: one module per bank, but six modules over five banks in station 3.
 LINKS_OF_BANKS = ((16, 16, 16, 16, 16), (16, 16, 16, 16, 16), (16, 20, 20, 20, 20))
-# Mats are numbered by channel id >> 9, less this: station 1 starts at 0.
+# Mats are numbered by channel id >> 9 minus this, so that station 1 starts at 0.
 FIRST_MAT = 512
 N_MAT_INDICES = 1536
 
@@ -47,7 +47,7 @@ SIPM_PITCH = 32.7
 # Distance from the first channel's edge to the middle of the mat.
 U_BEGIN = -0.5 * (3 * SIPM_PITCH + CHANNELS_PER_SIPM * CHANNEL_PITCH + DIE_GAP)
 
-# Layers 0 and 2 of a station have their read-out side turned against layers 1 and 3.
+# The read-out side of layers 0 and 2 of a station is opposite to that of layers 1 and 3.
 _U_DIRECTION_BELOW = (1, -1, 1, -1)
 
 

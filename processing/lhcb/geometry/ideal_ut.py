@@ -1,4 +1,4 @@
-"""The ideal UT from figures: four layers of vertical staves, the two inner layers turned by +-5 degrees.
+"""The ideal UT from figures: four layers of vertical staves, the two inner layers rotated by +-5 degrees.
 
 Figures: layout of staves, modules and sensors as in the LHCb tracker upgrade TDR (LHCb-TDR-015); pitches, sensor sizes,
 distances of the staves and z as in LHCb's simulated events, to which they were fitted. The sensors as built have
@@ -6,7 +6,7 @@ pitches of 0.1875 and 0.0935 mm instead. The formulas agree with the geometry fi
 rounding (tests/processing/lhcb/geometry).
 
 A stave carries 14 rows of sensors, in turn on its two faces. Near the beam a row holds finer sensors: two side by side,
-and in the two middle rows of the innermost stave four, of half the height.
+and four of half the height in the two middle rows of the innermost stave.
 """
 
 from typing import NamedTuple
@@ -24,14 +24,14 @@ N_ROWS = 14
 
 # mm
 LAYER_Z = (2327.5, 2372.5, 2597.5, 2642.5)
-STAVE_STAGGER = 5.0  # the middle of a stave lies this far in front of or behind its layer's plane
+STAVE_STAGGER = 5.0  # distance of the middle of a stave from its layer's plane, in front or behind
 FACE_STAGGER = 2.2175  # the silicon of the two faces, from the middle of the stave
 PITCH = 0.190
 FINE_PITCH = 0.095
 SENSOR_HEIGHT = 97.28
 ROW_PITCH = 96.08  # rows overlap by 1.2 mm, and so do the innermost staves of the two sides
-# Distance between staves, for those in front of and those behind the plane: the nearer ones stand closer together, so
-# that straight tracks see the same overlap.
+# Distance between staves, for those in front of and those behind the plane: the nearer ones have the smaller distance,
+# so that the overlap for straight tracks is the same.
 STAVE_PITCH_NEAR = (95.885, 95.885, 95.909, 95.909)
 STAVE_PITCH_FAR = (96.275, 96.275, 96.251, 96.251)
 
@@ -44,7 +44,7 @@ DX_DY = (0.0, 0.08748867, -0.0874886, 0.0)
 _PLACES = {0: range(16)} | dict.fromkeys(range(1, 9), (*range(7), *range(9, 16)))
 _FINE_PLACES = {0: range(5, 11), 1: (5, 6, 9, 10)}
 _HALVED_PLACES = range(6, 10)
-# Of the two fine sensors of a place, sector 0 is on the side of the stave's stagger, but here on the other.
+# Sector 0 of two fine sensors side by side is on the side of the stave's stagger, except here: on the other side.
 _REVERSED_PLACES = (5, 10)
 
 
@@ -131,7 +131,7 @@ def _sectors_of_stave(layer: int, side: int, stave: int) -> list[Sector]:
     distance = 0.5 * ROW_PITCH + stave * pitch_of_staves
     across = distance if side else -distance
     stave_x = across / np.cos(STEREO_ANGLE[layer])
-    # A turned stave keeps its middle at the height of the beam; the innermost ones are turned about the beam instead.
+    # A rotated stave keeps its middle at the height of the beam; the innermost ones are rotated about the beam instead.
     shift_y = -across * np.sin(STEREO_ANGLE[layer]) if stave == 0 else 0.0
     found = []
     for place in _PLACES[stave]:

@@ -1,4 +1,4 @@
-"""The ideal upgrade VELO from figures: 52 L-shaped modules of 4 sensors, turned by 45 degrees about the beam.
+"""The ideal upgrade VELO from figures: 52 L-shaped modules of 4 sensors, rotated by 45 degrees about the beam.
 
 Figures: the pixel pitch, the chip size and the module positions are published (LHCb-TDR-013; docs/physics/detector.md);
 the placement of the four sensors on a module is four numbers, named below, that follow from the closest approach to the
@@ -21,14 +21,14 @@ N_ROWS = CHIP_SIDE
 PIXEL_PITCH = 0.055  # mm, VeloPix
 WIDE_PIXEL = 0.1375  # mm: the last column of a chip and the first of the next reach across the gap between chips
 
-# In the frame of a module that is turned back by 45 degrees (mm).
+# In the frame of a module rotated back by 45 degrees (mm).
 INNER_EDGE = 5.1  # closest approach of the active edge to the beam
 SENSOR_OVERLAP = 0.11  # two sensors of an L overlap by two pixels, so that no track passes between them
 OUTER_SHIFT = 1.0  # the sensor behind the inner one of the vertical arm is shifted along its length
 HALF_THICKNESS = 0.581  # distance of the sensor planes from the module's z: two on each face
 
 # z of the modules (mm) as (first, last, step) of the equidistant groups: a dense region about the collisions with two
-# gaps in front, and stations that thin out downstream. Neighbouring modules belong to opposite sides.
+# gaps in front, and wider distances downstream. Neighbouring modules belong to opposite sides.
 _Z_GROUPS = ((-287.5, -200.0, 12.5), (-137.5, -125.0, 12.5), (-62.5, 275.0, 12.5), (312.5, 325.0, 12.5))
 _Z_STATIONS = (387.5, 487.5, 587.5, 637.5, 687.5, 737.5)
 _STATION_STEP = 12.5
@@ -63,8 +63,8 @@ def x_pitch() -> NDArray[np.float32]:
 def local_to_global() -> NDArray[np.float32]:
     """f32[208, 12]: rotation (row-major) and translation (mm) of each sensor.
 
-    In the module frame (u, v), u along the short arm's normal, each sensor is a corner and two directions. Turning by
-    45 degrees gives x = (u - v)/sqrt 2, y = (u + v)/sqrt 2; modules of odd number are turned by a further 180 degrees.
+    In the module frame (u, v), u along the short arm's normal, each sensor is a corner and two directions. Rotating by
+    45 degrees gives x = (u - v)/sqrt 2, y = (u + v)/sqrt 2; modules of odd number are rotated by a further 180 degrees.
     """
     length = column_edges()[-1]
     width = N_ROWS * PIXEL_PITCH

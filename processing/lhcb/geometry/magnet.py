@@ -1,15 +1,15 @@
 """The dipole magnet: a smooth field of three components, for both polarities.
 
 The field is that of magnetic charges on rectangular pole sheets above and below the beam: closed formulas, free of
-divergence and rotation everywhere between the sheets, with the fringe fields that come with it. Eleven pairs of
-sheets stand for the poles, which open like the acceptance, the return yoke and a shielding plate.
+divergence and rotation everywhere between the sheets, with their fringe fields. Eleven pairs of sheets represent the
+poles, which open like the acceptance, the return yoke and a shielding plate.
 
 Source of the figures: the strengths were fitted (least squares, regularised) to long tracks of the real simulated
 events, to the published bending power (about 4 Tm) and kick plane (z = 5212 mm, docs/physics/detector.md), and to the
 fringe field in the VELO and before the UT that follows from the tables of the VELO-UT search. Found: 1.04 T at most,
 4.17 Tm from the collisions to the end of the SciFi, centred at 5187 mm up to its middle, 0.104 Tm between VELO and UT.
 Real tracks of more than 10 GeV, followed from the VELO with it, hit the UT within 0.5 mm and the SciFi within 3.5 mm
-(68 %), about what scattering and the measured slope leave open (tests/processing/lhcb/geometry).
+(68 %), about as expected from scattering and the error of the slope (tests/processing/lhcb/geometry).
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ class Magnet:
 
     @classmethod
     def builtin(cls, polarity: float = DOWN) -> Self:
-        """The built-in field; down, as in the real simulated events, unless said otherwise."""
+        """The built-in field; by default down, as in the real simulated events."""
         return cls(polarity)
 
     def field(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> NDArray[np.float64]:
@@ -94,7 +94,7 @@ class Magnet:
         return self.polarity * total
 
     def tabulate(self) -> "FieldMap":
-        """The field on a grid, for many points: three times as fast, within 8 mT (2.5 mT for 99.9 % of places)."""
+        """The field on a grid, for many points: three times as fast, within 8 mT (2.5 mT at 99.9 % of the points)."""
         x, y, z = (np.arange(0.0, end + step / 2, step) for end, step in zip(_MAP_END, _MAP_STEP, strict=True))
         values = self.field(x[:, None, None], y[None, :, None], _MAP_FIRST_Z + z[None, None, :])
         return FieldMap(values.astype(np.float32))
@@ -131,7 +131,7 @@ class FieldMap:
 
 
 def bending_power(field: Field, first_z: float, last_z: float, *, tx: float = 0.0, ty: float = 0.0) -> float:
-    """Integral (T m) of what bends in x, By - ty Bz, along the straight line from the collisions; step 10 mm."""
+    """Integral (T m) of By - ty Bz, which bends in x, along the straight line from the collisions; step 10 mm."""
     z = np.arange(first_z + 5.0, last_z, 10.0)
     _, by, bz = field(tx * z, ty * z, z)
     return float(np.sum(by - ty * bz) * 0.01)

@@ -1,6 +1,7 @@
-"""What a particle crosses: beam pipe and main material of each detector, for multiple scattering and energy loss.
+"""The material that particles cross: beam pipe and main material of each detector, for multiple scattering and energy
+loss.
 
-A simple budget: thin slabs at the z of the detectors, uniform in x and y outside the beam pipe. Thickness in radiation
+A simple model: thin slabs at the z of the detectors, uniform in x and y outside the beam pipe. Thickness in radiation
 lengths (X0) at normal incidence. Sources: VELO upgrade TDR (LHCb-TDR-013), tracker upgrade TDR (LHCb-TDR-015), PID
 upgrade TDR (LHCb-TDR-014), the LHCb detector paper (JINST 3 (2008) S08005), Review of Particle Physics (material
 constants, multiple scattering). The VELO figures agree with the noise terms that the reconstruction uses
@@ -17,7 +18,7 @@ from hltnode.processing.lhcb.geometry import ideal_scifi, ideal_ut, ideal_velo
 
 
 class Substance(StrEnum):
-    """What a slab is made of, as far as energy loss goes."""
+    """Material of a slab, for its energy loss."""
 
     SILICON = "silicon"
     ALUMINIUM = "aluminium"
@@ -75,7 +76,7 @@ class PipeSection:
     substance: Substance
 
     def thickness(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """X0 of wall that particles at polar angles theta cross if they meet it at the slant theta - angle."""
+        """X0 of wall that particles at polar angles theta cross at the angle theta - angle to it."""
         slant = np.abs(np.sin(theta - self.angle))
         return self.wall / self.radiation_length / np.maximum(slant, 1e-3)
 
@@ -126,7 +127,7 @@ def slabs() -> tuple[Slab, ...]:
     """All slabs by rising z: VELO modules, exit window, RICH1, UT, air, SciFi, RICH2, calorimeters, muon filters.
 
     The RF foil is not a slab: its corrugations follow the modules, so `RF_FOIL` counts once for a particle that leaves
-    the beam vacuum, on top of what the modules add.
+    the beam vacuum, in addition to the modules.
     """
     found = [
         Slab(

@@ -1,8 +1,9 @@
 """The muon stations M2-M5: from digits to pads, with positions and sizes.
 
 Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md. A station has four regions around the
-beam; a region four quarters; a quarter of a region is an L of three blocks of `grid_x` by `grid_y` cells, the block at
-the beam being left out. Pads are read out as they are, or as crossings of vertical with horizontal strips.
+beam; a region four quarters; a quarter of a region consists of three blocks in the form of an L, of `grid_x` by
+`grid_y` cells, the block at the beam being left out. Pads are read out as they are, or as crossings of vertical with
+horizontal strips.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ _TABLE_NAMES = ("pad", "x strip", "y strip")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MuonTiles:
-    """What muon tile ids say: `station`, `region`, `quarter`, cell `x` and `y`, cells `grid_x`, `grid_y` of a block."""
+    """The parts of muon tile ids: `station`, `region`, `quarter`, cell `x` and `y`, cells `grid_x`, `grid_y` of a
+    block."""
 
     station: NDArray[np.int64]
     region: NDArray[np.int64]
@@ -88,11 +90,11 @@ class MuonTable:
     xyz: tuple[NDArray[np.float32], ...]
 
     def positions(self, tiles: MuonTiles) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Middles f64[n, 3] and half sizes f64[n, 2] of cells; the tiles' own grids are taken to be the table's."""
+        """Middles f64[n, 3] and half sizes f64[n, 2] of cells; the tiles must have the grids of the table."""
         layout = tiles.layout
         gx, gy = self.grid_x[layout].astype(np.int64), self.grid_y[layout].astype(np.int64)
         x, y = tiles.x, tiles.y
-        beside = y < gy  # in the block beside the beam; the other two lie above it
+        beside = y < gy  # in the block beside the beam; the other two are above it
         start = self.offset[layout] + tiles.quarter * 3 * gx * gy
         entry = start + np.where(beside, gx * y + x - gx, gx * gy + 2 * gx * (y - gy) + x)
         block = np.cumsum([0, *(24 * self.grid_y[:-1].astype(np.int64))])[layout] + 6 * tiles.quarter * gy
@@ -176,7 +178,7 @@ class MuonGeometry:
         return bank[order][at], address[order][at]
 
     def hits(self, digits: MuonDigits) -> MuonHits:
-        """The hits of the digits of one event: crossings of strips, and the cells left over.
+        """The hits of the digits of one event: crossings of strips, and the cells that are in no crossing.
 
         Digits of addresses without a tile are left out.  A strip may be in several crossings.
         """
@@ -288,7 +290,7 @@ def _parse_table(file: GeometryFile, name: str) -> MuonTable:
     for station in range(N_STATIONS):
         of_station = slice(N_REGIONS * station, N_REGIONS * (station + 1))
         n = int(cells[of_station].sum())
-        # The file keeps room for the largest station's pads in all of them.
+        # In the file every station has room for as many pads as the largest one.
         n_stored = int(cells.reshape(N_STATIONS, N_REGIONS).sum(axis=1).max()) if name == _TABLE_NAMES[0] else n
         if (offset[of_station] != np.cumsum(cells[of_station]) - cells[of_station]).any():
             raise file.error(f"{name}: offsets of station {station} do not follow its grids")

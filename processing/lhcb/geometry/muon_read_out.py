@@ -1,12 +1,12 @@
-"""Which strip or pad of the muon stations each address of a bank means, by the rule of the read-out boards.
+"""Which strip or pad of the muon stations each address of a bank identifies, by the rule of the read-out boards.
 
 A board reads out sectors of one region and quarter, in 192 addresses. A sector is a rectangle of pads: vertical strips
 of its whole height (x strips, one to a column of pads), crossed by horizontal ones (y strips, one or two to a row); in
-R1 of M4 and M5 its pads are read one by one. All quarters are alike, seen from the beam; so are M2 and M3, and M4 and
-M5, but for the order in which a bank has the boards of M2.
+R1 of M4 and M5 its pads are read one by one. All quarters are equal, seen from the beam; so are M2 and M3, and M4 and
+M5, except for the order of the boards of M2 in a bank.
 
 Sectors and boards: LHCb-TDR-004 (logical layout), LHCb-TDR-014 (nODE boards of 192 channels). Their order, and that of
-channels, was read off the table of LHCb's simulated events (docs/formats/muon-banks.md), that of pad addresses off
+channels, was taken from the table of LHCb's simulated events (docs/formats/muon-banks.md), that of pad addresses from
 these events; this module gives every address of both (tests/processing/lhcb/geometry/test_muon_read_out.py).
 """
 
@@ -50,11 +50,12 @@ _BOARDS_M4_M5 = (
 _BOARDS_OF_STATION = (_BOARDS_M2, _BOARDS_M3, _BOARDS_M4_M5, _BOARDS_M4_M5)
 
 # Channels of a sector of R1, as (x, y) in the sector. M2 and M3: of each pair of y strips the outer one comes first in
-# the four rows next to the beam. M4 and M5: the way through the pads.
+# the four rows next to the beam. M4 and M5: the order of the pads.
 _Y_STRIPS_R1 = [(x, y) for y in range(8) for x in ((1, 0) if y < 4 else (0, 1))]
 _PADS_R1 = [(int(x), y) for y, row in enumerate(("012345", "540123", "321045", "543210")) for x in row]
 
-# Addresses come by eights. Where seven divides the channels of a sector, an eight has seven of them and then a gap.
+# Addresses are in groups of eight. If the number of channels of a sector is a multiple of seven, a group has seven of
+# them and then a gap.
 _ADDRESSES, _CHANNELS = 8, 7
 
 _Grid = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -73,7 +74,7 @@ def tiles_of_addresses() -> tuple[NDArray[np.uint32], ...]:
 
 
 def pads_of_addresses() -> tuple[NDArray[np.uint32], ...]:
-    """The tile id of each pad address of each bank: the pads of a bank's sectors as they come, without gaps."""
+    """The tile id of each pad address of each bank: the pads of a bank's sectors in their order, without gaps."""
     return tuple(
         np.concatenate([sector.pads() for sectors in _boards(bank) for sector in sectors])
         for bank in range(len(ADDRESSES_OF_BANKS))
@@ -114,15 +115,15 @@ class _Sector:
         return np.concatenate((self._tiles(Y_STRIP_GRID, _Y_STRIPS_R1 if self.region == 0 else None), x_strips))
 
     def pads(self) -> NDArray[np.uint32]:
-        """The tile ids of the pads, in order: that of channels, or else row by row."""
+        """The tile ids of the pads, in order: that of channels, otherwise row by row."""
         if self._reads_pads:
             return self.channels()
         tiles = self._tiles(PAD_GRID)
-        # Of a turned row, the halves (one y strip each) stay in their order.
+        # The halves of a turned row (one y strip each) stay in their order.
         return tiles.reshape(8, 2, 6)[:, ::-1].ravel() if self._turned else tiles
 
     def _tiles(self, grid: _Grid, order: list[tuple[int, int]] | None = None) -> NDArray[np.uint32]:
-        """The tile ids of the cells of a grid, in the order given by x and y in the sector, or else row by row."""
+        """The tile ids of the cells of a grid, in the order given by x and y in the sector, otherwise row by row."""
         layout = N_REGIONS * self.station + self.region
         width, height = self._size
         grid_x, grid_y, pads_x, pads_y = (int(cells[layout]) for cells in (*grid, *PAD_GRID))
@@ -147,7 +148,7 @@ def _boards(bank: int) -> Iterator[list[_Sector]]:
 
 
 def _with_gaps(channels: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The channels of a sector at their addresses: in eights, with gaps."""
+    """The channels of a sector at their addresses: in groups of eight, with gaps."""
     per_eight = _CHANNELS if len(channels) % _CHANNELS == 0 else _ADDRESSES
     eights = np.zeros((-(-len(channels) // per_eight), _ADDRESSES), np.uint32)
     eights[:, :per_eight].flat[: len(channels)] = channels

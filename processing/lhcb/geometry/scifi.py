@@ -30,7 +30,7 @@ GEOMETRY_FILE = "scifi_geometry.bin"
 N_QUARTERS = N_LAYERS * QUARTERS_PER_LAYER
 N_MATS = LAYERS_PER_STATION * QUARTERS_PER_LAYER * MATS_PER_MODULE * sum(MODULES_PER_QUARTER)
 
-# The file of the banks up to version 6 says where banks begin; files of later versions list SiPMs instead.
+# The file for banks up to version 6 lists the first channels of banks; files of later versions list SiPMs instead.
 _VERSION = 0
 _LARGEST_COORDINATE = 20_000.0
 

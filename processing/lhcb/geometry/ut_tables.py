@@ -1,4 +1,4 @@
-"""Tables of the VELO-UT search: what the fringe field does between VELO and UT (docs/physics/detector.md)."""
+"""Tables of the VELO-UT search: deflections by the fringe field between VELO and UT (docs/physics/detector.md)."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -19,7 +19,7 @@ from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_
 VELO_FILE = "velo_geometry.bin"
 BEAMLINE_FILE = "beamline.bin"
 
-# A coordinate beyond this (mm) means a broken file: the VELO is 1.1 m long, its sensors within 10 cm of the beam.
+# A coordinate beyond this (mm) is an error of the file: the VELO is 1.1 m long, its sensors within 10 cm of the beam.
 _LARGEST_COORDINATE = 2000.0
 
 
@@ -104,7 +104,7 @@ class VeloGeometry:
         return col, row, np.where(col == N_COLUMNS - 1, 0.0, fx), np.where(row == N_ROWS - 1, 0.0, fy)
 
     def is_inside(self, local_x: ArrayLike, local_y: ArrayLike, margin: float = 0.0) -> NDArray[np.bool_]:
-        """Whether local places (mm) lie on the sensitive area of a sensor, or within `margin` mm of it."""
+        """Whether local places (mm) are on the sensitive area of a sensor, or within `margin` mm of it."""
         x, y = np.asarray(local_x), np.asarray(local_y)
         beyond = 0.5 * PIXEL_PITCH + margin
         inside: NDArray[np.bool_] = (

@@ -12,7 +12,7 @@ def advance(
     p: NDArray[np.float64],
     charge: NDArray[np.float64],
     z_end: NDArray[np.float64],
-    alive: NDArray[np.bool_],
+    moving: NDArray[np.bool_],
     there: NDArray[np.int64],
     field: NDArray[np.float32],
     grid_step: float,

@@ -1,4 +1,4 @@
-"""Simulated events in blocks, encoded as MDF records or MEPs, by this process or by several."""
+"""Simulated events in blocks, encoded as MDF records or MEPs, by this process or by several ones."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -20,7 +20,7 @@ from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
-# Events of a block, and so of a MEP: every file of a request is cut in the same way, whoever makes the blocks.
+# Events of a block, and so of a MEP: the blocks of a request are the same, however many processes make them.
 EVENTS_PER_BLOCK = 64
 
 FileFormat = Literal["mdf", "mep"]
@@ -48,10 +48,11 @@ class SimulationRequest:
 
 
 def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
-    """Number of events and encoded bytes of each block of events 0 ... n - 1, in order, whatever the number of jobs.
+    """Number of events and encoded bytes of each block of events 0 ... n - 1, in order, independent of the number of
+    jobs.
 
     Events of a HepMC file, which must be read in order, are made by this process. Raises GeometryError, HepmcError and
-    ValueError for what the request asks in vain, ChildProcessError where the system kills a worker.
+    ValueError for a request that cannot be fulfilled, ChildProcessError if the system kills a worker.
     """
     starts = range(0, n, EVENTS_PER_BLOCK)
     sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
@@ -59,7 +60,7 @@ def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int
         for start, size in zip(starts, sizes, strict=True):
             yield size, encode_block(request, start, size)
         return
-    # Errors of the request show here, before processes start.
+    # Errors of the request are raised here, before processes start.
     _simulation(request)
     tasks = list(zip(starts, sizes, strict=True))
     with closing(results_in_order(partial(encode_block, request), tasks, jobs)) as made:
@@ -76,7 +77,7 @@ def encode_block(request: SimulationRequest, first_event: int, n: int) -> bytes:
 
 @cache
 def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation":
-    """What makes the events; built once per process."""
+    """The simulation of a request; made once per process."""
     if request.detectors == "velo":
         return _VeloSimulation(request)
     if request.hepmc is not None and request.sample is not Sample.MINBIAS:
@@ -94,7 +95,7 @@ def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation
 
 
 class _VeloSimulation:
-    """Minimum-bias events in the VELO alone, which are made faster."""
+    """Minimum-bias events in the VELO alone, which is faster."""
 
     def __init__(self, request: SimulationRequest) -> None:
         if request.sample is not Sample.MINBIAS or request.hepmc is not None:

@@ -1,4 +1,4 @@
-"""The whole detector as the simulation needs it."""
+"""The whole detector, for the simulation."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

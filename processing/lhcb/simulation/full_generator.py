@@ -1,6 +1,7 @@
 """Simulated events for the whole chain: banks of VELO, UT, SciFi and muon stations with truth.
 
-An event depends on (seed, event id) and the settings alone. Events are made in chunks, whose particles fly together.
+An event depends on (seed, event id) and the settings alone. Events are made in chunks, whose particles are moved
+together.
 """
 
 import itertools
@@ -66,7 +67,7 @@ class BankVersions:
 
 
 class FullSimulation:
-    """Simulates the events of a source in a detector; serves any events in any order that the source allows."""
+    """Simulates the events of a source in a detector; makes any events in any order that the source allows."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class FullSimulation:
         behind = table.add(*background(random, n_charged, [one.positions for one in collisions]))
         none = np.zeros((len(behind), 2))
         kick, kick_z = (np.concatenate([values, none]) for values in (fired.kick, fired.kick_z))
-        flown = self._fly(random, table, kick, kick_z)
+        flown = self._propagate(random, table, kick, kick_z)
 
         event, key, particles, place = table.by_event()
         flights = flown.flights
@@ -154,8 +155,8 @@ class FullSimulation:
         version = versions.velo_version or DEFAULT_VERSIONS[versions.velo]
         return velo_banks_of(fired, n_events, versions.velo, version)
 
-    def _fly(self, random: EventRandom, table: ParticleTable, kick: FloatArray, kick_z: FloatArray) -> "_Flown":
-        """Send all particles through the detector, and those that they turn into on their way (added to the table)."""
+    def _propagate(self, random: EventRandom, table: ParticleTable, kick: FloatArray, kick_z: FloatArray) -> "_Flown":
+        """Move all particles through the detector, and those that they produce on their way (added to the table)."""
         rows, flights = flights_of(table.event, table.particles, kick, kick_z)
         in_order = np.argsort(flights.event, kind="stable")
         rows, flights = rows[in_order], flights.take(in_order)
@@ -192,8 +193,8 @@ class FullSimulation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flown:
-    """Flights that are over: rows in the table, where they ended, and whether they decay to a muon before the muon
-    stations; the layers they crossed, of those from the start and of those born on the way, which follow them."""
+    """Finished flights: rows in the table, where they ended, and whether they decay to a muon before the muon stations;
+    the layers that they crossed, first those of the particles from the start, then of those produced on the way."""
 
     row: Int64Array
     flights: Flights

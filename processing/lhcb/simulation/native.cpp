@@ -1,5 +1,5 @@
-// Python extension hltnode.processing.lhcb.simulation._native: the loops of the simulation that NumPy makes slow,
-// because they go through many short steps (flights in the field) or carry a state from one element to the next
+// Python extension hltnode.processing.lhcb.simulation._native: the loops of the simulation that are slow in NumPy,
+// because they have many short steps (flights in the field) or a state that passes from one element to the next
 // (clusters).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -72,11 +72,11 @@ struct Flights {
     const double *p, *charge, *z_end;
 };
 
-// One step of the leap-frog kind of a flight: half the way, the whole kick by the field there, the other half.
+// One leap-frog step of a flight: half the way, the whole kick by the field at that point, the other half.
 void move(const Flights& it, std::size_t i, const FieldPlane& plane, double first_z, double last_z,
           double mev_per_tesla_mm, double limit)
 {
-    // From where it is to the first node a particle flies straight: VELO and decays in it have no field to speak of.
+    // To the first node a particle moves in a straight line: the field is negligible in the VELO.
     const double start = std::max(it.z[i], first_z);
     const double length = std::min(last_z, it.z_end[i]) - start;
     const Slopes old{it.tx[i], it.ty[i]};
@@ -92,38 +92,38 @@ void move(const Flights& it, std::size_t i, const FieldPlane& plane, double firs
     it.z[i] = start + length;
 }
 
-// Moves all flights that are on their way by one step. Notes in `there` the rows of those that reach its end, clears
-// `alive` of those that are too steep or leave the field's grid, and returns the number of the former.
+// Moves all flights that have not ended by one step. Stores in `there` the rows of those that reach its end, clears
+// `moving` of those that are too steep or leave the field's grid, and returns the number of the former.
 std::size_t advance(const Column<double>& x, const Column<double>& y, const Column<double>& z, const Column<double>& tx,
                     const Column<double>& ty, const Column<const double>& p, const Column<const double>& charge,
-                    const Column<const double>& z_end, const Column<bool>& alive_column,
+                    const Column<const double>& z_end, const Column<bool>& moving_column,
                     const Column<int64_t>& there_column,
                     const nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>& field, double grid_step,
                     double first_z, double last_z, double mev_per_tesla_mm, double steepest)
 {
     const std::size_t n = x.size();
     require(y.size() == n && z.size() == n && tx.size() == n && ty.size() == n && p.size() == n && charge.size() == n &&
-                z_end.size() == n && alive_column.size() == n && there_column.size() == n,
+                z_end.size() == n && moving_column.size() == n && there_column.size() == n,
             "the columns of flights differ in length");
     require(field.shape(0) > 1 && field.shape(1) > 1 && field.shape(2) == 3, "the field's grid has no square");
     const FieldPlane plane{field.data(), field.shape(0), field.shape(1), 1.0 / grid_step};
     const double end_x = grid_step * static_cast<double>(plane.n_x - 1);
     const double end_y = grid_step * static_cast<double>(plane.n_y - 1);
     const Flights it{x.data(), y.data(), z.data(), tx.data(), ty.data(), p.data(), charge.data(), z_end.data()};
-    bool* alive = alive_column.data();
+    bool* moving = moving_column.data();
     int64_t* there = there_column.data();
     std::size_t n_there = 0;
     for (std::size_t i = 0; i < n; ++i) {
-        if (!alive[i] || it.z[i] >= last_z || it.z_end[i] <= it.z[i]) continue;
+        if (!moving[i] || it.z[i] >= last_z || it.z_end[i] <= it.z[i]) continue;
         move(it, i, plane, first_z, last_z, mev_per_tesla_mm, 2.0 * steepest);
-        alive[i] = std::abs(it.tx[i]) <= steepest && std::abs(it.ty[i]) <= steepest && std::abs(it.x[i]) <= end_x &&
-                   std::abs(it.y[i]) <= end_y;
-        if (alive[i] && it.z[i] >= last_z) there[n_there++] = static_cast<int64_t>(i);
+        moving[i] = std::abs(it.tx[i]) <= steepest && std::abs(it.ty[i]) <= steepest && std::abs(it.x[i]) <= end_x &&
+                    std::abs(it.y[i]) <= end_y;
+        if (moving[i] && it.z[i] >= last_z) there[n_there++] = static_cast<int64_t>(i);
     }
     return n_there;
 }
 
-// An array of rows of `width` values that Python owns.
+// An array of rows of `width` values, owned by Python.
 template <typename T>
 nb::ndarray<nb::numpy, T> owned(std::vector<T>&& values, std::size_t width)
 {
@@ -134,7 +134,7 @@ nb::ndarray<nb::numpy, T> owned(std::vector<T>&& values, std::size_t width)
 }
 
 // Shares the charge of deposits evenly over the channels (k reaches from k to k + 1) that their width around the centre
-// covers; what falls on none of the n channels, or is no more than `least`, is lost. Returns the deposit, channel and
+// covers; charge beyond the n channels, and shares up to `least`, are lost. Returns the deposit, channel and
 // charge of each share.
 nb::tuple share(const Column<const double>& centre, const Column<const double>& width,
                 const Column<const double>& charge, int64_t n_channels, double least)
@@ -168,7 +168,7 @@ struct ClusterColumns {
     std::vector<int64_t> of_deposit;
 };
 
-// Neighbouring channels above the threshold, while more may follow.
+// Neighbouring channels above the threshold; more may follow.
 class OpenCluster {
   public:
     explicit OpenCluster(std::size_t longest) : longest_(longest) {}
@@ -183,7 +183,7 @@ class OpenCluster {
 
     void add(double charge) { charges_.push_back(charge); }
 
-    // Writes the cluster down if it is good; returns its number, or -1.
+    // Stores the cluster if it passes the thresholds; returns its number, or -1.
     int64_t close(ClusterColumns& out, double seed, double total) const
     {
         double sum = 0, weighted = 0, largest = 0;
@@ -209,7 +209,7 @@ class OpenCluster {
     std::vector<double> charges_;
 };
 
-// Clusters of deposits whose channels are `sorted`; `order` tells where each stands in `charge`. Returns the columns of
+// Clusters of deposits whose channels are `sorted`; `order` is the index of each in `charge`. Returns the columns of
 // strip_clusters.Clusters.
 nb::tuple cluster(const Column<const int64_t>& order_column, const Column<const int64_t>& sorted_column,
                   const Column<const double>& charge, double threshold, double seed, double total, std::size_t longest)
@@ -294,13 +294,13 @@ nb::tuple crossings(const Table& lines, const Column<const double>& z, const Tab
 NB_MODULE(_native, module)
 {
     module.doc() = "Loops of the simulation";
-    // What is written to must not be a converted copy.
+    // Arrays that are written to must not be converted copies.
     module.def("advance", &advance, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("z").noconvert(),
                nb::arg("tx").noconvert(), nb::arg("ty").noconvert(), nb::arg("p"), nb::arg("charge"), nb::arg("z_end"),
-               nb::arg("alive").noconvert(), nb::arg("there").noconvert(), nb::arg("field"), nb::arg("grid_step"),
+               nb::arg("moving").noconvert(), nb::arg("there").noconvert(), nb::arg("field"), nb::arg("grid_step"),
                nb::arg("first_z"), nb::arg("last_z"), nb::arg("mev_per_tesla_mm"), nb::arg("steepest"),
                nb::call_guard<nb::gil_scoped_release>(),
-               "Move flights by one step; returns how many reach its end, whose rows stand in `there`");
+               "Move flights by one step; returns how many reach its end, whose rows are in `there`");
     module.def("crossings", &crossings, nb::arg("lines"), nb::arg("z"), nb::arg("to_x"), nb::arg("to_y"),
                nb::arg("half_length"), nb::arg("half_width"),
                "Line, sensor and place of the crossings of straight lines with sensors");

@@ -1,6 +1,6 @@
-"""Simulated events for the VELO chain: ODIN, VELO and truth banks, as a readout of real collisions would give them.
+"""Simulated events for the VELO chain: ODIN, VELO and truth banks, as from a readout of real collisions.
 
-An event depends on (seed, event id) alone: any range of events can be made anywhere, in any batches.
+An event depends on (seed, event id) alone: any range of events can be made by any process, in any batches.
 """
 
 from collections.abc import Iterator
@@ -24,21 +24,21 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.truth import McVertex, encode_vertices
 from hltnode.protocol.raw_data.truth_columns import encode_particle_columns
 
-# Events that are made together: enough to keep the vectors long, few enough for the memory.
+# Events that are made together: enough for long vectors, few enough for the memory.
 CHUNK = 16
 
 # Mean number of collisions of a crossing in the minimum-bias samples of the upgrade (docs/physics/detector.md).
 DEFAULT_NU = 7.6
 DEFAULT_RUN = 1
 
-# A particle counts as seen by the VELO with hits in this many modules (docs/physics/validation.md).
+# A particle counts as seen by the VELO with hits in at least this number of modules (docs/physics/validation.md).
 MIN_MODULES = 3
 
-# Collisions with this many tracks count as primary vertices (docs/physics/validation.md).
+# Collisions with at least this number of tracks count as primary vertices (docs/physics/validation.md).
 _MIN_TRACKS_OF_PV = 4
 
-# Long particles: the part of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum (MeV);
-# the shape follows the velo-truth minbias set.
+# Long particles: the fraction of the seen ones with 2 < eta < 5 that also cross UT and SciFi, rising with momentum
+# (MeV); the shape follows the velo-truth minbias set.
 _LONG_ETA = (1.9, 4.95)
 _LONG_PLATEAU, _LONG_P_MIDDLE, _LONG_P_WIDTH = 0.77, 2100.0, 300.0
 

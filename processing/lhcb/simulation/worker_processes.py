@@ -1,7 +1,7 @@
-"""Tasks done by several processes, their results in the order of the tasks, and no end that leaves anybody waiting.
+"""Tasks of several processes, with results in the order of the tasks; no process waits for ever when another one ends.
 
-Each process has a pipe of its own. The pools of the standard library have one for all results: a worker that is killed
-while it writes there leaves half a message and a lock that is held, and everybody else waits for ever.
+Each process has a pipe of its own. The pools of the standard library share one pipe for all results: a worker that is
+killed while it writes leaves half a message and a held lock, and all others wait for ever.
 """
 
 import signal
@@ -12,23 +12,23 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-# Results per process that may wait for their turn: enough to keep all busy, and few in memory.
+# Results per process that may wait for earlier ones: enough to keep all processes busy, and few in memory.
 RESULTS_AHEAD = 2
 
 
 class Worker:
-    """A process that does one task after the other, until it is ended or the process that started it is gone.
+    """A process that executes one task after the other, until it is ended or the process that started it has ended.
 
-    A lost one raises ChildProcessError where it is used.
+    If it was killed, using it raises ChildProcessError.
     """
 
     def __init__(self, work: Callable[..., bytes]) -> None:
         spawn = get_context("spawn")
         self.pipe, far = spawn.Pipe()
         self.process = spawn.Process(target=_serve, args=(far, work), daemon=True)
-        # Starting it lets the signal through again, so it must be there before.
+        # Starting the resource tracker unblocks the signal, so it must run before the signal is blocked.
         resource_tracker.ensure_running()
-        # Workers inherit that Ctrl-C is not for them: this process ends them.
+        # Workers inherit the blocked SIGINT (Ctrl-C): this process ends them.
         former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()
@@ -36,10 +36,10 @@ class Worker:
             signal.pthread_sigmask(signal.SIG_SETMASK, former)
         far.close()
         self.number = -1
-        """Which task it does."""
+        """Number of its current task."""
 
     def begin(self, number: int, task: Sequence[Any]) -> None:
-        """Give it a task."""
+        """Send it a task."""
         self.number = number
         try:
             self.pipe.send(task)
@@ -62,13 +62,13 @@ def _lost() -> ChildProcessError:
 
 
 def results_in_order(work: Callable[..., bytes], tasks: Sequence[Sequence[Any]], processes: int) -> Generator[bytes]:
-    """work(*task) of each task, done by so many processes at most. Closing the generator ends them at once.
+    """work(*task) of each task, by at most this number of processes. Closing the generator ends them at once.
 
     Raises what a task raised, and ChildProcessError where the system has killed a process.
     """
     workers: list[Worker] = []
     try:
-        # Those that start before one that does not are ended all the same.
+        # Workers that have started are ended too when a later one fails to start.
         workers.extend(Worker(work) for _ in range(min(processes, len(tasks))))
         idle, busy = list(workers), list[Worker]()
         done: dict[int, bytes] = {}

@@ -1,8 +1,8 @@
 """Muon raw banks of version 2 (docs/formats/muon-banks.md).
 
 A bank holds first the pads that the read-out board found at the crossings of strips, then the digits (single strips
-and pads) in four batches.  The trigger reads the digits; the address of a digit means a tile of the bank's read-out
-table, which the geometry knows.
+and pads) in four batches.  The trigger reads the digits; the address of a digit identifies a tile in the bank's
+read-out table, which is part of the geometry.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MuonPads:
 
 
 def batch_of(bank: NDArray[np.uint32], address: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The batch in which a digit is sent: of a quarter of the boards; of ten, of 3, 2, 3 and 2."""
+    """The batch in which a digit is sent: a batch holds a quarter of the boards; of ten boards 3, 2, 3 and 2."""
     boards = np.array(ADDRESSES_OF_BANKS, np.uint32)[bank] // np.uint32(BOARD_ADDRESSES)
     batch = address // np.uint32(BOARD_ADDRESSES) * np.uint32(N_BATCHES) // boards
     return np.minimum(batch, np.uint32(N_BATCHES - 1))
@@ -111,8 +111,8 @@ def encode_muon(
 ) -> list[RawBank]:
     """One version 2 bank for each of the ten, empty ones included; the order in a batch is that of the addresses.
 
-    Of several events, whose number (0, 1, ...) each digit has in `event` and each pad in `pad_event`, the banks follow
-    one another. Raises MuonBankError for values that do not fit.
+    For several events, `event` and `pad_event` are the event number (0, 1, ...) of each digit and pad; the banks of the
+    events follow one another. Raises MuonBankError for values that do not fit.
     """
     for name, values, end in (
         ("bank", digits.bank, N_BANKS),
@@ -153,7 +153,7 @@ def encode_muon(
 
 
 def _counted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0, 1, ... for each of the numbers, behind one another."""
+    """0, 1, ..., n - 1 for each n of `numbers`, one range after the other."""
     return np.arange(int(numbers.sum())) - np.repeat(np.cumsum(numbers) - numbers, numbers)
 
 
@@ -175,7 +175,7 @@ def _words_of(bank: RawBank) -> tuple[int, NDArray[np.uint16]]:
 
 
 def _digits_start(words: NDArray[np.uint16], bank: RawBank) -> int:
-    """The word where the first batch starts: behind the pads, at an even word."""
+    """The word where the first batch starts: after the pads, at an even word."""
     start = (int(words[0]) + 3) & ~1 if len(words) else 0
     if not 0 < start < len(words):
         raise MuonBankError(RejectReason.TRUNCATED, f"{_where(bank)}: digits expected at word {start} of {len(words)}")

@@ -2,7 +2,7 @@
 
 The front end sums neighbouring channels to clusters and writes one word for a cluster of up to four channels.  A wider
 one is cut into pieces of four channels; versions 5 and 6 write only its first and last piece, both flagged as edges.
-Channels are counted here from the first channel of the bank, which the geometry knows.
+Channels are counted here from the first channel of the bank, which is part of the geometry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ N_BANKS = 240
 N_LINKS = 128
 CHANNELS_PER_LINK = 128
 MAX_CLUSTERS_PER_LINK = 31
-# Channels in a word's cluster at most; wider clusters are cut into pieces of so many.
+# Channels in a word's cluster at most; wider clusters are cut into pieces of this size.
 PIECE = 4
 # Pseudo-size of a cluster of up to four channels, and of the pieces of very wide ones.
 NARROW = 4
@@ -40,7 +40,7 @@ _Column = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SciFiWords:
-    """The words of any number of banks as they stand there; all arrays u32[n].
+    """The words of any number of banks as they are stored; all arrays u32[n].
 
     `bank` 0..239; `link` 0..127; `cell` 0..127; `fraction` in halves of a channel; `edge` is 1 for the first and the
     last piece of a cluster of more than four channels.
@@ -76,8 +76,8 @@ def decode_scifi_words(banks: Iterable[RawBank]) -> SciFiWords:
 def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
     """The hits of FTCluster banks, in their order, by the rule of each bank's version.
 
-    The rule of version 5 gives exactly the ids that the simulation's truth holds.  Raises SciFiBankError, for edges
-    that cannot belong to one cluster among others (version 5; version 6 drops such pairs).
+    The rule of version 5 gives exactly the ids that the simulation's truth holds.  Raises SciFiBankError for damaged
+    banks, and in version 5 for edges that cannot belong to one cluster (version 6 drops such pairs).
     """
     words, numbers, counts, versions = _words_of(banks)
     bank = np.repeat(np.array(numbers, np.uint32), counts)
@@ -99,8 +99,8 @@ def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
 def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_events: int = 1) -> list[RawBank]:
     """One version 5 bank for each of the 240, empty ones included; words are ordered by link and cell.
 
-    Of several events, whose number (0, 1, ...) each word has in `event`, the banks follow one another. Raises
-    SciFiBankError for values that do not fit, more than 31 words of a link among them.
+    For several events, `event` is the event number (0, 1, ...) of each word; the banks of the events follow one
+    another. Raises SciFiBankError for values that do not fit, or more than 31 words of a link.
     """
     for name, values, end in (
         ("bank", words.bank, N_BANKS),
@@ -114,7 +114,7 @@ def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_ev
     channel = words.link << np.uint32(7) | words.cell
     bank = words.bank.astype(np.int64) + (0 if event is None else N_BANKS * event)
     place = bank << _CHANNEL_BITS | channel
-    order = np.argsort(place, kind="stable")  # quick where words come in order already
+    order = np.argsort(place, kind="stable")  # fast if the words are in order already
     place = place[order]
     link_starts = np.flatnonzero(np.diff(place >> 7, prepend=-1))
     most = int(np.diff(link_starts, append=len(place)).max(initial=0))
@@ -180,7 +180,7 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
         if number >= N_BANKS:
             raise SciFiBankError(RejectReason.UNKNOWN_SOURCE, f"{where}: number {number}, 0..{N_BANKS - 1} exist")
         if size % _U16.itemsize or size < _HEADER_WORDS * _U16.itemsize:
-            raise SciFiBankError(RejectReason.BAD_SIZE, f"{where}: {size} bytes are no header and whole words")
+            raise SciFiBankError(RejectReason.BAD_SIZE, f"{where}: {size} bytes are not a header and whole words")
         words = np.frombuffer(bank.payload, _U16)[_HEADER_WORDS:]
         if len(words) and words[-1] == 0:
             words = words[:-1]
@@ -202,7 +202,7 @@ def _split(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:
 
 
 def hits_of_words(words: SciFiWords) -> tuple[SciFiHits, NDArray[np.int64]]:
-    """The hits that version 5 words mean, and the word (index) each comes from; of a wide cluster the first word.
+    """The hits that version 5 words mean, and the word (index) each comes from; for a wide cluster its first word.
 
     As decode_scifi does it for whole banks. Raises SciFiBankError.
     """
@@ -251,7 +251,7 @@ def _hits_v5(words: SciFiWords, chosen: _Column) -> _HitColumns:
 
 
 def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
-    """An edge takes the next word of its link with it: both form a cluster, or nothing."""
+    """An edge and the next word of its link form a cluster, or are both dropped."""
     starts, has_next = _pairs(words, chosen)
     firsts = starts[has_next]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
@@ -264,7 +264,7 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     lone = starts[~has_next]
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1, lone)), assume_unique=True)
     width = distance[proper] + 2
-    # The last piece of a very wide cluster: behind the pieces at 0, 4, ... below width - 4.
+    # The last piece of a very wide cluster follows the pieces at 0, 4, ... below width - 4.
     n_pieces = -(-(width - PIECE) // PIECE)
     rest = width - PIECE * n_pieces
     return _joined(

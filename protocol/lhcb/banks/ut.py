@@ -23,7 +23,7 @@ N_STRIPS = 512
 # The boards that exist: two sides of 21 boards in the first two layers, of 24 in the last two; 64 numbers per layer.
 BOARDS = tuple(64 * layer + board for layer in range(4) for board in range(42 if layer < 2 else 48))
 
-# Where a board stands among those that exist, -1 for the others.
+# The index of a board among those that exist, -1 for the others.
 _INDEX_OF_BOARD = np.full(N_BOARDS, -1, np.int64)
 _INDEX_OF_BOARD[list(BOARDS)] = np.arange(len(BOARDS))
 
@@ -170,8 +170,8 @@ def encode_ut_v3(
 ) -> list[RawBank]:
     """One version 3 bank for every existing board, empty ones included; the order of hits in a board is kept.
 
-    Of several events, whose number (0, 1, ...) each hit has in `event`, the banks follow one another. `charges`
-    belong to `hits`, cluster by cluster.  Raises UtBankError for values that do not fit.
+    For several events, `event` is the event number (0, 1, ...) of each hit; the banks of the events follow one another.
+    `charges` belong to `hits`, cluster by cluster.  Raises UtBankError for values that do not fit.
     """
     n = len(hits.board)
     _check(
@@ -187,7 +187,7 @@ def encode_ut_v3(
         raise UtBankError(RejectReason.MISMATCH, f"UT: charges of {len(n_strips)} clusters do not fit {n} hits")
     if (charges.adc >= _LAST_ADC).any():
         raise UtBankError(
-            RejectReason.OVERSIZED, f"UT: charge {charges.adc.max()} of a strip, {_LAST_ADC - 1} is the most"
+            RejectReason.OVERSIZED, f"UT: charge {charges.adc.max()} of a strip, at most {_LAST_ADC - 1} expected"
         )
     words = (
         hits.fraction
@@ -226,7 +226,7 @@ def encode_ut_v4(hits: UtHits) -> list[RawBank]:
     """One version 4 bank, with data-taking source id, for every existing board, empty ones included.
 
     The order of hits within a lane is kept; fraction and flags are not part of the format.  Raises UtBankError for
-    values that do not fit, more than 254 hits in a lane among them.
+    values that do not fit, or more than 254 hits in a lane.
     """
     _check("strip", hits, strip=(hits.strip, 0, 1 << 11), adc=(hits.adc, 0, 1 << _STRIP_SHIFT_V4))
     words = (hits.strip << np.uint32(_STRIP_SHIFT_V4) | hits.adc).astype(_U16)
@@ -236,11 +236,11 @@ def encode_ut_v4(hits: UtHits) -> list[RawBank]:
         counts = np.bincount(lane, minlength=N_LANES)
         if counts.max() >= _BAD_LANE:
             raise UtBankError(
-                RejectReason.OVERSIZED, f"UT board {board}: {counts.max()} hits in a lane, {_BAD_LANE - 1} is the most"
+                RejectReason.OVERSIZED, f"UT board {board}: {counts.max()} hits in a lane, at most {_BAD_LANE - 1} fit"
             )
         order = np.argsort(lane, kind="stable")
         within = np.arange(len(lane)) - np.repeat(np.cumsum(counts) - counts, counts)
-        # Without hits there still is one line; the last line ends with its last lane.
+        # A bank without hits has one line; the last line ends with its last lane.
         n_lines = max(1, (int(counts.max()) + 1) // 2)
         lines = np.zeros(n_lines * _LINE_WORDS, _U16)
         lines[_slots(lane[order], within)] = words[chosen][order]
@@ -306,7 +306,7 @@ def _strips_v4(bank: RawBank, counts: NDArray[np.int64]) -> NDArray[np.uint32]:
 
 
 def _slots(lane: NDArray[np.int64], within: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the hit number `within` of a lane stands among the 16-bit words behind the header."""
+    """The index of hit number `within` of a lane among the 16-bit words after the header."""
     return _LINE_WORDS * (within // 2) + 2 * (N_LANES - 1 - lane) + within % 2
 
 

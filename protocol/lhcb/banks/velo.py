@@ -140,7 +140,7 @@ def encode_superpixels(superpixels: SuperPixels, version: int) -> list[RawBank]:
 def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
     """Decode VPRetinaCluster banks, in their order; banks of other types are skipped.
 
-    All must have the same number of fraction bits; with no bank at all it is that of version 4.  Raises VeloBankError.
+    All must have the same number of fraction bits; without banks it is that of version 4.  Raises VeloBankError.
     """
     words, sensor = _words_of(banks, BankType.VP_RETINA_CLUSTER, _RETINA_SENSOR_BIT)
     versions = {bank.version for bank in banks if bank.type == BankType.VP_RETINA_CLUSTER} or {READABLE_VERSIONS[-1]}
@@ -170,8 +170,8 @@ def encode_retina_clusters(
 ) -> list[RawBank]:
     """One VPRetinaCluster bank per sensor (versions 2, 3) or sensor pair (4), as encode_superpixels does.
 
-    Of several events, whose number (0, 1, ...) each cluster has in `event`, the banks follow one another. In
-    version 4 the lowest bit of `flags` must be 0: its place tells the sensor.  Raises VeloBankError.
+    For several events, `event` is the event number (0, 1, ...) of each cluster; the banks of the events follow one
+    another. In version 4 the lowest bit of `flags` must be 0: its place holds the sensor bit.  Raises VeloBankError.
     """
     it = clusters
     _check_version("retina clusters", version)

@@ -1,4 +1,4 @@
-"""Commands to a node in the test's own loop: over the control socket, over HTTP, and what feeders see of them."""
+"""Commands to a node in the test's own loop: over the control socket, over HTTP, and their effect on feeders."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ class Console:
 
     def __init__(self, context: zmq.asyncio.Context, node: Node) -> None:
         self.socket = context.socket(zmq.DEALER)
-        # Few replies wait here; the rest is the node's to keep or to drop.
+        # Few replies are queued here; the rest is queued or dropped by the node.
         self.socket.setsockopt(zmq.RCVHWM, 10)
         self.socket.connect(node.control.endpoint)
         CONSOLES.append(self.socket)
@@ -79,7 +79,7 @@ async def post(node: Node, path: str, token: str | None = TOKEN, body: bytes = b
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     request = urllib.request.Request(f"http://127.0.0.1:{node.http_port}{path}", body, headers, method="POST")
 
-    def ask() -> tuple[int, dict[str, Any]]:
+    def send() -> tuple[int, dict[str, Any]]:
         try:
             with urllib.request.urlopen(request, timeout=5) as answer:
                 return answer.status, json.load(answer)
@@ -87,10 +87,10 @@ async def post(node: Node, path: str, token: str | None = TOKEN, body: bytes = b
             with error:
                 return error.code, json.load(error)
 
-    return await asyncio.to_thread(ask)
+    return await asyncio.to_thread(send)
 
 
-async def test_a_node_is_led_through_all_states_by_commands(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+async def test_commands_move_a_node_through_all_states(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
         ctl = Console(context, node)
         assert (await ctl("status")).state is RunState.IDLE
@@ -124,7 +124,7 @@ async def test_an_illegal_command_is_an_error_reply_that_names_state_and_command
         assert node.state is RunState.RUNNING
 
 
-async def test_a_run_that_is_stopped_goes_on_after_the_next_start_and_no_event_is_lost_or_doubled(
+async def test_a_stopped_run_continues_after_the_next_start_and_no_event_is_lost_or_doubled(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
@@ -148,7 +148,7 @@ async def test_a_paused_node_grants_no_credits_and_keeps_its_run(tmp_path: Path,
         feeding = asyncio.create_task(feed_meps(synthetic_meps(300), [feeder]))
         await eventually(lambda: node.counters.meps_acknowledged >= 10)
         await ctl("pause")
-        # The level of the credits falls as what was granted is acknowledged, until nothing may come any more.
+        # The level of the credits falls as granted MEPs are acknowledged, until nothing more may be sent.
         await eventually(lambda: node.builder.window.limit == 0)
         assert node.builder.run is not None
         assert not feeding.done()
@@ -174,7 +174,7 @@ async def test_feeders_wait_without_error_until_the_node_is_started(
         assert (await feeding).complete
 
 
-async def test_a_feeder_that_has_sent_all_waits_for_the_start_too_and_longer_than_a_refused_one(
+async def test_a_feeder_that_has_sent_everything_also_waits_for_the_start_and_longer_than_a_refused_one(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.feeder.feeder.REFUSED_SECONDS", 0.0)
@@ -185,7 +185,7 @@ async def test_a_feeder_that_has_sent_all_waits_for_the_start_too_and_longer_tha
     ):
         feeder.keep(next(synthetic_meps(1)))
         ending = asyncio.create_task(feeder.finish(0))
-        # Each hello is followed by an end of run, which the node refuses: it knows no feeder.
+        # Each hello is followed by an end of run, which the node refuses: no feeder is registered.
         await eventually(lambda: node.counters.control_messages_received > 10)
         assert not ending.done()
         ctl = Console(context, node)
@@ -195,7 +195,7 @@ async def test_a_feeder_that_has_sent_all_waits_for_the_start_too_and_longer_tha
         await asyncio.wait_for(ending, 10.0)
 
 
-async def test_a_start_with_a_run_number_refuses_and_counts_what_is_of_another_run(
+async def test_a_start_with_a_run_number_refuses_and_counts_the_fragments_of_another_run(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node, run=43) as feeder:
@@ -203,9 +203,9 @@ async def test_a_start_with_a_run_number_refuses_and_counts_what_is_of_another_r
         await ctl("stop")
         await eventually(lambda: node.state is RunState.READY)
         assert (await ctl("start", 43)).ok
-        async with make_feeder(context, node, name="stranger", run=RUN) as stranger:
+        async with make_feeder(context, node, name="foreign", run=RUN) as foreign:
             await eventually(lambda: node.counters.control_messages_rejected >= 1)
-            assert stranger.node_session is None
+            assert foreign.node_session is None
         await eventually(lambda: node.builder.run == 43)
         with context.socket(zmq.PUSH) as data:
             data.connect(node.receiver.endpoint)
@@ -248,7 +248,7 @@ HOSTILE_COMMANDS: list[object] = [
 ]
 
 
-async def test_hostile_commands_are_refused_counted_and_change_nothing(
+async def test_hostile_commands_are_refused_and_counted_and_change_nothing(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):
@@ -256,14 +256,14 @@ async def test_hostile_commands_are_refused_counted_and_change_nothing(
         for content in HOSTILE_COMMANDS:
             await ctl.socket.send(msgpack.packb(content))
             assert isinstance(decode_message(await ctl.socket.recv()), Error)
-        # A reply is for operators and never for the node; a stranger says it here.
+        # A reply is a message to operators, never to the node; here another peer sends one.
         await ctl.socket.send(encode_message(Reply(1, True, RunState.IDLE, "hello")))
         assert isinstance(decode_message(await ctl.socket.recv()), Error)
         assert node.counters.control_messages_rejected == len(HOSTILE_COMMANDS)
         assert (await ctl("status")).state is RunState.RUNNING
 
 
-async def test_a_refusal_with_a_long_text_of_strange_characters_is_cut_and_sent(
+async def test_a_refusal_with_a_long_text_of_special_characters_is_cut_and_sent(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_self: HotReload) -> str:
@@ -277,7 +277,7 @@ async def test_a_refusal_with_a_long_text_of_strange_characters_is_cut_and_sent(
         assert node.state is RunState.RUNNING
 
 
-async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_free_for_others(
+async def test_a_flood_of_commands_from_a_peer_that_does_not_read_does_not_block_other_peers(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
@@ -289,7 +289,7 @@ async def test_a_flood_of_commands_from_one_who_does_not_read_leaves_the_node_fr
         await eventually(lambda: node.counters.operation.commands[CommandName.START, Outcome.REFUSED] == 3000)
 
 
-async def test_a_feeder_learns_that_a_node_that_is_not_running_takes_no_feeder(
+async def test_a_feeder_of_a_node_that_is_not_running_is_refused_with_the_state(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, _):
@@ -301,7 +301,7 @@ async def test_a_feeder_learns_that_a_node_that_is_not_running_takes_no_feeder(
         assert heard[0] == Goodbye("node is idle")
 
 
-async def test_a_back_end_that_does_not_warm_up_is_an_error_of_the_node(
+async def test_a_back_end_that_fails_to_warm_up_is_an_error_of_the_node(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path, node={"autostart": False})) as (node, engine):

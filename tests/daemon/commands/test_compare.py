@@ -21,7 +21,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["compare", *map(str, arguments)])
 
 
-def test_without_matplotlib_the_report_is_refused_before_the_work(
+def test_without_matplotlib_the_report_is_refused_before_the_work_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.commands.common.find_spec", lambda _: None)
@@ -63,7 +63,7 @@ def test_a_bank_that_cannot_be_read_is_named_with_its_file_and_event(tmp_path: P
     assert not (tmp_path / "r.html").exists()
 
 
-def test_geometry_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_geometry_is_an_error(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     found = run(tmp_path / "a.mdf", tmp_path / "b.mdf", "-o", tmp_path / "r.html", "--geometry", tmp_path)
     assert found.exit_code == 1

@@ -1,4 +1,4 @@
-"""Options of hltnode feed: endpoints, parts, and what it says when they are wrong."""
+"""Options of hltnode feed: endpoints, parts, and their errors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""hltnode process, simulate and inspect: results for machines, and errors that a user can act on."""
+"""hltnode process, simulate and inspect: results for machines, and errors that a user can correct."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_process_tells_each_event_once_however_often_it_repeats(sample: Path, tmp_path: Path) -> None:
+def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     arguments = ["process", str(sample), "--backend", "cpu", "--threads", "2", "--repeat", "20", "--json", str(out)]
     result = runner.invoke(app, arguments)
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_read_is_named(command: str, content: bytes | None
     assert message in text
 
 
-def test_a_cut_file_is_named_with_the_place(sample: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_with_the_position(sample: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.mdf"
     cut.write_bytes(sample.read_bytes()[:-10])
     result = runner.invoke(app, ["inspect", str(cut)])
@@ -184,11 +184,11 @@ def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> 
         ("demo",),
     ],
 )
-def test_a_result_that_could_not_be_written_is_refused_before_the_work(
+def test_a_result_that_could_not_be_written_is_refused_before_the_work_begins(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # If they began to work, they would complain of these.
+    # If they began to work, these would be their errors.
     for name in ("minbias.mdf", "node.toml"):
         (tmp_path / name).write_text("neither events nor a configuration")
     found = runner.invoke(app, [*command, "--json", "no/where.json"])

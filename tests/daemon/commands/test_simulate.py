@@ -58,7 +58,7 @@ def test_the_number_of_processes_changes_no_byte(tmp_path: Path) -> None:
     assert (tmp_path / "1.mdf").read_bytes() == (tmp_path / "2.mdf").read_bytes()
 
 
-def test_the_velo_alone_is_still_simulated(tmp_path: Path) -> None:
+def test_the_velo_alone_can_be_simulated(tmp_path: Path) -> None:
     file = tmp_path / "velo.mdf"
     assert simulate("--detectors", "velo", "-n", "2", "-o", file).startswith("0:")
     kinds = {bank.type for banks in read_events(file) for bank in banks}
@@ -86,33 +86,33 @@ def test_a_bad_request_is_refused_and_leaves_no_file(
     arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = simulate("-n", "2", *arguments)
-    assert not said.startswith("0:")
-    assert words in said
+    printed = simulate("-n", "2", *arguments)
+    assert not printed.startswith("0:")
+    assert words in printed
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_named_and_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_incomplete_file(tmp_path: Path) -> None:
     (tmp_path / "x.mdf.part").symlink_to("/dev/full")
-    said = simulate("--nu", "1", "-n", "2", "-o", tmp_path / "x.mdf")
-    assert said.startswith("1:")
-    assert "x.mdf: cannot be written: No space left on device" in "".join(said.splitlines())
+    printed = simulate("--nu", "1", "-n", "2", "-o", tmp_path / "x.mdf")
+    assert printed.startswith("1:")
+    assert "x.mdf: cannot be written: No space left on device" in "".join(printed.splitlines())
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
-def ctrl_c_is_heard() -> Iterator[None]:
-    """A shell that runs the tests in its background makes them, and all that they start, deaf for it."""
+def ctrl_c_is_not_ignored() -> Iterator[None]:
+    """A shell that runs the tests in the background makes them, and all processes that they start, ignore it."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, former)
 
 
 @pytest.mark.process
-@pytest.mark.usefixtures("ctrl_c_is_heard")
+@pytest.mark.usefixtures("ctrl_c_is_not_ignored")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_signal_ends_it_without_a_word_and_without_half_a_file(
+def test_a_signal_ends_it_without_output_and_without_an_incomplete_file(
     number: signal.Signals, status: int, jobs: str, tmp_path: Path
 ) -> None:
     command = (sys.executable, "-m", "hltnode.daemon", "simulate", "-n", "100000", "--nu", "0.5", "--jobs", jobs)
@@ -124,12 +124,12 @@ def test_a_signal_ends_it_without_a_word_and_without_half_a_file(
             while not (half.exists() and half.stat().st_size):
                 assert process.poll() is None
                 time.sleep(0.02)
-            # As a terminal does it: workers get it as well.
+            # As a terminal does: workers get the signal as well.
             os.killpg(process.pid, number)
-            _, said = process.communicate()
+            _, printed = process.communicate()
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == status
-    assert said.strip() == ""
+    assert printed.strip() == ""
     assert list(tmp_path.iterdir()) == []

@@ -29,7 +29,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_json_keeps_its_contract_and_carries_what_plots_need(events: Events, tmp_path: Path) -> None:
+def test_the_json_keeps_its_contract_and_has_all_data_of_the_plots(events: Events, tmp_path: Path) -> None:
     sample = write(tmp_path / "mb.mdf", events)
     found = run("validate", sample, "--json", tmp_path / "out.json", "--threads", 1)
     assert found.exit_code == 0, found.output
@@ -60,18 +60,18 @@ def test_truth_of_another_event_is_named_and_left_out(events: Events, tmp_path: 
     truth = json.loads((tmp_path / "out.json").read_text())["truth"]
     assert truth["events_left_out"] == 1
     assert truth["reasons"] == {"ids_without_hits": 1}
-    assert truth["named"][0].startswith("run 1 event 0: ids of its particles are no hits of the event")
+    assert truth["named"][0].startswith("run 1 event 0: ids of its particles are not hits of the event")
     assert "1 events left out" in found.output
     # The numbers are those of the other events.
     rest = run("validate", write(tmp_path / "rest.mdf", events[1:]), "--threads", 1)
     assert rest.output.strip() in found.output
 
 
-def test_a_sample_without_truth_has_no_efficiencies_and_says_so(events: Events, tmp_path: Path) -> None:
+def test_a_sample_without_truth_has_no_efficiencies_and_a_message(events: Events, tmp_path: Path) -> None:
     bare = [[bank for bank in banks if bank.type not in TRUTH] for banks in events]
     found = run("validate", write(tmp_path / "bare.mdf", bare), "--threads", 1, "--json", tmp_path / "out.json")
     assert found.exit_code == 0, found.output
-    assert "tells nothing of its particles" in " ".join(found.output.split())
+    assert "has no truth of particles" in " ".join(found.output.split())
     assert "6 events: no bank of particles" in found.output
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["velo"]["categories"]["long"]["efficiency"] is None
@@ -97,8 +97,8 @@ def test_a_report_of_empty_crossings_can_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "no result of hltnode validate --json: file: Invalid JSON"),
-        ("[]", "no result of hltnode validate"),
+        ("{", "not a result of hltnode validate --json: file: Invalid JSON"),
+        ("[]", "not a result of hltnode validate"),
         ('{"velo": {"ghost_rate": 0.1, "categories": {}}, "pv": null}', "histograms: Field required"),
         ('{"histograms": {"events": 3, "stages": {}, "residuals": {}}}', "velo: Field required"),
     ],
@@ -118,13 +118,13 @@ def test_a_result_that_cannot_be_overlaid_is_refused_by_name(
     assert not (tmp_path / "r.html").exists()
 
 
-def test_against_needs_a_report_to_draw_into(events: Events, tmp_path: Path) -> None:
+def test_against_needs_a_report(events: Events, tmp_path: Path) -> None:
     found = run("validate", write(tmp_path / "mb.mdf", events), "--against", tmp_path / "other.json")
     assert found.exit_code == 1
     assert "--report" in found.output
 
 
-def test_without_matplotlib_a_report_is_refused_before_the_work(
+def test_without_matplotlib_a_report_is_refused_before_the_work_begins(
     events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.commands.common.find_spec", lambda _: None)
@@ -159,7 +159,7 @@ def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events: Ev
     assert "long.eta: Value error, clones has 14 values in 15 bins" in text
 
 
-def test_a_file_whose_truth_fits_no_event_is_an_error(events: Events, tmp_path: Path) -> None:
+def test_a_file_whose_truth_matches_no_event_is_an_error(events: Events, tmp_path: Path) -> None:
     first, second = events[:2]
     swapped = [
         [bank for bank in one if bank.type not in TRUTH] + [bank for bank in other if bank.type in TRUTH]
@@ -167,8 +167,8 @@ def test_a_file_whose_truth_fits_no_event_is_an_error(events: Events, tmp_path: 
     ]
     found = run("validate", write(tmp_path / "swapped.mdf", swapped), "--threads", 1)
     assert found.exit_code == 1
-    assert "2 events: ids of its particles are no hits of the event" in found.output
-    assert "no event has truth that fits it" in " ".join(found.output.split())
+    assert "2 events: ids of its particles are not hits of the event" in found.output
+    assert "no event has truth that matches it" in " ".join(found.output.split())
 
 
 def test_a_damaged_event_is_named_with_its_file(events: Events, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_damaged_event_is_named_with_its_file(events: Events, tmp_path: Path) 
     assert "twice.mdf: " in "".join(found.output.splitlines())
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_the_work(events: Events, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_refused_before_the_work_begins(events: Events, tmp_path: Path) -> None:
     sample = write(tmp_path / "mb.mdf", events)
     for option in ("--json", "--report"):
         found = run("validate", sample, option, tmp_path / "no" / "where")

@@ -1,4 +1,4 @@
-"""The configuration: what is accepted, what wins, and what the messages say."""
+"""The configuration: accepted values, precedence, and error messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_empty_file_gives_the_defaults_and_listens_on_localhost_only(tmp_path
     assert config.node.name
 
 
-def test_values_of_the_file_arrive_with_their_types(tmp_path: Path) -> None:
+def test_values_of_the_file_have_their_types(tmp_path: Path) -> None:
     config = load_config(
         write(
             tmp_path,
@@ -64,7 +64,7 @@ def test_values_of_the_file_arrive_with_their_types(tmp_path: Path) -> None:
     assert config.output.fsync is FsyncPolicy.FLUSH
 
 
-def test_the_environment_wins_over_the_file_key_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_overrides_the_file_key_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_PIPELINE__SLOTS", "5")
     monkeypatch.setenv("HLTNODE_BUILDER__EXPECTED_SOURCES", "[1, 2]")
     config = load_config(write(tmp_path, "[pipeline]\nslots = 4\nmax_events = 77\n"))
@@ -85,7 +85,7 @@ def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
     assert "line 2" in message
 
 
-def test_bytes_that_are_not_text_are_no_toml_file(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     path.write_bytes(b"\xff\xfe\x00[node]")
     assert "not a TOML file" in refusal(path)
@@ -122,7 +122,7 @@ def test_a_bad_value_is_refused_with_file_key_and_expectation(
     assert expected in message
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "[pipeline]\nslots = 0\nthreads = -1\n[http]\nprot = 1\n"))
     assert [line.split(": ")[1] for line in message.splitlines()] == [
         "pipeline.slots",
@@ -150,7 +150,7 @@ def test_a_bad_variable_is_refused_as_such(
     assert expected in message
 
 
-def test_variables_without_a_section_belong_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_without_a_section_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
     assert load_config(write(tmp_path, "")).pipeline.slots == 3
 

@@ -1,4 +1,4 @@
-"""Events as they are kept."""
+"""Encoding of kept events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kept(
     return read.banks(), read.header.routing_bits
 
 
-def test_the_banks_come_back_as_they_were_followed_by_report_and_routing_bits() -> None:
+def test_the_banks_are_kept_unchanged_followed_by_report_and_routing_bits() -> None:
     banks, _ = kept()
     assert banks[:2] == BANKS
     assert [bank.type for bank in banks[2:]] == [BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS]
@@ -68,13 +68,13 @@ def test_the_report_of_the_largest_menu_fits_in_its_bank() -> None:
         (False, EventFlag.OVERFLOW | EventFlag.INCOMPLETE, 0),
     ],
 )
-def test_routing_bits_tell_physics_from_readout_errors(accepted: bool, flags: int, word: int) -> None:
+def test_routing_bits_distinguish_physics_from_readout_errors(accepted: bool, flags: int, word: int) -> None:
     banks, in_header = kept(accepted=accepted, flags=flags)
     assert decode_routing_bits(banks[3]) == (word, 0, 0)
     assert in_header == (word, 0, 0, 0)
 
 
-def test_the_banks_of_some_events_are_what_the_bank_encoder_makes_of_them() -> None:
+def test_the_banks_of_some_events_equal_those_of_the_bank_encoder() -> None:
     mfps = [
         Mfp.parse(
             encode_mfp(

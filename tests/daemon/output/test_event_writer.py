@@ -1,4 +1,4 @@
-"""Rotating files of events, on disks that work and on disks that do not."""
+"""Rotating files of events, on disks that work and on disks that fail."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def numbers(paths: Sequence[Path]) -> list[int]:
 
 
 class Disk:
-    """Stands before os.write: takes `room` bytes, then refuses with `error`."""
+    """Replaces os.write: writes `room` bytes, then fails with `error`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, error: int = errno.ENOSPC) -> None:
         self.room = room
@@ -132,7 +132,7 @@ def test_a_new_run_starts_a_new_file(tmp_path: Path) -> None:
     ]
 
 
-def test_counters_tell_events_bytes_files_and_what_waits(tmp_path: Path) -> None:
+def test_counters_have_events_bytes_files_and_pending_bytes(tmp_path: Path) -> None:
     counters = WriterCounters()
     writer = open_writer(tmp_path, counters=counters, max_file_events=2)
     for number in range(3):
@@ -147,7 +147,7 @@ def test_counters_tell_events_bytes_files_and_what_waits(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("policy", FsyncPolicy)
-def test_the_disk_is_forced_when_the_policy_says_so(
+def test_the_disk_is_forced_by_the_fsync_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: FsyncPolicy
 ) -> None:
     forced: list[int] = []
@@ -188,7 +188,7 @@ def test_other_errors_of_the_disk_are_of_another_kind(tmp_path: Path, monkeypatc
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(room=st.integers(0, 12 * SIZE), per_file=st.integers(1, 5))
-def test_writing_goes_on_at_the_byte_where_the_disk_was_full(
+def test_writing_continues_at_the_byte_where_the_disk_was_full(
     tmp_path_factory: pytest.TempPathFactory, room: int, per_file: int
 ) -> None:
     directory, counters = tmp_path_factory.mktemp("disk"), WriterCounters()
@@ -211,7 +211,7 @@ def test_writing_goes_on_at_the_byte_where_the_disk_was_full(
     assert numbers(sorted(directory.glob("*.mdf"))) == list(range(11))
 
 
-def test_one_stream_that_fails_does_not_hold_up_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_fails_does_not_delay_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = open_writer(tmp_path)
     disk = Disk(monkeypatch, room=10)
     writer.append(EventStream.ACCEPTED, RUN, record(1))
@@ -231,7 +231,7 @@ def test_one_stream_that_fails_does_not_hold_up_the_other(tmp_path: Path, monkey
     assert numbers(sorted(tmp_path.glob("*error*"))) == [2]
 
 
-def test_after_a_failed_fsync_nothing_is_called_safe_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failed_fsync_every_flush_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -252,7 +252,7 @@ def test_a_directory_that_cannot_be_written_stops_the_start(tmp_path: Path) -> N
         open_writer(tmp_path / "file" / "output")
 
 
-def test_a_directory_that_is_not_there_is_made_with_its_parents(tmp_path: Path) -> None:
+def test_a_missing_directory_is_created_with_its_parents(tmp_path: Path) -> None:
     open_writer(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
 
@@ -266,7 +266,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 47, SIZE - 1])
-def test_files_of_a_killed_process_are_finished_with_their_whole_records(tmp_path: Path, cut: int) -> None:
+def test_files_of_a_killed_process_are_finished_with_their_complete_records(tmp_path: Path, cut: int) -> None:
     writer = open_writer(tmp_path)
     for number in range(3):
         writer.append(EventStream.ACCEPTED, RUN, record(number))
@@ -280,13 +280,13 @@ def test_files_of_a_killed_process_are_finished_with_their_whole_records(tmp_pat
     assert list(tmp_path.iterdir()) == [final]
 
 
-def test_a_killed_file_without_a_whole_record_is_removed(tmp_path: Path) -> None:
+def test_a_file_of_a_killed_process_without_a_complete_record_is_removed(tmp_path: Path) -> None:
     (tmp_path / "node_s0_1_accepted_00001.mdf.part").write_bytes(bytes(100))
     assert recover_parts(tmp_path, "node") == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_of_a_living_writer_is_left_alone(tmp_path: Path) -> None:
+def test_the_file_of_a_running_writer_is_left_alone(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.append(EventStream.ACCEPTED, RUN, record(1))
     writer.flush()
@@ -295,7 +295,7 @@ def test_the_file_of_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     assert numbers(sorted(tmp_path.glob("*.mdf"))) == [1]
 
 
-def test_abandoning_tells_how_many_bytes_were_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoning_returns_the_number_of_unwritten_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Disk(monkeypatch, room=10)
     writer = open_writer(tmp_path)
     writer.append(EventStream.ACCEPTED, RUN, record(1))
@@ -304,7 +304,7 @@ def test_abandoning_tells_how_many_bytes_were_never_written(tmp_path: Path, monk
     assert writer.abandon() == SIZE - 10
 
 
-def test_a_stream_that_may_drop_drops_what_the_disk_refuses_and_goes_on_later(
+def test_a_stream_that_may_drop_drops_what_cannot_be_written_and_continues_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = WriterCounters()

@@ -1,4 +1,4 @@
-"""The journal and the files that are made to agree with it."""
+"""The journal, and the recovery of files from it."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class Session:
             self.journal.append(RUN, rows, self.writer.positions())
 
     def die(self) -> None:
-        """As with SIGKILL: descriptors go, nothing is finished."""
+        """As with SIGKILL: descriptors are closed, nothing is finished."""
         self.writer.abandon()
 
     def revoke_events(self, *meps: int) -> set[int]:
@@ -79,7 +79,7 @@ def test_without_a_journal_there_is_no_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("max_file_events", [1000, 4])
-def test_events_behind_the_last_line_are_cut_because_their_meps_come_again(
+def test_events_after_the_last_line_are_cut_because_their_meps_are_sent_again(
     tmp_path: Path, max_file_events: int
 ) -> None:
     first = Session(tmp_path, "a", max_file_events=max_file_events)
@@ -126,19 +126,19 @@ def test_a_damaged_line_ends_the_journal(tmp_path: Path) -> None:
     assert done(read_journal(first.path)) == [(0, 0)]
 
 
-def test_history_outlives_several_sessions_and_ends_with_the_run(tmp_path: Path) -> None:
+def test_history_is_kept_over_several_sessions_and_ends_with_the_run(tmp_path: Path) -> None:
     for number, name in enumerate("abc"):
         session = Session(tmp_path, name)
         session.batch(number)
         session.die()
     last = Session(tmp_path, "d")
     assert done(last.history) == [(0, 2)]
-    last.journal.run_over(RUN)
+    last.journal.run_ended(RUN)
     assert last.end() == sorted([0, 1, 2] * 3)
     assert done(read_journal(last.path)) == []
 
 
-def test_below_the_floor_the_ledger_is_one_range(tmp_path: Path) -> None:
+def test_below_the_floor_the_acknowledged_meps_are_one_range(tmp_path: Path) -> None:
     session = Session(tmp_path, "a")
     for mep in range(0, 20, 2):
         session.batch(mep)
@@ -178,9 +178,9 @@ def test_events_in_a_file_that_was_collected_are_out_of_reach(tmp_path: Path) ->
     session.die()
 
 
-def test_a_journal_that_has_grown_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_that_has_grown_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hltnode.daemon.output.journal.COMPACT_BYTES", 2000)
-    monkeypatch.setattr("hltnode.daemon.output.journal.REMEMBERED_BATCHES", 4)
+    monkeypatch.setattr("hltnode.daemon.output.journal.KEPT_BATCHES", 4)
     session = Session(tmp_path, "a")
     for mep in range(200):
         session.batch(mep, events=1)

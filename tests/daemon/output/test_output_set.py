@@ -34,7 +34,7 @@ def event_number(record: bytes) -> int:
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_accepted_events_leave_by_a_socket_with_consecutive_numbers(
+async def test_accepted_events_are_sent_on_a_socket_with_consecutive_numbers(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     config = make_config(tmp_path, events={"endpoint": ANYWHERE})
@@ -52,16 +52,16 @@ async def test_accepted_events_leave_by_a_socket_with_consecutive_numbers(
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_without_a_consumer_the_policy_wait_holds_the_acknowledgements_and_says_so(
+async def test_without_a_consumer_the_policy_wait_holds_back_acknowledgements_and_reports_it(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.output.output_set.WAITING_NS", 20_000_000)
+    monkeypatch.setattr("hltnode.daemon.output.output_set.REPORTED_WAIT_NS", 20_000_000)
     config = make_config(tmp_path, events={"endpoint": ANYWHERE})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         for mep in synthetic_meps(2):
             await feeder.offer(mep)
         await eventually(lambda: Condition.OUTPUTS in node.health.problems(node.health.loop_tick_ns))
-        assert "events waits for its consumer" in str(node.health.output_problem)
+        assert "events has waited for its consumer" in str(node.health.output_problem)
         assert feeder.window.unacknowledged == 2
         with context.socket(zmq.PULL) as consumer:
             consumer.connect(node.outputs.events[EventStream.ACCEPTED].endpoint)
@@ -83,7 +83,7 @@ async def test_without_a_consumer_the_policy_drop_new_counts_what_it_drops(
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+async def test_flagged_events_are_sent_on_the_error_socket(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     builder = {"expected_sources": (*SOURCES, 7777), "mep_timeout_ms": 50, "on_timeout": "error"}
     config = make_config(tmp_path, builder=builder, errors={"endpoint": ANYWHERE, "kind": "pub"})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
@@ -91,7 +91,7 @@ async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context:
             consumer.subscribe(ERROR)
             consumer.connect(node.outputs.events[EventStream.ERROR].endpoint)
             first = 0
-            while not await consumer.poll(50):  # until the subscription has arrived
+            while not await consumer.poll(50):  # until the subscription is received
                 assert first < 100
                 await feeder.offer(next(iter(synthetic_meps(1, first=first))))
                 first += 1
@@ -103,7 +103,7 @@ async def test_flagged_events_leave_by_the_error_socket(tmp_path: Path, context:
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
 @pytest.mark.parametrize("content", ["decisions", "events"])
-async def test_a_monitor_gets_its_sample_and_a_missing_one_costs_nothing(
+async def test_a_monitor_gets_its_sample_and_a_missing_monitor_holds_back_nothing(
     tmp_path: Path, context: zmq.asyncio.Context, content: str
 ) -> None:
     monitor = {"endpoint": ANYWHERE, "content": content, "fraction": 0.5, "max_rate": 1e6}
@@ -125,7 +125,7 @@ async def test_a_monitor_gets_its_sample_and_a_missing_one_costs_nothing(
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_a_full_disk_takes_the_credits_away_and_feeding_goes_on_when_there_is_room(
+async def test_a_full_disk_holds_back_the_credits_and_feeding_continues_when_there_is_room(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.output.output_stage.RETRY_SECONDS", 0.02)
@@ -168,7 +168,7 @@ async def test_a_full_disk_takes_the_credits_away_and_feeding_goes_on_when_there
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_with_drop_new_a_full_disk_does_not_hold_the_acknowledgements(
+async def test_with_drop_new_a_full_disk_does_not_hold_back_acknowledgements(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuses = False

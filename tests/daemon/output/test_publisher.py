@@ -1,4 +1,5 @@
-"""The decision stream over real sockets: every decision arrives, or its loss is counted and seen."""
+"""The decision stream over real sockets: every decision is received, or its loss is counted and visible in the sequence
+numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def context() -> Iterator[Context]:
     context = zmq.Context()
     OPEN.clear()
     yield context
-    # Those of the publisher too: a test that fails has not closed it.
+    # Also the sockets of the publisher: a test that fails has not closed it.
     context.destroy(linger=0)
 
 
@@ -64,7 +65,7 @@ def subscriber(context: Context, endpoint: str, *, high_water_mark: int = 1000) 
 
 
 async def changed(publisher: DecisionPublisher, counters: OutputCounters, before: int) -> int:
-    """The number of subscribers as soon as it is another one."""
+    """The number of subscribers as soon as it has changed."""
     while counters.subscribers == before:
         publisher.track_subscriptions()
         await asyncio.sleep(0.005)
@@ -113,10 +114,10 @@ async def test_without_subscribers_publishing_does_not_wait(context: Context, co
     publisher.close(linger_ms=0)
 
 
-async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_counted_and_seen(
+async def test_a_stopped_subscriber_delays_once_and_its_loss_is_counted_and_visible(
     context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher_module, "PATIENCE_NS", 100_000_000)
+    monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 100_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
     await subscribed(publisher, counters, 1)
@@ -127,7 +128,7 @@ async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_co
     assert counters.blocked > 1
     started = time.monotonic()
     await publisher.publish([decision(mep + i) for i in range(50)])
-    assert time.monotonic() - started < 2.5  # 50 times the patience would be 5 s
+    assert time.monotonic() - started < 2.5  # 50 times the longest wait would be 5 s
     sent_before = counters.sent
     dropped_before = counters.dropped[DropReason.SLOW_SUBSCRIBER]
     assert sent_before + dropped_before == mep + 50
@@ -143,10 +144,10 @@ async def test_a_subscriber_that_stands_still_costs_its_time_once_and_loss_is_co
     publisher.close(linger_ms=0)
 
 
-async def test_a_subscriber_that_pauses_shortly_loses_nothing(
+async def test_a_subscriber_that_pauses_briefly_loses_nothing(
     context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher_module, "PATIENCE_NS", 20_000_000_000)
+    monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 20_000_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
     await subscribed(publisher, counters, 1)
@@ -163,14 +164,14 @@ async def test_a_subscriber_that_pauses_shortly_loses_nothing(
     publisher.close(linger_ms=0)
 
 
-async def test_what_a_stranger_sends_is_ignored(context: Context, counters: OutputCounters) -> None:
+async def test_messages_that_are_not_subscriptions_are_ignored(context: Context, counters: OutputCounters) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
-    stranger = context.socket(zmq.XSUB)
-    OPEN.append(stranger)
-    stranger.connect(publisher.endpoint)
-    stranger.send(b"\x07hello")
-    stranger.send(b"")
-    stranger.send(b"\x01" + b"x" * 5000)
+    peer = context.socket(zmq.XSUB)
+    OPEN.append(peer)
+    peer.connect(publisher.endpoint)
+    peer.send(b"\x07hello")
+    peer.send(b"")
+    peer.send(b"\x01" + b"x" * 5000)
     good = subscriber(context, publisher.endpoint)
     await subscribed(publisher, counters, 1)
     await publisher.publish([decision(1)])

@@ -1,4 +1,4 @@
-"""The three policies of a slow output: what is sent, what is dropped, who waits."""
+"""The three slow consumer policies: what is sent, what is dropped, and when the caller waits."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ def numbered(_item: object, sequence: int) -> Message:
 
 
 class Bench:
-    def __init__(self, policy: SlowConsumerPolicy, *, queue: int = 1, patience_ns: int = 0) -> None:
+    def __init__(self, policy: SlowConsumerPolicy, *, queue: int = 1, max_wait_ns: int = 0) -> None:
         self.consumer = Consumer()
         self.counters = OutputCounters()
         self.now_ns = 0
@@ -39,7 +39,7 @@ class Bench:
             self.consumer.take,
             self.counters,
             queue=queue,
-            patience_ns=patience_ns,
+            max_wait_ns=max_wait_ns,
             clock_ns=lambda: self.now_ns,
         )
 
@@ -61,7 +61,7 @@ async def test_a_consumer_with_room_gets_everything_in_order(policy: SlowConsume
     assert (bench.counters.sent, bench.dropped) == (7, 0)
 
 
-async def test_wait_holds_the_caller_until_the_consumer_takes_and_loses_nothing() -> None:
+async def test_wait_holds_the_caller_until_the_consumer_reads_and_loses_nothing() -> None:
     bench = Bench(SlowConsumerPolicy.WAIT)
     bench.consumer.room = 1
     bench.now_ns = 5
@@ -77,7 +77,7 @@ async def test_wait_holds_the_caller_until_the_consumer_takes_and_loses_nothing(
     assert bench.dropped == 0
 
 
-async def test_drop_new_loses_the_new_ones_and_their_numbers_show_it() -> None:
+async def test_drop_new_drops_new_messages_and_the_sequence_numbers_have_gaps() -> None:
     bench = Bench(SlowConsumerPolicy.DROP_NEW)
     bench.consumer.room = 2
     await bench.put(5)
@@ -87,7 +87,7 @@ async def test_drop_new_loses_the_new_ones_and_their_numbers_show_it() -> None:
     assert (bench.counters.sent, bench.dropped) == (4, 3)
 
 
-async def test_drop_old_keeps_the_newest_and_sends_them_when_there_is_room() -> None:
+async def test_drop_old_keeps_the_newest_messages_and_sends_them_when_there_is_room() -> None:
     bench = Bench(SlowConsumerPolicy.DROP_OLD, queue=2)
     await bench.put(5)
     assert (bench.counters.queued, bench.dropped) == (2, 3)
@@ -97,7 +97,7 @@ async def test_drop_old_keeps_the_newest_and_sends_them_when_there_is_room() -> 
     assert bench.counters.queued == 0
 
 
-async def test_what_drop_old_still_keeps_at_the_end_is_counted_as_dropped() -> None:
+async def test_messages_queued_by_drop_old_at_the_end_are_counted_as_dropped() -> None:
     bench = Bench(SlowConsumerPolicy.DROP_OLD, queue=4)
     await bench.put(3)
     bench.sender.close()

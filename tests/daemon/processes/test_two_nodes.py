@@ -94,7 +94,7 @@ def test_a_killed_node_loses_its_meps_to_the_other_one_and_takes_back_its_events
     a.start_node()
     for feeder in feeders:
         assert a.wait(feeder) == 0, a.logs() + b.logs()
-    assert "did not come back" not in a.logs()
+    assert "did not return" not in a.logs()
     assert "meps_revoked" in a.logs()
     stop(a, b)
     assert sorted(a.kept_events() + b.kept_events()) == sorted(WANTED), a.logs() + b.logs()

@@ -34,7 +34,7 @@ pixels = st.lists(
 
 
 @given(pixels)
-def test_the_pixel_comes_back_from_its_id(values: list[tuple[int, int, int, int]]) -> None:
+def test_the_pixel_is_recovered_from_its_id(values: list[tuple[int, int, int, int]]) -> None:
     columns = np.array(values, np.uint32).reshape(-1, 4).T
     ids = velo_lhcb_id(*columns)
     assert ids.dtype == np.uint32
@@ -52,7 +52,7 @@ def test_orientation_does_not_change_the_pixel() -> None:
     assert without_orientation(ids).tolist() == [2 << 28 | 5] * 3
 
 
-def test_the_truth_of_real_events_names_lit_pixels(retina_events: list[list[RawBank]]) -> None:
+def test_the_ids_of_truth_in_real_events_are_lit_pixels(retina_events: list[list[RawBank]]) -> None:
     for banks in retina_events:
         sensor, column, row = decode_superpixels(banks).pixels()
         lit = velo_lhcb_id(sensor, column // 256, column % 256, row)
@@ -69,7 +69,7 @@ def test_ids_of_the_old_scheme_get_the_types_of_2022_and_keep_their_channels() -
 
 
 @given(st.data())
-def test_ut_channels_come_back_from_their_ids(data: st.DataObject) -> None:
+def test_ut_channels_are_recovered_from_their_ids(data: st.DataObject) -> None:
     limits = {"side": 1, "layer": 3, "stave": 8, "face": 1, "module": 7, "sector": 1, "strip": 511}
     values = {name: data.draw(st.integers(0, limit), name) for name, limit in limits.items()}
     channel = UtChannel(**{name: np.array([value], np.uint32) for name, value in values.items()})
@@ -80,7 +80,7 @@ def test_ut_channels_come_back_from_their_ids(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_scifi_channels_come_back_from_their_ids(data: st.DataObject) -> None:
+def test_scifi_channels_are_recovered_from_their_ids(data: st.DataObject) -> None:
     limits = {"station": 3, "layer": 3, "quarter": 3, "module": 5, "mat": 3, "sipm": 3, "channel": 127}
     values = {name: data.draw(st.integers(0, limit), name) for name, limit in limits.items()}
     channel = SciFiChannel(**{name: np.array([value], np.uint32) for name, value in values.items()})

@@ -1,4 +1,4 @@
-"""Under which source LHCb's banks are read out, and which VELO encoding is."""
+"""The source id under which LHCb's banks are read out, and the VELO encoding that is read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _as_read_out(banks: list[RawBank], left_out: int) -> list[RawBank]:
 @pytest.mark.parametrize(
     ("choice", "left_out"), [("auto", BankType.VP), ("retina", BankType.VP), ("superpixel", BankType.VP_RETINA_CLUSTER)]
 )
-def test_real_events_come_back_from_their_mfps(
+def test_real_events_are_recovered_from_their_mfps(
     retina_events: list[list[RawBank]], choice: VeloBanks, left_out: BankType
 ) -> None:
     packets = mfps_of_events(retina_events, 6001, choice)

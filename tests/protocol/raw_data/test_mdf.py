@@ -111,7 +111,7 @@ def test_a_damaged_record_is_refused_with_its_reason(data: bytes, reason: Reject
     assert error.value.reason is reason
 
 
-def test_the_checksum_is_not_looked_at_when_not_wanted() -> None:
+def test_the_checksum_is_not_verified_if_this_is_switched_off() -> None:
     (record,) = iter_records(changed(36, "<I", 8), verify_checksum=False)
     assert record.header.run == 8
 

@@ -33,7 +33,7 @@ def mfp_of(source: int, *, size: int = 40, event_id: int = 1, n: int = 2) -> byt
     return encode_mfp(source_id=source, event_id=event_id, version=1, types=[63] * n, fragments=fragments, align=2)
 
 
-def test_three_mfps_lie_where_the_test_vector_of_the_format_says() -> None:
+def test_three_mfps_have_the_offsets_of_the_test_vector_of_the_format() -> None:
     # docs/formats/mep.md: 3 MFPs give offsets 7, 35, 67 and a size of 99, all in 32-bit words.
     mfps = [mfp_of(ODIN, size=84), mfp_of(VELO, size=100), mfp_of(UT, size=97)]
     assert [len(mfp) for mfp in mfps] == [28 * 4, 32 * 4, 32 * 4]
@@ -45,7 +45,7 @@ def test_three_mfps_lie_where_the_test_vector_of_the_format_says() -> None:
 
 
 @given(packets=mep_inputs(), align=st.integers(2, 8), data=st.data())
-def test_a_mep_gives_back_its_mfps_by_source(packets: list[bytes], align: int, data: st.DataObject) -> None:
+def test_the_mfps_of_a_mep_are_recovered_by_source(packets: list[bytes], align: int, data: st.DataObject) -> None:
     encoded = encode_mep(data.draw(st.permutations(packets)), align=align)
     mep = Mep.parse(encoded)
     assert [bytes(mfp.view) for mfp in mep.mfps] == packets
@@ -123,7 +123,7 @@ def test_a_mep_whose_sources_do_not_ascend_is_refused() -> None:
         Mep.parse(mep)
 
 
-def test_real_events_come_back_from_a_mep(superpixel_events: list[list[RawBank]]) -> None:
+def test_real_events_are_recovered_from_a_mep(superpixel_events: list[list[RawBank]]) -> None:
     packets = mfps_of_events(superpixel_events, 6001)
     mep = Mep.parse(encode_mep(list(packets.values())))
     assert mep.source_ids == tuple(packets)

@@ -21,7 +21,7 @@ def packet(
     return struct.pack("<4I4B", size, size, size, 0, 0, 0, 2, 0) + header + block
 
 
-def test_fragments_lie_back_to_back_without_padding() -> None:
+def test_fragments_follow_one_another_without_padding() -> None:
     mep = parse_mep2019(packet())
     assert mep.n_events == 2
     assert mep.events() == [[RawBank(63, 2, 9, memoryview(b"abc"))], [RawBank(63, 2, 9, memoryview(b"defgh"))]]

@@ -50,7 +50,7 @@ def test_fragments_come_back_as_written(align: int, content: tuple[bytes, list[b
     assert [b is None for b in mfp.banks()] == [bank_type == NO_BANK for bank_type in types]
 
 
-def test_offsets_start_behind_the_arrays_and_step_by_the_padded_sizes() -> None:
+def test_offsets_start_after_the_arrays_and_step_by_the_padded_sizes() -> None:
     mfp = Mfp.parse(mfp_of(b"a", b"bc", b"d" * 9))
     assert mfp.offsets.tolist() == [32, 40, 48]
     assert mfp.offsets.dtype == np.uint32

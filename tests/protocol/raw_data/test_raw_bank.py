@@ -19,7 +19,7 @@ def test_banks_come_back_as_written(banks: list[RawBank]) -> None:
 
 
 @given(raw_banks)
-def test_a_bank_is_padded_to_four_bytes_and_its_length_leaves_the_padding_out(bank: RawBank) -> None:
+def test_a_bank_is_padded_to_four_bytes_and_its_length_is_without_padding(bank: RawBank) -> None:
     encoded = encode_bank(bank)
     magic, length = struct.unpack_from("<HH", encoded)
     assert magic == 0xCBCB
@@ -63,6 +63,6 @@ def test_a_damaged_bank_is_refused_with_its_reason(data: bytes, reason: RejectRe
     assert error.value.reason is reason
 
 
-def test_an_error_names_where_the_bank_is() -> None:
+def test_an_error_names_the_position_of_the_bank() -> None:
     with pytest.raises(BankError, match="at byte 8: magic 0xCBCB expected, 0x0000 found"):
         list(iter_banks(encode_bank(RawBank(1, 1, 1, memoryview(b""))) + bytes(8)))

@@ -66,7 +66,7 @@ def test_an_event_without_truth_has_no_particles() -> None:
     assert decode_particles([RawBank(BankType.UT, 3, 0, memoryview(b""))]) == []
 
 
-def test_a_missing_bank_is_found() -> None:
+def test_a_missing_bank_is_detected() -> None:
     banks = encode_particles([ONE] * 3000)
     for missing in range(len(banks)):
         with pytest.raises(TruthError) as error:
@@ -131,7 +131,7 @@ def test_real_truth_is_written_back_byte_by_byte(fixture: str, version: int, req
         assert encode_vertices(decode_vertices(vertices)) == vertices
 
 
-def test_truth_survives_the_way_through_mfps(retina_events: list[list[RawBank]]) -> None:
+def test_truth_is_unchanged_after_mfps(retina_events: list[list[RawBank]]) -> None:
     packets = mfps_of_events(retina_events, 6001)
     events = events_of_mfps([Mfp.parse(packet) for packet in packets.values()])
     assert [decode_particles(banks) for banks in events] == [decode_particles(banks) for banks in retina_events]

@@ -57,14 +57,14 @@ def test_columns_give_the_same_banks_as_particles_one_by_one(n: int) -> None:
     assert decode_particles(banks) == wanted
 
 
-def test_one_value_serves_all_particles_and_what_is_left_out_has_its_default() -> None:
+def test_one_value_is_used_for_all_particles_and_a_missing_column_has_its_default() -> None:
     (bank,) = encode_particle_columns({"n_pvs": 3}, np.empty(0, np.uint32), np.zeros(2, np.int64))
     decoded = decode_particles([bank])
     assert [(p.n_pvs, p.mother_key, p.dom_key) for p in decoded] == [(3, -1, -1)] * 2
 
 
 def test_ids_that_do_not_add_up_are_refused() -> None:
-    with pytest.raises(TruthError, match="3 ids announced, 2 came"):
+    with pytest.raises(TruthError, match="3 ids announced, 2 given"):
         encode_particle_columns({}, np.zeros(2, np.uint32), np.array([1, 2]))
 
 
@@ -83,7 +83,7 @@ def with_ids(n: int) -> list[McParticle]:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("n", [0, 1, 700])
-def test_columns_hold_what_particles_hold(n: int, version: int) -> None:
+def test_columns_have_the_values_of_the_particles(n: int, version: int) -> None:
     wanted = with_ids(n)
     columns = decode_particle_columns(reversed(encode_particles(wanted, version)))
     assert len(columns) == n
@@ -119,7 +119,7 @@ def test_ids_of_all_detectors_can_be_written_as_columns() -> None:
     assert decode_particles(banks) == wanted
 
 
-def test_an_announced_number_of_ids_beyond_the_bank_is_refused_without_reading_on() -> None:
+def test_an_announced_number_of_ids_beyond_the_bank_is_refused_without_further_reading() -> None:
     (bank,) = encode_particles(particles(1))
     payload = bytearray(bank.payload)
     payload[-12:-8] = b"\xff\xff\xff\x7f"

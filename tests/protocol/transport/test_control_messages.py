@@ -1,4 +1,4 @@
-"""What the control socket exchanges: every message of feeders and operators."""
+"""Messages of the control socket: every message of feeders and operators."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_another_version_is_refused(version: object) -> None:
         {"extra": 1},
     ],
 )
-def test_a_field_that_is_not_as_it_should_be_is_refused(change: dict[str, Any]) -> None:
+def test_an_invalid_field_is_refused(change: dict[str, Any]) -> None:
     assert refusal(CREDIT | change).reason is RejectReason.MALFORMED
 
 

@@ -72,7 +72,7 @@ def test_a_decision_comes_back_as_written(decision: MepDecision) -> None:
         replace(GOOD, tck=-1),
     ],
 )
-def test_a_decision_whose_parts_do_not_agree_cannot_be_written(decision: MepDecision) -> None:
+def test_a_decision_with_contradicting_fields_cannot_be_written(decision: MepDecision) -> None:
     with pytest.raises(MessageError):
         encode_decision(decision)
 
@@ -87,7 +87,7 @@ def test_a_changed_decision_is_refused(change: dict[str, object]) -> None:
 
 
 def largest(n_lines: int, n_events: int) -> MepDecision:
-    """A decision all of whose fields are as long as they may be."""
+    """A decision whose fields all have their largest size."""
     return MepDecision(
         node="n" * MAX_TEXT_LENGTH,
         run=2**32 - 1,
@@ -151,7 +151,7 @@ def test_a_larger_message_is_neither_written_nor_read() -> None:
     assert error.value.reason is RejectReason.OVERSIZED
 
 
-def test_a_decision_of_version_1_is_refused_with_what_changed() -> None:
+def test_a_decision_of_version_1_is_refused_with_the_change() -> None:
     old = msgpack.unpackb(encode_decision(GOOD)) | {"v": 1, "lines": bytes(72)}
     del old["n_lines"]
     with pytest.raises(MessageError, match=r"version 2 expected, 1 found; .* n_lines .* 32 bits") as error:

@@ -1,4 +1,4 @@
-"""Every field of every message, made wrong in every way its type allows: the refusal names message and field."""
+"""Every field of every message with every kind of wrong value: the refusal names message and field."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ GOOD = (
     | contents_by_type(decode_decision, encode_decision(DECISION))
 )
 
-# What no field of the messages takes.
+# Values that no field of the messages accepts.
 FOREIGN: tuple[object, ...] = (1.0, {"a": 1}, msgpack.ExtType(1, b"x"))
 
 
@@ -117,7 +117,7 @@ def test_a_field_of_a_wrong_type_or_out_of_range_is_refused_by_name(name: str, f
         error = refusal(name, content | {field: value})
         assert error.reason is RejectReason.MALFORMED, repr(value)[:80]
         if name == "decision" and isinstance(value, (list, dict)):
-            # A decision has one list; the field that brings one too many is named.
+            # A decision has one list; the field with one too many is named.
             assert "missing_sources" in str(error) or field in str(error)
             continue
         assert field in str(error), (repr(value)[:80], str(error))
@@ -170,12 +170,12 @@ def test_a_message_without_version_is_refused(name: str) -> None:
         (EndOfRun(1, -1), "last_mep"),
     ],
 )
-def test_what_a_reader_would_refuse_cannot_be_written(message: Any, field: str) -> None:
+def test_a_message_that_a_reader_would_refuse_cannot_be_written(message: Any, field: str) -> None:
     with pytest.raises(MessageError, match=field):
         encode_message(message)
 
 
 @pytest.mark.parametrize("run", [1 << 64, "\ud800"])
-def test_what_msgpack_cannot_hold_cannot_be_written(run: Any) -> None:
+def test_a_value_that_msgpack_cannot_hold_cannot_be_written(run: Any) -> None:
     with pytest.raises(MessageError, match="of type 'credit': cannot be packed"):
         encode_message(Credit(run, 1))

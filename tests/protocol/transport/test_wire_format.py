@@ -166,13 +166,13 @@ def codec_of(message: Message) -> Codec:
 
 
 @pytest.mark.parametrize(("message", "expected"), BYTES, ids=lambda it: type(it).__name__)
-def test_a_message_is_written_as_the_same_bytes_as_ever(message: Message, expected: str) -> None:
+def test_a_message_is_written_as_the_bytes_of_its_version(message: Message, expected: str) -> None:
     encode, _ = codec_of(message)
     assert encode(message).hex() == expected
 
 
 @pytest.mark.parametrize(("message", "written"), BYTES, ids=lambda it: type(it).__name__)
-def test_the_bytes_of_ever_are_read_as_the_same_message(message: Message, written: str) -> None:
+def test_the_bytes_of_the_version_are_read_as_the_same_message(message: Message, written: str) -> None:
     _, decode = codec_of(message)
     found = decode(bytes.fromhex(written))
     assert found == message

@@ -1,4 +1,5 @@
-"""Truth banks of the whole detector: who left which hits, and who is reconstructible (docs/formats/truth-banks.md)."""
+"""Truth banks of the whole detector: which particle made which hits, and which are reconstructible
+(docs/formats/truth-banks.md)."""
 
 import itertools
 from collections.abc import Sequence
@@ -23,13 +24,13 @@ _N_STATIONS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HitLists:
-    """Hits in any order: the row `particle` i64[n] of the one who left it, and its `lhcb_id` u32[n]."""
+    """Hits in any order: the row `particle` i64[n] of the particle that made it, and its `lhcb_id` u32[n]."""
 
     particle: Int64Array
     lhcb_id: NDArray[np.uint32]
 
     def by_particle(self, n_particles: int) -> tuple[NDArray[np.uint32], Int64Array]:
-        """All ids by rising particle, and how many each has."""
+        """All ids by rising particle, and their number for each particle."""
         order = np.argsort(self.particle, kind="stable")
         return self.lhcb_id[order], np.bincount(self.particle, minlength=n_particles)
 
@@ -45,8 +46,8 @@ def truth_of_chunk(
 ) -> list[list[RawBank]]:
     """The banks of particles (32) and collisions (33) of each event.
 
-    Rows of `particles`, with their `event` (rising) and `key` in the event, are what the hits name; of each event the
-    first ones are those of its `collisions`, in their order. Particles without hits are left out.
+    Hits refer to rows of `particles`, with their `event` (rising) and `key` in the event; the first rows of each event
+    are those of its `collisions`, in their order. Particles without hits are left out.
     """
     n = len(event)
     lists = [hits.by_particle(n) for hits in (velo, ut, scifi)]

@@ -51,7 +51,7 @@ def velo_banks_of(
 
 
 def by_event(banks: list[RawBank], n_events: int) -> list[list[RawBank]]:
-    """The banks of each event, of which all have equally many."""
+    """The banks of each event; all events have the same number of banks."""
     n = len(banks) // n_events
     return [banks[n * event : n * (event + 1)] for event in range(n_events)]
 

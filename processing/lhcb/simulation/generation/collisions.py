@@ -1,4 +1,4 @@
-"""Particles of proton-proton collisions at 13-14 TeV, as far as a vertex detector sees them.
+"""Particles of proton-proton collisions at 13-14 TeV, for a vertex detector.
 
 No physics generator: spectra and rates are simple shapes whose parameters were set by eye so that multiplicities,
 angles and momenta look like LHCb's own simulated minimum-bias events (the velo-truth minbias set and the truth of the
@@ -22,14 +22,14 @@ SIGMA_Z = 63.0
 _INELASTIC_FRACTION = 0.78
 _MEAN_INELASTIC = 51.5
 _MEAN_DIFFRACTIVE = 1.0
-# Collisions that make something heavy are hard ones, with so many more.
+# Collisions that make heavy particles are hard ones, with more particles by this factor.
 _MEAN_UNDERLYING = 40.0
 
 # Pseudorapidity: flat, falling off near _ETA_EDGE; the range with |eta| < _ETA_MIN never reaches the VELO.
 _ETA_MIN, _ETA_EDGE, _ETA_FALL = 0.8, 5.6, 0.6
 _ETA_GRID = np.linspace(_ETA_MIN, 8.0, 400)
 _ETA_DENSITY = 1.0 / (1.0 + np.exp((_ETA_GRID - _ETA_EDGE) / _ETA_FALL))
-# At small angles material is met at a slant: interactions and conversions grow with this power of 1 / sin(angle).
+# At small angles the path in material is longer: interactions and conversions grow with this power of 1 / sin(angle).
 _SLANT_POWER = 0.5
 _SLANT_DENSITY = _ETA_DENSITY * np.cosh(_ETA_GRID) ** _SLANT_POWER
 _ETA_CUMULATIVE, _SLANT_CUMULATIVE = (np.cumsum(density) / density.sum() for density in (_ETA_DENSITY, _SLANT_DENSITY))
@@ -51,19 +51,19 @@ _CONVERSION_KICK = 1.0  # MeV across the photon's direction
 _INTERACTION_FRACTION, _MOST_SLANT = 0.028, 3.5  # at right angles, and how much more at the smallest
 _INTERACTION_DAUGHTERS = 3.2
 _INTERACTION_P_MEDIAN, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD = 600.0, 280.0, 0.8
-# Electrons that prompt particles knock out of the material, per charged particle; their momenta (median, MeV, and
+# Knock-on electrons from the material, per charged prompt particle; their momenta (median, MeV, and
 # spread of the logarithm) and the tangent of their angle to the particle.
 _KNOCK_ON_FRACTION = 0.10
 _KNOCK_ON_P, _KNOCK_ON_SPREAD, _KNOCK_ON_TANGENT = 5.0, 0.6, 0.55
-# Particles that decay leave no hits and are not listed, but their daughters name them: by keys from here on.
+# Particles that decay leave no hits and are not listed, but their daughters refer to them: by keys from here on.
 FIRST_NEUTRAL_KEY = 1_000_000
-# Distances from the beam (mm) at which particles meet material: RF foil and sensors.
+# Distances from the beam (mm) at which particles cross material: RF foil and sensors.
 _MATERIAL_RADII = (4.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """A particle that flies and decays into two charged ones: mean number per collision, mass (MeV), c tau (mm)."""
+    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm)."""
 
     per_collision: float
     pid: int
@@ -73,7 +73,7 @@ class Decay:
     daughters: tuple[int, int]
 
 
-# Lifetimes and masses: Particle Data Group. The B stands for all decays of b hadrons, the D0 for those of charm.
+# Lifetimes and masses: Particle Data Group. The B represents all decays of b hadrons, the D0 those of charm.
 DECAYS = (
     Decay(3.4, 310, 497.6, 26.84, 500.0, (_PION, -_PION)),
     Decay(0.7, 3122, 1115.7, 78.9, 700.0, (_PROTON, -_PION)),
@@ -104,9 +104,9 @@ class SimulatedCollisions:
 def generate(
     random: EventRandom, nu: float, beamline: tuple[float, float], *, at_least: int = 0
 ) -> list[SimulatedCollisions]:
-    """Events of Poisson(nu) collisions each along the luminous region, and what comes out of them.
+    """Events of Poisson(nu) collisions each along the luminous region, and their particles.
 
-    There are `at_least` so many hard ones among the collisions of an event, which come first.
+    Every event has at least `at_least` collisions, which are hard ones and come first.
     """
     n_events = len(random)
     n_collisions = np.maximum(random.poisson(np.full((n_events, 1), nu))[:, 0], at_least)
@@ -118,7 +118,7 @@ def generate(
     mean = np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE) * random.exponential(event)
     multiplicity = random.poisson_by_row(event, mean + np.where(hard, _MEAN_UNDERLYING, 0.0))
     source = np.repeat(np.arange(len(event)), multiplicity)
-    prompt = _Born(event[source], _prompt_particles(random, event[source], positions[source]))
+    prompt = _NewParticles(event[source], _prompt_particles(random, event[source], positions[source]))
     key = _counted(np.bincount(prompt.event, minlength=n_events))
     parts = [
         prompt,
@@ -141,15 +141,16 @@ def generate(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Born:
-    """Particles of several events: the `event` i64[n] of each, which rises but for pairs, whose second parts follow."""
+class _NewParticles:
+    """Particles of several events: the `event` i64[n] of each, which rises except for pairs, whose second particles
+    follow."""
 
     event: Int64Array
     particles: ParticleColumns
 
 
 def _counted(numbers: Int64Array) -> Int64Array:
-    """0, 1, ... for each of the numbers, behind one another."""
+    """0, 1, ..., n - 1 for each n of `numbers`, one range after the other."""
     return ranges(np.zeros_like(numbers), numbers)
 
 
@@ -189,15 +190,17 @@ def _momenta(
     return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
 
 
-def _meet_material(random: EventRandom, event: Int64Array, origin: FloatArray, momentum: FloatArray) -> FloatArray:
-    """Points on the lines at a random distance from the beam where there is foil or silicon."""
+def _points_in_material(random: EventRandom, event: Int64Array, origin: FloatArray, momentum: FloatArray) -> FloatArray:
+    """Points on the lines at a random distance from the beam at foil or silicon."""
     first, last = _MATERIAL_RADII
     radius = first + (last - first) * random.uniform(event)
     return origin + momentum * (radius / np.hypot(momentum[:, 0], momentum[:, 1]))[:, None]
 
 
-def _conversions(random: EventRandom, event: Int64Array, positions: FloatArray, multiplicity: Int64Array) -> _Born:
-    """Electron pairs of converted photons: nearly collinear with the photon, sharing its energy evenly spread."""
+def _conversions(
+    random: EventRandom, event: Int64Array, positions: FloatArray, multiplicity: Int64Array
+) -> _NewParticles:
+    """Electron pairs of converted photons: nearly collinear with the photon, with a uniform share of its energy."""
     source = np.repeat(
         np.arange(len(event)),
         random.poisson_by_row(event, np.multiply(_CONVERSION_FRACTION, multiplicity, dtype=np.float64)),
@@ -208,32 +211,36 @@ def _conversions(random: EventRandom, event: Int64Array, positions: FloatArray, 
     kick = _CONVERSION_KICK * random.normal(event, 3)
     momentum = np.concatenate([photon * share + kick, photon * (1 - share) - kick])
     charge = np.repeat([-1, 1], len(event))
-    vertex = np.tile(_meet_material(random, event, positions[source], photon), (2, 1))
-    return _Born(np.tile(event, 2), ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22))
+    vertex = np.tile(_points_in_material(random, event, positions[source], photon), (2, 1))
+    return _NewParticles(
+        np.tile(event, 2), ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
+    )
 
 
-def _knock_on_electrons(random: EventRandom, prompt: _Born, key: Int64Array) -> _Born:
-    """Electrons thrown out of the material by prompt particles, which fly on."""
+def _knock_on_electrons(random: EventRandom, prompt: _NewParticles, key: Int64Array) -> _NewParticles:
+    """Electrons knocked out of the material by prompt particles, which continue."""
     hit = np.flatnonzero(random.chance(prompt.event, _KNOCK_ON_FRACTION))
     event, mothers = prompt.event[hit], prompt.particles.take(hit)
-    vertex = _meet_material(random, event, mothers.origin, mothers.momentum)
+    vertex = _points_in_material(random, event, mothers.origin, mothers.momentum)
     direction = mothers.momentum / mothers.p[:, None]
     direction += _KNOCK_ON_TANGENT * np.cross(direction, _unit_vectors(random.normal(event, 3)))
     p = _log_normal(random, event, _KNOCK_ON_P, _KNOCK_ON_SPREAD)
     momentum = p[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
     charge = np.full(len(hit), -1)
-    return _Born(
+    return _NewParticles(
         event,
         ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=mothers.pid, mother_key=key[hit]),
     )
 
 
-def _interactions(random: EventRandom, prompt: _Born, key: Int64Array) -> _Born:
-    """Hadrons thrown out of the material by prompt ones; these end there (their `z_end` is set)."""
+def _interactions(random: EventRandom, prompt: _NewParticles, key: Int64Array) -> _NewParticles:
+    """Hadrons produced in the material by prompt ones, which end there (their `z_end` is set)."""
     p, pt = prompt.particles.p, prompt.particles.pt
     slant = np.minimum((p / np.maximum(pt, 1e-3 * p)) ** _SLANT_POWER, _MOST_SLANT)
     hit = np.flatnonzero(random.chance(prompt.event, _INTERACTION_FRACTION * slant))
-    vertex = _meet_material(random, prompt.event[hit], prompt.particles.origin[hit], prompt.particles.momentum[hit])
+    vertex = _points_in_material(
+        random, prompt.event[hit], prompt.particles.origin[hit], prompt.particles.momentum[hit]
+    )
     prompt.particles.z_end[hit] = vertex[:, 2]
     more = random.poisson_by_row(prompt.event[hit], np.full(len(hit), _INTERACTION_DAUGHTERS - 1))
     vertex, mother = np.repeat(vertex, 1 + more, axis=0), np.repeat(hit, 1 + more)
@@ -245,16 +252,18 @@ def _interactions(random: EventRandom, prompt: _Born, key: Int64Array) -> _Born:
     momentum = p[:, None] * direction + kick[:, None] * across
     charge = _signs(random, event)
     pid = _choice(random, event, np.array([_PION, _PROTON]), np.array([0.7, 0.3])) * charge
-    return _Born(event, ParticleColumns.of(vertex, momentum, pid, charge, mother=mothers.pid, mother_key=key[mother]))
+    return _NewParticles(
+        event, ParticleColumns.of(vertex, momentum, pid, charge, mother=mothers.pid, mother_key=key[mother])
+    )
 
 
 def _unit_vectors(normal: FloatArray) -> FloatArray:
-    """Vectors of length 1, evenly spread over all directions, from normal numbers [n, 3]."""
+    """Unit vectors, uniform over all directions, from normal numbers [n, 3]."""
     unit: FloatArray = normal / np.linalg.norm(normal, axis=1, keepdims=True)
     return unit
 
 
-def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArray) -> _Born:
+def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArray) -> _NewParticles:
     """Both daughters of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
     every = np.arange(len(event)).repeat(len(DECAYS))
     rates = np.tile(_DECAY_RATE, len(event))
@@ -290,7 +299,7 @@ def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArra
     products.dom_pid[heavy] = products.mother[heavy]
     products.dom_pt[heavy] = np.tile(np.hypot(mother[:, 0], mother[:, 1]), 2)[heavy]
     products.dom_tau[heavy] = np.tile(flight / LIGHT_MM_PER_NS, 2)[heavy]
-    return _Born(np.tile(event, 2), products)
+    return _NewParticles(np.tile(event, 2), products)
 
 
 def two_body_decay(

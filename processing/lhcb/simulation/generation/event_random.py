@@ -1,7 +1,7 @@
 """Random numbers for several events at once, each event's from its own generator.
 
-What an event gets depends on its own seed and on what it asks for, not on the events beside it: numbers for the rows of
-a chunk of events are drawn event by event and put behind one another.
+The numbers of an event depend on its own seed and requests, not on the other events: numbers for the rows of a chunk of
+events are drawn event by event and concatenated.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from hltnode.processing.lhcb.simulation.generation.velo_particles import FloatAr
 class EventRandom:
     """The generators of the events of a chunk.
 
-    `event` arguments tell the event (0, 1, ... of the chunk) of each row and must rise.
+    `event` arguments are the event (0, 1, ... of the chunk) of each row and must rise.
     """
 
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:

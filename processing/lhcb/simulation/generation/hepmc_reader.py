@@ -1,6 +1,6 @@
 """Events of a generator (Pythia, EvtGen ...) from a HepMC file; needs the extra `hepmc`.
 
-The generator must decay what decays before the magnet: of the particles that it leaves, charged pions, kaons, protons,
+The generator must decay all that decays before the magnet: of its final particles, charged pions, kaons, protons,
 deuterons, electrons and muons are followed. Units: mm, MeV.
 """
 
@@ -27,25 +27,26 @@ from hltnode.processing.lhcb.simulation.generation.velo_particles import FloatAr
 # Charges of the particles that the simulation follows.
 _CHARGE = {11: -1, 13: -1, 211: 1, 321: 1, 2212: 1, 1000010020: 1}
 _FINAL, _BEAM = 1, 4
-# Particles of the file are named by keys from here on.
+# Particles of the file have keys from here on.
 _FIRST_KEY = 3_000_000
 # Particles that start nearer to the collision (mm) come straight from it.
 _PROMPT = 0.001
 # Quarks, gluons, the generator's own codes and nucleons (beams) are where the history of a hadron begins.
 _BEGINNINGS = frozenset({*range(1, 9), 21, *range(81, 101), 2112, 2212})
 _HADRONS = 100
-# Mothers that make a particle strange in the truth of the experiment: those that live long.
+# Mothers that make a particle strange in the truth of the experiment: the long-lived ones.
 _STRANGE = frozenset({130, 310, 3112, 3122, 3222, 3312, 3322, 3334})
 # No particle of the LHC has more momentum (MeV) or starts farther away (mm).
 _LARGEST_P, _FARTHEST = 1e8, 1e5
 
 
 class HepmcError(ValueError):
-    """A HepMC file that cannot be read, or not by this installation; the message names it and says why."""
+    """A HepMC file that cannot be read, or not by this installation; the message names it and the reason."""
 
 
 class HepmcSource:
-    """One collision per event from a file, moved into the luminous region, on top of Poisson(nu) minimum-bias ones.
+    """One collision per event from a file, moved into the luminous region, in addition to Poisson(nu) minimum-bias
+    ones.
 
     Events are taken in the order of the file: event id i is its event i, and ids must rise from call to call.
     """
@@ -83,12 +84,12 @@ class HepmcSource:
         return _together(pile_up, particles, place)
 
     def _too_short(self, event_id: int) -> str:
-        # HepMC itself does not tell the end of a file from a line that it cannot read.
+        # HepMC itself does not distinguish the end of a file from a line that it cannot read.
         if self._next == 0:
             return f"{self._path}: not a HepMC file, or one whose first event is damaged"
         return (
-            f"{self._path}: event {event_id} is asked for, but only {self._next} events can be read: the file ends "
-            "there, or is damaged"
+            f"{self._path}: event {event_id} is requested, but only {self._next} events can be read: the file ends "
+            "there or is damaged"
         )
 
 
@@ -103,7 +104,7 @@ def _events_of(path: Path) -> Iterator[Any]:
 
 
 def _read(pyhepmc: Any, path: Path) -> Iterator[Any]:
-    # The library prints every line that it cannot read; the error says it in one.
+    # The library prints every line that it cannot read; the error is one line.
     pyhepmc.Setup.print_errors = pyhepmc.Setup.print_warnings = False
     pyhepmc.Setup.debug_level = 0
     try:
@@ -118,9 +119,9 @@ def _read(pyhepmc: Any, path: Path) -> Iterator[Any]:
 def _particles_of(event: Any, place: FloatArray) -> ParticleColumns:
     """The charged final particles, those straight from the collision first; the collision moves to `place`.
 
-    Raises ValueError for a particle that cannot be.
+    Raises ValueError for an impossible particle.
     """
-    # What flies exactly along or across the beam meets no detector.
+    # A particle exactly along or across the beam reaches no detector.
     final = [
         p
         for p in event.particles
@@ -140,7 +141,7 @@ def _particles_of(event: Any, place: FloatArray) -> ParticleColumns:
         if ancestors:
             mother[i], mother_key[i] = ancestors[0].pid, _FIRST_KEY + ancestors[0].id
             flags[2, i] = abs(ancestors[0].pid) in _STRANGE
-        # Of heavy flavours, the heaviest among the ancestors counts, and of its hadrons the first.
+        # Of the ancestors with heavy flavours, those with the heaviest count, and among them the first hadron.
         heavy = [(_heaviest_quark(ancestor.pid), ancestor) for ancestor in ancestors]
         flavour = max((quark for quark, _ in heavy), default=0)
         flags[:2, i] = flavour == 5, flavour == 4
@@ -164,12 +165,12 @@ def _check(origin: FloatArray, momentum: FloatArray, pid: np.ndarray[Any, Any]) 
     if not good.all():
         bad = int(np.argmin(good))
         raise ValueError(
-            f"particle {pid[bad]} of momentum {momentum[bad].tolist()} MeV at {origin[bad].tolist()} mm cannot be"
+            f"particle {pid[bad]} of momentum {momentum[bad].tolist()} MeV at {origin[bad].tolist()} mm is impossible"
         )
 
 
 def _collision_of(event: Any) -> FloatArray:
-    """Where the beams meet; the origin for a generator that does not list them."""
+    """The point of the collision; the origin for a generator that does not list the beams."""
     for particle in event.particles:
         if particle.status == _BEAM and particle.end_vertex is not None:
             return _position(particle.end_vertex)
@@ -182,7 +183,8 @@ def _position(vertex: Any) -> FloatArray:
 
 
 def _ancestors(particle: Any) -> list[Any]:
-    """The decayed particles that a particle comes from, the nearest first; copies of one that radiates are left out."""
+    """The decayed particles that a particle comes from, the nearest first; copies of a radiating particle are left
+    out."""
     found: list[Any] = []
     seen = {particle.id}
     while True:
@@ -206,16 +208,16 @@ def _heaviest_quark(pid: int) -> int:
 
 def _lifetime(head: Any) -> float:
     """Proper time (ns) between the vertices of a decayed particle."""
-    born, dies = head.production_vertex, head.end_vertex
-    if born is None or dies is None:
+    produced, decayed = head.production_vertex, head.end_vertex
+    if produced is None or decayed is None:
         return 0.0
-    flown = float(np.linalg.norm(_position(dies) - _position(born)))
+    flown = float(np.linalg.norm(_position(decayed) - _position(produced)))
     p = float(np.linalg.norm([head.momentum.px, head.momentum.py, head.momentum.pz]))
     return flown * head.generated_mass / p / LIGHT_MM_PER_NS if p > 0 else 0.0
 
 
 def _together(pile_up: SimulatedCollisions, particles: ParticleColumns, place: FloatArray) -> SimulatedCollisions:
-    """All collisions of an event; particles straight from them stay in front."""
+    """All collisions of an event; particles straight from them stay first."""
     n_prompt = int((np.sqrt(((particles.origin - place) ** 2).sum(axis=1)) < _PROMPT).sum())
     n = len(pile_up.collision)
     rows = np.arange(len(pile_up.particles))

@@ -1,4 +1,5 @@
-"""All particles of a chunk of events, as they come to be: rows never move while the chunk is made."""
+"""All particles of a chunk of events in the order in which they are produced: rows never move while the chunk is
+made."""
 
 import numpy as np
 
@@ -16,7 +17,7 @@ class ParticleTable:
         self._n = 0
 
     def add(self, event: Int64Array, particles: ParticleColumns) -> Int64Array:
-        """Append particles, by rising event; returns their rows. Keys count on from those that an event has."""
+        """Append particles, by rising event; returns their rows. Keys continue those of the event."""
         counts = np.bincount(event, minlength=len(self._in_event))
         before = np.cumsum(counts) - counts
         self._keys.append(np.arange(len(event)) + (self._in_event - before)[event])

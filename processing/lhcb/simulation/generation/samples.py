@@ -14,7 +14,7 @@ from hltnode.processing.lhcb.simulation.generation.velo_particles import FloatAr
 
 
 class Sample(StrEnum):
-    """What happens in the events."""
+    """The kind of events."""
 
     MINBIAS = "minbias"
     BJPSIK = "bjpsik"
@@ -26,7 +26,7 @@ class Sample(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Resonance:
     """A particle that decays into two: PDG id, mass (MeV), c tau (mm), its daughters (resonances or PDG ids), and the
-    full width of its mass (MeV) where a detector could see it."""
+    full width of its mass (MeV) if a detector could resolve it."""
 
     pid: int
     mass: float
@@ -35,7 +35,7 @@ class Resonance:
     width: float = 0.0
 
     def masses(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where it could not decay."""
+        """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where the decay is impossible."""
         if self.width == 0.0:
             return np.full(n, self.mass)
         threshold = sum(part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters)
@@ -49,7 +49,7 @@ class Resonance:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A decay, how its head is made (mean transverse momentum, range of rapidity), and which flavour it counts as."""
+    """A decay, the spectrum of its head (mean transverse momentum, range of rapidity), and its flavour."""
 
     head: Resonance
     mean_pt: float
@@ -58,7 +58,7 @@ class Signal:
     from_charm: bool = False
 
 
-# How far from its middle, in widths, a mass may lie.
+# Largest distance of a mass from its middle, in widths.
 _WIDTHS = 8.0
 
 # Masses, widths and lifetimes: Particle Data Group. The width of the J/psi (0.09 MeV) is far below any resolution.
@@ -74,7 +74,7 @@ SIGNALS = {
 # Acceptance of the generator (rad), and how many decays are tried at once to find one in it.
 _ACCEPTANCE = (0.010, 0.400)
 _TRIES = 64
-# The signal's particles that leave no hits are named by keys from here on.
+# Particles of the signal that leave no hits have keys from here on.
 _FIRST_KEY = 2_000_000
 
 

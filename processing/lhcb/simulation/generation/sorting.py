@@ -1,4 +1,4 @@
-"""Integers in order: distinct values of some thousands of them, faster than np.unique gives them; ranges."""
+"""Integers in order: distinct values of some thousands, faster than np.unique; ranges."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def stable_order(values: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def distinct_and_places(values: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """The distinct values by rising value, and where each of `values` stands among them."""
+    """The distinct values by rising value, and the index of each of `values` among them."""
     order, ordered = stable_order(values)
     is_new = np.diff(ordered, prepend=-1) != 0
     place = np.empty_like(order)

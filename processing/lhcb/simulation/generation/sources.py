@@ -9,15 +9,15 @@ from hltnode.processing.lhcb.simulation.generation.samples import SIGNALS, Sampl
 from hltnode.processing.lhcb.simulation.generation.velo_particles import ParticleColumns
 
 Source = Callable[[EventRandom, Sequence[int]], list[SimulatedCollisions]]
-"""Makes the collisions of each of some events from their random numbers and ids."""
+"""Makes the collisions of several events from their random numbers and ids."""
 
 LARGEST_NU = 200.0
 
 
 def check_nu(nu: float) -> None:
-    """Raises ValueError for a mean number of collisions that is negative, not finite or beyond all reason."""
+    """Raises ValueError for a mean number of collisions that is negative, not finite or too large."""
     if not 0 <= nu <= LARGEST_NU:
-        raise ValueError(f"nu = {nu}: the mean number of collisions must lie between 0 and {LARGEST_NU:g}")
+        raise ValueError(f"nu = {nu}: the mean number of collisions must be between 0 and {LARGEST_NU:g}")
 
 
 def sample_source(sample: Sample | str, nu: float, beamline: tuple[float, float]) -> Source:

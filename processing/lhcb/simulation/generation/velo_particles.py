@@ -1,4 +1,4 @@
-"""Particles of simulated events as columns: what the generator makes and the detector response reads."""
+"""Particles of simulated events as columns: made by the generator, read by the detector response."""
 
 from dataclasses import dataclass, fields
 from typing import Self
@@ -50,7 +50,7 @@ class ParticleColumns:
         mother: int | Int64Array = 0,
         mother_key: int | Int64Array = -1,
     ) -> Self:
-        """Particles that stop nowhere and come from no flavour."""
+        """Particles that do not stop and come from no heavy flavour."""
         n = len(pid)
         return cls(
             origin,

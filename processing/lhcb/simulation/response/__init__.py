@@ -1,1 +1,1 @@
-"""What the detectors see of the particles."""
+"""The response of the detectors to the particles."""

@@ -1,4 +1,4 @@
-"""What the muon stations see: muons that pass calorimeters and iron, hadrons that come through, and background.
+"""The response of the muon stations: muons that pass calorimeters and iron, punch-through hadrons, and background.
 
 Units: mm, MeV.
 """
@@ -28,20 +28,23 @@ HIT_EFFICIENCY = 0.98
 _CROSS_TALK = 0.05  # a neighbour in x fires too
 _STRIP_EFFICIENCY = 0.965
 
-# Middle of what lies before each station (mm), its thickness in X0 and what a muon loses in it (MeV): the calorimeters
-# with what surrounds them, then 800 mm of iron each. Ranges as in the LHCb performance papers: 3 GeV to M3, 6 to M5.
+# Middle of the material before each station (mm), its thickness in X0 and the energy loss of a muon in it (MeV): the
+# calorimeters with what surrounds them, then 800 mm of iron each. Ranges as in the LHCb performance papers: 3 GeV to
+# M3, 6 to M5.
 _ABSORBER_Z = (13_500.0, 15_870.0, 17_070.0, 18_270.0)
 _ABSORBER_X0 = (CALORIMETERS, MUON_FILTER, MUON_FILTER, MUON_FILTER)
 _ABSORBER_LOSS = (2400.0, 1150.0, 1150.0, 1150.0)
 
-# Hadrons that come through the calorimeters: part per GeV, at most, and how many of them pass each filter.
+# Punch-through hadrons behind the calorimeters: fraction per GeV, its maximum, and the fraction that passes each
+# filter.
 _PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
 
 # Hits of everything else (showers from beam pipe and calorimeters, neutrons) in a real event, which has about this
 # number of charged particles, by station and region: nine tenths of the real hits in M2, eight of the others, the rest
-# are particles that pass. They come in rectangular clusters, whose mean number of pads in x
-# is given; those in y grow with it. A few are of large showers, longer and higher. Places thin out as a power of the
-# distance from the beam, by region; the magnet spreads what comes to R1 along x, as if y counted so much more there.
+# are particles that pass. They form rectangular clusters, whose mean number of pads in x
+# is given; those in y grow with it. A few are of large showers, longer and higher. Their density falls as a power of
+# the distance from the beam, by region; the magnet spreads the hits of R1 along x, as if y were larger by this factor
+# there.
 _CHARGED = 294.0
 _HITS = np.array(
     ((88.0, 44.5, 21.6, 7.3), (19.5, 7.3, 4.9, 4.8), (6.5, 2.4, 0.9, 0.8), (3.0, 1.7, 0.9, 1.3)),
@@ -62,7 +65,7 @@ _MAX_COLUMNS, _MAX_ROWS = 96, 16
 
 
 def _geometric(u: FloatArray, mean: FloatArray, most: int) -> Int64Array:
-    """Numbers from 1 to `most` that fall geometrically, from uniform ones."""
+    """Geometrically distributed numbers from 1 to `most`, from uniform ones."""
     number: Int64Array = 1 + (np.log1p(-u) / np.log1p(-1.0 / mean)).astype(np.int64)
     return np.minimum(number, most)
 
@@ -78,7 +81,7 @@ class MuonResult:
 
 
 class MuonResponse:
-    """The response of muon stations of given geometry; immutable, so one serves all events."""
+    """The response of muon stations of given geometry; immutable, so that one can be used for all events."""
 
     def __init__(self, geometry: MuonGeometry) -> None:
         self._grid_x = geometry.pad.grid_x.astype(np.int64)
@@ -118,7 +121,7 @@ class MuonResponse:
 
     @staticmethod
     def _addresses(geometry: MuonGeometry, pads: MuonTiles, table: MuonTable) -> Int64Array:
-        """bank << 12 | address of the strips (or pads) of a table that cover pads; -1 where nothing reads them."""
+        """bank << 12 | address of the strips (or pads) of a table that cover pads; -1 where they are not read."""
         gx, gy = (grid.astype(np.int64)[pads.layout] for grid in (table.grid_x, table.grid_y))
         strips = MuonTiles(
             pads.station, pads.region, pads.quarter, pads.x * gx // pads.grid_x, pads.y * gy // pads.grid_y, gx, gy
@@ -142,7 +145,7 @@ class MuonResponse:
         return means
 
     def respond(self, random: EventRandom, flights: Flights, muon: Mask, n_charged: Int64Array) -> MuonResult:
-        """The digits of flights that stand behind the SciFi; `muon`: which are muons. `n_charged` per event."""
+        """The digits of flights at positions behind the SciFi; `muon`: which are muons. `n_charged` per event."""
         parts = [self._penetrating(random, flights, muon), self._background(random, n_charged)]
         event, station, region, quarter, x, y = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(event, kind="stable")
@@ -173,7 +176,7 @@ class MuonResponse:
             left, muon, u, kick = left.take(passes), muon[passes], u[passes], kick[passes]
             left.x += (z - left.z) * left.tx
             left.y += (z - left.z) * left.ty
-            # Half of the loss is still to come where the particle scatters.
+            # Half of the energy is lost after the point where the particle scatters.
             angle = scattering_angle(left.p + 0.5 * loss, thickness)
             left.tx += kick[:, 0] * angle
             left.ty += kick[:, 1] * angle
@@ -212,7 +215,7 @@ class MuonResponse:
         return nearest
 
     def _background(self, random: EventRandom, n_charged: Int64Array) -> tuple[Int64Array, ...]:
-        """Pads of what is not followed: event, station, region, quarter, x, y."""
+        """Pads of particles that are not followed: event, station, region, quarter, x, y."""
         counts = random.poisson(n_charged[:, None] * BACKGROUND.ravel())
         layout = np.repeat(np.tile(np.arange(BACKGROUND.size), len(random)), counts.ravel())
         event = np.repeat(np.arange(len(random)), counts.sum(axis=1))

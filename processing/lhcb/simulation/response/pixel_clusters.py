@@ -1,8 +1,8 @@
 """From fired VELO pixels to clusters, as the clustering of the readout or of HLT1 gives them.
 
-A pixel is named by its channel id, sensor << 18 | column << 8 | row with column 0-767 (docs/formats/velo-banks.md),
-which sorts pixels by sensor, column and row. Where pixels of several events are handled together, the event's number in
-the chunk stands above the channel id.
+A pixel is identified by its channel id, sensor << 18 | column << 8 | row with column 0-767
+(docs/formats/velo-banks.md), which sorts pixels by sensor, column and row. Where pixels of several events are handled
+together, the number of the event in the chunk is in the bits above the channel id.
 """
 
 import numpy as np
@@ -27,10 +27,13 @@ _QUARTERS = 1 << _FRACTION_BITS
 
 def label_clusters(channels: Int64Array) -> Int64Array:
     """Cluster number (0, 1, ...) of each pixel: 8-connected components of sorted, distinct channel ids."""
-    column, row = channels >> COLUMN_SHIFT, channels & ROW_MASK  # columns count on over sensors, with gaps between
+    column, row = (
+        channels >> COLUMN_SHIFT,
+        channels & ROW_MASK,
+    )  # columns of all sensors, with gaps between sensors
     above = np.flatnonzero((np.diff(channels) == 1) & (row[:-1] != _LAST_ROW))
     starts, ends = [above], [above + 1]
-    # Sorted order puts the up to three neighbours of the next column behind one another, from row - 1 on.
+    # In sorted order the up to three neighbours in the next column follow one another, from row - 1 on.
     following = np.searchsorted(channels, channels + (1 << COLUMN_SHIFT) - 1)
     for step in range(3):
         candidate = np.minimum(following + step, len(channels) - 1)

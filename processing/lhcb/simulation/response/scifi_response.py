@@ -1,4 +1,5 @@
-"""What the SciFi makes of charged particles: light in channels, front-end clusters, and their LHCbIDs. Units: mm."""
+"""The response of the SciFi to charged particles: light in channels, front-end clusters, and their LHCbIDs. Units:
+mm."""
 
 from dataclasses import dataclass
 
@@ -19,26 +20,26 @@ _NOISE_PER_EVENT = 415.0
 _DEAD_FRACTION = 0.002
 
 # Photo-electrons of a particle close to the read-out of a mirrored mat, attenuation length of the light, and the
-# thresholds of the front end: of a channel, of a cluster's highest, of its sum (SciFi papers; LHCb-TDR-015).
+# thresholds of the front end: for a channel, for the highest of a cluster, for its sum (SciFi papers; LHCb-TDR-015).
 _LIGHT, _ATTENUATION = 21.0, 3500.0
 _THRESHOLD, _SEED, _TOTAL = 1.5, 2.5, 4.5
 _NOISE_LIGHT = 5.0
-# Depth of a mat, and the width (in channels) over which light spreads by itself.
+# Depth of a mat, and the width (in channels) over which light spreads for a perpendicular path.
 _MAT_DEPTH, _SPREAD = 1.35, 1.45
 # Slow hadrons ionise more than others: at most by this factor. More light passes the threshold in channels further out
-# (of tails, of cross-talk): as much again as from a fast particle widens by so many channels.
+# (of tails, of cross-talk): each further amount equal to that of a fast particle widens by this number of channels.
 _MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.4
 # Light of a path across fibres, relative to one through the mat: more than 1, as light that leaks between channels
-# closes gaps. Set by how many hits real particles leave in a layer.
+# closes gaps. Set from the number of hits that real particles leave in a layer.
 _LIGHT_OF_PATH = 1.7
-# Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their parts and
-# mean lengths in channels.
+# Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their fractions
+# and mean lengths in channels.
 _KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.012, 2.5
 _STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.18, 13.0, 60.0
-# Mean photo-electrons below which a channel does not count.
+# Mean photo-electrons below which a channel is ignored.
 _LEAST_LIGHT = 0.5
 
-# Numbers of a SiPM's channels begin at multiples of this, so that clusters stay within.
+# Channel numbers of a SiPM begin at multiples of this, so that clusters stay within it.
 _SIPM_STRIDE = CHANNELS_PER_SIPM + 1
 _N_MAT_INDICES = 1536
 _HALF_ZONE = 20_000.0
@@ -61,7 +62,7 @@ class SciFiResult:
 
 
 class SciFiResponse:
-    """The response of a SciFi of given geometry; immutable, so one serves all events."""
+    """The response of a SciFi of given geometry; immutable, so that one can be used for all events."""
 
     def __init__(self, geometry: SciFiGeometry) -> None:
         self._mats = np.flatnonzero(geometry.half_pitch > 0)
@@ -97,7 +98,7 @@ class SciFiResponse:
         s = crossings.x - self._stereo[crossings.layer] * crossings.y
         zone = 2 * crossings.layer + (crossings.y > 0)
         mat = self._order[np.searchsorted(self._borders, zone * 2 * _HALF_ZONE + s)]
-        # Layers lean: the fibre is met a little before or behind the layer's plane.
+        # Layers are tilted: the particle crosses the fibre a little before or behind the layer's plane.
         dz = self._z0[mat] + self._dz_dy[mat] * crossings.y - self.layer_z[crossings.layer]
         x, y = crossings.x + crossings.tx * dz, crossings.y + crossings.ty * dz
         u = (x - self._dx_dy[mat] * y - self._x0[mat]) / self._dx_du[mat] - self._u_begin[mat]
@@ -112,7 +113,7 @@ class SciFiResponse:
         return rows, mat[rows], sipm[rows], place[rows], (np.abs(self._length[mat]) * (1 - along))[rows]
 
     def respond(self, random: EventRandom, crossings: Crossings, flights: Flights) -> SciFiResult:
-        """The hits of crossings of the twelve layers by flights, which stand where they ended."""
+        """The hits of crossings of the twelve layers by flights, which are at their end points."""
         crossings = crossings.with_spill_over(random, _SPILL_OVER)
         crossing, mat, sipm, place, to_sipm = self._channels(crossings)
         event = crossings.event[crossing]
@@ -128,7 +129,7 @@ class SciFiResponse:
         light = _LIGHT * ionisation * stretch * np.exp(-to_sipm / _ATTENUATION)
         place += np.where(random.chance(event, 0.5), 0.5, -0.5) * trail
         deposit, channel, mean = share_charge(place, width, light, CHANNELS_PER_SIPM, _LEAST_LIGHT)
-        # Photo-electrons are counted: their number spreads by its root.
+        # Photo-electrons are counted: the spread of their number is its square root.
         charge = np.maximum(mean + np.sqrt(mean) * random.normal(event[deposit]), 0.0)
         number = self._numbers(event[deposit], self._mats[mat][deposit], sipm[deposit], channel)
         noise = self._noise(random)
@@ -175,7 +176,7 @@ class SciFiResponse:
         place = np.searchsorted(self._first_channel[self._banks], channel, side="right") - 1
         bank = self._banks[place]
         link = channel - self._first_channel[bank] >> 7
-        # A link sends no more than so many words; wide clusters take two.
+        # A link sends at most this number of words; wide clusters take two.
         n_words = 1 + (clusters.size > PIECE)
         before = np.cumsum(n_words)
         is_first = np.diff(sipm + event * _N_MAT_INDICES * SIPMS_PER_MAT, prepend=-1) != 0
@@ -191,7 +192,7 @@ class SciFiResponse:
         )
         hits, word_of_hit = hits_of_words(words)
         ids = scifi_lhcb_id(self._first_channel[hits.bank].astype(np.uint32) + hits.offset)
-        # The hit of each deposit's cluster, of wide ones the nearest: the first of them lies a piece behind the edge.
+        # The hit of each deposit's cluster, for wide ones the nearest: their first hit is one piece behind the edge.
         n_hits = np.bincount(cluster_of_word[word_of_hit], minlength=len(sent))
         of_deposit = clusters.of_deposit[: len(row)]
         piece = (number - clusters.first[of_deposit] + PIECE // 2) // PIECE - 1

@@ -1,6 +1,6 @@
-"""Clusters of neighbouring channels: what front ends of strips and fibres make of the charge in each channel.
+"""Clusters of neighbouring channels: made by the front ends of strips and fibres from the charge in each channel.
 
-Channels of all sensors and events of a chunk are numbered in one go, with at least one number left out between sensors,
+Channels of all sensors and events of a chunk are numbered together, with at least one number left out between sensors,
 so that clusters never reach from one into the next.
 """
 
@@ -42,7 +42,7 @@ class Crossings:
 
     @classmethod
     def of(cls, groups: Sequence[LayerStates], event: Int64Array, first_layer: int, last_layer: int) -> Self:
-        """The crossings of layers first_layer to last_layer - 1, which are counted from 0 then.
+        """The crossings of layers first_layer to last_layer - 1, which are then counted from 0.
 
         The flights of each of the groups, with their events, follow those of the group before.
         """
@@ -57,7 +57,8 @@ class Crossings:
         return cls._by_event(found)
 
     def with_spill_over(self, random: EventRandom, rate: float) -> Self:
-        """Add what is left of the crossing before: copies of a part of these, mirrored in x and y, with row -1."""
+        """Add spill-over of the previous bunch crossing: copies of a fraction of these, mirrored in x and y, with row
+        -1."""
         late = self.take(random.chance(self.event, rate))
         late = type(self)(np.full(len(late), -1), late.event, late.layer, -late.x, -late.y, -late.tx, -late.ty)
         return self._by_event([self, late])
@@ -70,7 +71,7 @@ class Crossings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """Clusters by rising channel; arrays [n_clusters] but where told.
+    """Clusters by rising channel; arrays [n_clusters] unless given otherwise.
 
     `first` i64, `size` i64 in channels; `charge` f64, the sum; `position` f64, the charge-weighted mean channel as an
     offset from the first. `channel_charge` f64[sum of size], cluster after cluster. `of_deposit` i64[n_deposits]: the
@@ -91,7 +92,7 @@ def share_charge(
     """Row, channel (0 ... n_channels - 1) and charge of the shares of deposits [n], by rising row and channel.
 
     `charge` spreads evenly over `width` around `centre` (both in channels; channel k reaches from k to k + 1). Shares
-    of no more than `least`, and what falls beyond the channels, are lost.
+    up to `least`, and charge beyond the channels, are lost.
     """
     return _native.share(centre, width, charge, n_channels, least)
 
@@ -109,7 +110,7 @@ def cluster(
     """Sum the deposits of each channel and join neighbours above `threshold`, one of which must pass `seed`.
 
     A cluster's charge must reach `total`. Wider clusters are cut into pieces of `longest` channels, which are clusters
-    by themselves. Deposits where `dead` is set are lost.
+    of their own. Deposits where `dead` is set are lost.
     """
     order, ordered = stable_order(channel)
     return Clusters(*_native.cluster(order, ordered, np.where(dead, 0.0, charge), threshold, seed, total, longest))

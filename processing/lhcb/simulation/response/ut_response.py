@@ -1,4 +1,4 @@
-"""What the UT makes of charged particles: strips with charge, clusters, and their LHCbIDs. Units: mm."""
+"""The response of the UT to charged particles: strips with charge, clusters, and their LHCbIDs. Units: mm."""
 
 import itertools
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from hltnode.protocol.lhcb.lhcb_id import ut_lhcb_id
 
 N_LAYERS = 4
 HIT_EFFICIENCY = 0.995
-# Part of the particles that are seen again a crossing later, and noise clusters per event.
+# Fraction of the particles whose signal is seen again a bunch crossing later, and noise clusters per event.
 _SPILL_OVER = 0.005
 _NOISE_PER_EVENT = 63.0
 _DEAD_FRACTION = 0.002
@@ -26,15 +26,15 @@ _DEAD_FRACTION = 0.002
 _CHARGE, _CHARGE_SPREAD = 20.5, 0.38
 _THRESHOLD, _HIGH_THRESHOLD = 5.5, 10.0
 _LARGEST_ADC = 31
-# Depth of silicon that collects, and the width (in strips) over which charge spreads by itself.
+# Depth of silicon that collects, and the width (in strips) over which charge spreads for a perpendicular path.
 _DEPTH, _DIFFUSION = 0.32, 0.25
-# The front end cuts clusters into pieces of so many strips.
+# The front end cuts clusters into pieces of this number of strips.
 _PIECE = 4
-# Charge below which a strip does not count.
+# Charge below which a strip is ignored.
 _LEAST_CHARGE = 0.2
 _NOISE_CHARGE = 7.5
 
-# The innermost sensors are cut out for the beam pipe (mm).
+# The innermost sensors have a cut-out for the beam pipe (mm).
 _HOLE = 33.4
 
 # How far (mm) a sensor's cells reach beyond it: particles are looked up in the plane of the layer, not of the sensor.
@@ -48,7 +48,7 @@ _MAP_HALF = (960.0, 780.0)
 class UtResult:
     """The UT hits of a chunk, clusters (bank version 3) or single strips (version 4).
 
-    `event` i64[n], rising; `hits`, and of clusters their `charges`; which flight (rising) made which hit: `particle`
+    `event` i64[n], rising; `hits`, and the `charges` of clusters; which flight (rising) made which hit: `particle`
     i64[m] and `lhcb_id`.
     """
 
@@ -60,7 +60,7 @@ class UtResult:
 
 
 class UtResponse:
-    """The response of a UT of given geometry; immutable, so one serves all events."""
+    """The response of a UT of given geometry; immutable, so that one can be used for all events."""
 
     def __init__(self, geometry: UtGeometry, version: int) -> None:
         """`version` of the banks, 3 or 4."""
@@ -76,7 +76,7 @@ class UtResponse:
     def _sectors_at_places(self) -> NDArray[np.int16]:
         """The sectors that may cover a cell of the map, [layer, cell of s, cell of y, number]: -1 where there is none.
 
-        s = x - dx/dy y is what strips measure.
+        Strips measure s = x - dx/dy y.
         """
         n_s, n_y = (int(2 * half / _CELL) for half in _MAP_HALF)
         found = np.full((N_LAYERS, n_s, n_y, _MAX_OVERLAP), -1, dtype=np.int16)
@@ -95,7 +95,7 @@ class UtResponse:
         return found
 
     def _places(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, FloatArray]:
-        """Crossing, sector and place in strips (0.5 is the middle of the first) where crossings meet sensors."""
+        """Crossing, sector and place in strips (0.5 is the middle of the first) of crossings with sensors."""
         cells = []
         stereo = np.array(DX_DY)[crossings.layer]
         s = crossings.x - stereo * crossings.y

@@ -1,6 +1,6 @@
-"""What the VELO makes of charged particles: crossings with scattering, fired pixels, clusters and who made them.
+"""The response of the VELO to charged particles: crossings with scattering, fired pixels, clusters and their particles.
 
-Tracks are straight but for scattering in the foil and the sensors (the dipole's field is negligible in the VELO).
+Tracks are straight except for scattering in the foil and the sensors (the dipole's field is negligible in the VELO).
 Units: mm, MeV.
 """
 
@@ -34,7 +34,7 @@ _SENSOR_X0 = 0.009
 _FOIL_X0 = 0.010
 _FOIL_RADIUS = 4.0
 _HIGHLAND = 13.6  # MeV
-# Some crossings scatter by much more than a Gaussian allows (single hard scatters): their part and how much wider.
+# Some crossings scatter by much more than a Gaussian allows (single hard scatters): their fraction and how much wider.
 _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
 
 # Charge spreads by this much (mm, standard deviation) on its way through the silicon, and is sampled at these fractions
@@ -42,12 +42,13 @@ _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
 _DIFFUSION = 0.0055
 _SAMPLES = np.array([-0.42, -0.21, 0.0, 0.21, 0.42])
 
-# Short-ranged electrons knocked out of the silicon fire pixels near the crossing, and electronics fires some at random.
+# Short-ranged electrons knocked out of the silicon fire pixels near the crossing, and noise fires some at random.
 _DELTA_PROBABILITY = 0.055
 _DELTA_RANGE = 0.6
 _NOISE_PER_EVENT = 4.0
 
-# Every edge between columns is a multiple of half a pixel, so that a table by half pixels finds the column of a place.
+# Every edge between columns is a multiple of half a pixel, so that a table by half pixels gives the column of a
+# position.
 _HALF_PIXEL = PIXEL_PITCH / 2
 _COLUMN_OF_HALF_PIXEL = (
     np.searchsorted(
@@ -76,7 +77,7 @@ class FiredPixels:
 
 
 class VeloResponse:
-    """The response of a VELO of given geometry; immutable, so one serves all events."""
+    """The response of a VELO of given geometry; immutable, so that one can be used for all events."""
 
     def __init__(self, geometry: VeloGeometry) -> None:
         t = geometry.ltg.astype(np.float64)
@@ -96,13 +97,13 @@ class VeloResponse:
         return np.stack([step[:, 0], step[:, 0] * self._z, step[:, 1], step[:, 1] * self._z, offset], axis=1)
 
     def fire(self, random: EventRandom, event: Int64Array, particles: ParticleColumns) -> FiredPixels:
-        """Send particles, by rising event, through the detector; the momentum along z of none may be 0."""
+        """Move particles, by rising event, through the detector; no particle may have a momentum along z of 0."""
         slopes = particles.momentum[:, :2] / particles.momentum[:, 2:]
         particle, sensor, local = self._straight_crossings(particles, slopes)
         displacement, kick, kick_z = self._scattering(random, event, particles, slopes, particle, sensor)
         local += displacement
-        alive = self._is_inside(local) & random.chance(event[particle], HIT_EFFICIENCY)
-        particle, sensor, local = particle[alive], sensor[alive], local[alive]
+        detected = self._is_inside(local) & random.chance(event[particle], HIT_EFFICIENCY)
+        particle, sensor, local = particle[detected], sensor[detected], local[detected]
         of_crossing = event[particle]
         pixels = self._pixels_of_crossings(random, of_crossing, slopes[particle], sensor, local)
         stray = self._stray_pixels(random, of_crossing, sensor, local)
@@ -141,7 +142,8 @@ class VeloResponse:
         """
         tx2_ty2 = (slopes**2).sum(axis=1)
         stretch = np.sqrt(1 + tx2_ty2)
-        # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both serves.
+        # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both is
+        # used.
         to_slope = (stretch * (1 + slopes.T**2) ** 0.5).T
         kick_size = _scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
         of_crossing = event[particle]
@@ -242,6 +244,6 @@ class VeloResponse:
 
 
 def _scattering_angle(p: FloatArray, thickness: FloatArray) -> FloatArray:
-    """Standard deviation (rad) of the projected angle behind matter of a thickness in radiation lengths (Highland)."""
+    """Standard deviation (rad) of the projected angle after material of a thickness in radiation lengths (Highland)."""
     angle: FloatArray = _HIGHLAND / p * np.sqrt(thickness) * (1 + 0.038 * np.log(thickness))
     return angle

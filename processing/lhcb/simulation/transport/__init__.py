@@ -1,1 +1,1 @@
-"""Where the particles fly: field, material, decays."""
+"""The paths of the particles: field, material, decays."""

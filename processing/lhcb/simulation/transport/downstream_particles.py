@@ -1,7 +1,7 @@
-"""Particles that are born behind the VELO: decays in flight, hadronic interactions, conversions and soft electrons.
+"""Particles produced behind the VELO: decays in flight, hadronic interactions, conversions and soft electrons.
 
-Rates, momenta and places of what photons and neutral hadrons make are tables by region, read off the truth of the seven
-real simulated events. Units: mm, MeV.
+Rates, momenta and origins of the products of photons and neutral hadrons are tables by region, taken from the truth of
+the seven real simulated events. Units: mm, MeV.
 """
 
 from dataclasses import dataclass, replace
@@ -17,37 +17,39 @@ from hltnode.processing.lhcb.simulation.transport.propagation import FIRST_Z, LA
 
 _PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11, 13, 22, 2112
 
-# c tau (mm) of what decays in flight, and the momentum of the muon in its rest frame (MeV) and branching ratio (PDG).
+# c tau (mm) of particles that decay in flight, and the momentum of the muon in its rest frame (MeV) and branching ratio
+# (PDG).
 _DECAYS_IN_FLIGHT = {_PION: (7804.5, 29.79, 1.0), _KAON: (3711.0, 235.5, 0.636)}
 
-# Nuclear interaction lengths per radiation length of what hadrons cross (plastics, carbon, silicon).
+# Nuclear interaction lengths per radiation length of the material that hadrons cross (plastics, carbon, silicon).
 _INTERACTION_PER_X0 = 0.50
 _SLAB_Z, _SLAB_THICKNESS = np.array(
     [(slab.z, slab.thickness) for slab in slabs() if FIRST_Z < slab.z < LAST_Z and slab.side == 0]
 ).T
 
-# Hadrons at these polar angles graze the beam pipe: part that interacts there, where (its flanges before the SciFi, or
-# before the UT and in the magnet), and which part does so at the flanges.
+# Hadrons at these polar angles graze the beam pipe: fraction that interacts there, where (its flanges before the SciFi,
+# or before the UT and in the magnet), and the fraction of these at the flanges.
 _GRAZING, _GRAZING_PART = (0.0085, 0.0135), 0.5
 _FLANGES, _PIPE_Z, _AT_FLANGES = (6850.0, 7350.0), (1200.0, 3800.0), 0.6
 
-# Electrons knocked out near a layer (half depth of a module, mm) that get further than it: their part of the crossings
-# and least energy (MeV).
+# Electrons knocked out near a layer (half depth of a module, mm) that leave it: their fraction of the crossings and
+# lowest energy (MeV).
 _KNOCK_ON_PART, _KNOCK_ON_LEAST, _KNOCK_ON_DEPTH = 0.04, 3.0, 20.0
 
-# Part of protons among slow hadrons, and the charged products of a hadronic interaction.
+# Fraction of protons among slow hadrons, and the charged products of a hadronic interaction.
 _PROTONS = 0.4
 _PRODUCTS, _PRODUCT_P, _PRODUCT_SPREAD, _PRODUCT_ANGLE = 2.2, 900.0, 1.0, 18.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Particles born between two z without a charged mother.
+    """Particles produced between two z without a charged mother.
 
-    `rate` per real event; `electrons`: their part, the others are hadrons; `p` (MeV) median and `spread` (of its
-    logarithm); `angle` median (deg) to the line from the collision; `on_pipe`: part from the beam pipe (or its
-    flanges), else spread like particles; `length`: mean length of flight (mm), endless if not given. A shower gives
-    `shower` particles in the mean, from one place. What the magnet turns back comes in anywhere in x: `turned_back`.
+    `rate` per real event; `electrons`: their fraction, the others are hadrons; `p` (MeV) median and `spread` (of its
+    logarithm); `angle` median (deg) to the line from the collision; `on_pipe`: fraction from the beam pipe (or its
+    flanges), the others are spread like particles; `length`: mean length of flight (mm), endless if not given. A shower
+    gives `shower` particles on average, from one point. Particles turned back by the magnet enter at any x:
+    `turned_back`.
     """
 
     first_z: float = 0.0
@@ -67,20 +69,21 @@ _PART_OF_STATION = (1.12, 0.95, 0.76)
 
 
 def _in_scifi(source: Source) -> tuple[Source, ...]:
-    """The like in all three stations, in frames before them and modules; there are fewer from one to the next."""
+    """Equal sources in all three stations, in frames before them and modules; their rate falls from station to
+    station."""
     return tuple(
         replace(source, first_z=z - 230.0, last_z=z + 70.0, rate=part * source.rate)
         for z, part in zip(STATION_Z, _PART_OF_STATION, strict=True)
     )
 
 
-# A real minimum-bias event has about this number of charged particles with |eta| > 0.8, and so many of each kind.
+# A real minimum-bias event has about this number of charged particles with |eta| > 0.8, and these numbers of each kind.
 _CHARGED = 294.0
 SOURCES = (
     # conversions behind the VELO: RICH1 and the beam pipe before it
     Source(first_z=800, last_z=2250, rate=34, electrons=1.0, p=230, spread=2.2, angle=1.2, on_pipe=0.15, shower=2),
     Source(first_z=800, last_z=2250, rate=12, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.2),
-    # UT, and what the magnet turns back into it: from the beam pipe behind it, a shower at a time
+    # UT, and particles turned back into it by the magnet: from the beam pipe behind it, in showers
     Source(
         first_z=2290, last_z=2640, rate=25, electrons=1.0, p=9, spread=1.6, angle=25, on_pipe=0.1, length=150,
         shower=1.5,
@@ -105,9 +108,9 @@ SOURCES = (
 _PIPE_SLOPE = (0.0100, 0.0125)
 _ANGLE_SPREAD = 1.3
 _STEEPEST, _STEEPEST_SLOPE = np.radians(76.0), 4.7
-# Polar angles of what is spread like particles: from the least one, over a range, by a power of a uniform number.
+# Polar angles of sources that are spread like particles: lowest angle, range, power of a uniform number.
 _LEAST_SLOPE, _SLOPE_RANGE, _SLOPE_POWER = 0.014, 0.34, 1.8
-# Half the width of the UT, and the mean |y| of what comes back into it (mm).
+# Half the width of the UT, and the mean |y| of particles turned back into it (mm).
 _TURNED_BACK_X, _TURNED_BACK_Y = 800.0, 160.0
 _BEHIND_UT = 2660.0
 
@@ -121,7 +124,7 @@ def background(
     which = np.repeat(np.tile(np.arange(len(SOURCES)), len(random)), counts.ravel())
     event = np.repeat(np.arange(len(random)), counts.sum(axis=1))
     place = random.uniform(event, 5)
-    # The number of a shower's particles falls geometrically.
+    # The number of particles of a shower is geometrically distributed.
     with np.errstate(divide="ignore"):
         number = 1 + (np.log1p(-place[:, 4]) / np.log1p(-1.0 / table["shower"][which])).astype(np.int64)
     which, event, place = np.repeat(which, number), np.repeat(event, number), np.repeat(place, number, axis=0)
@@ -161,9 +164,9 @@ def background(
 def flights_of(
     event: Int64Array, particles: ParticleColumns, kick: FloatArray, kick_z: FloatArray
 ) -> tuple[Int64Array, Flights]:
-    """The rows of the particles that leave the VELO (or are born behind it) forwards, and their flights.
+    """The rows of the particles that leave the VELO forwards (or are produced behind it), and their flights.
 
-    `kick` and `kick_z` f64[n, 2] as the VELO's response gives them, 0 for particles born behind it.
+    `kick` and `kick_z` f64[n, 2] as the VELO's response gives them, 0 for particles produced behind it.
     """
     px, py, pz = particles.momentum.T
     z = particles.origin[:, 2]
@@ -197,7 +200,7 @@ def _masses(pid: Int64Array) -> FloatArray:
 
 
 def ends_in_flight(random: EventRandom, flights: Flights, pid: Int64Array) -> tuple[Mask, Mask]:
-    """Draw where hadrons decay or interact: sets `z_end` of those flights, and tells which decay and which interact."""
+    """Draw where hadrons decay or interact: sets `z_end` of those flights; returns which decay and which interact."""
     kind = np.abs(pid)
     hadron = (kind != _ELECTRON) & (kind != _MUON)
     # Only those before the SciFi's end count; the flight is nearly along z.
@@ -221,11 +224,11 @@ def ends_in_flight(random: EventRandom, flights: Flights, pid: Int64Array) -> tu
     decays = (decay_z < np.minimum(interaction_z, flights.z_end)) & (decay_z < _LAST_DECAY_Z)
     interacts = (interaction_z < np.minimum(decay_z, flights.z_end)) & (interaction_z > flights.z)
     flights.z_end = np.select([decays, interacts], [decay_z, interaction_z], flights.z_end)
-    # A kaon that decays otherwise ends as well, into what is not followed.
+    # A kaon with another decay ends as well, into particles that are not followed.
     return decays & (random.uniform(flights.event) < fraction), interacts
 
 
-# Particles from before the UT that are steeper pass it by: it ends at slopes of 0.33.
+# Steeper particles from before the UT miss it: it ends at slopes of 0.33.
 _BEFORE_UT, _ACCEPTANCE = 2000.0, 0.42
 
 # Muons of later decays are still seen in the muon stations; the calorimeters stop all other hadrons.
@@ -235,7 +238,7 @@ _LAST_DECAY_Z = 12_300.0
 def decay_muons(
     random: EventRandom, mothers: Flights, particles: ParticleColumns, key: Int64Array
 ) -> tuple[Int64Array, ParticleColumns]:
-    """Event and muon of mothers that stand where they decay; their pids and keys as given."""
+    """Event and muon of mothers at their decay points; their pids and keys as given."""
     kind = np.abs(particles.pid)
     p_star = np.empty(len(kind))
     for species, (_, muon_p, _) in _DECAYS_IN_FLIGHT.items():
@@ -255,7 +258,7 @@ def decay_muons(
 def interaction_products(
     random: EventRandom, mothers: Flights, particles: ParticleColumns, key: Int64Array
 ) -> tuple[Int64Array, ParticleColumns]:
-    """Event and charged products of mothers that stand where they interact; their pids and keys as given."""
+    """Event and charged products of mothers at their interaction points; their pids and keys as given."""
     number = 1 + np.minimum(random.exponential(mothers.event) * (_PRODUCTS - 1), 8.0).astype(np.int64)
     which = np.repeat(np.arange(len(mothers)), number)
     event = mothers.event[which]
@@ -280,7 +283,7 @@ def knock_on_electrons(
 ) -> tuple[Int64Array, ParticleColumns]:
     """Event and electrons that flights knock out of the layers they crossed, at `layer_z`; their particles and keys.
 
-    Kinetic energies T fall as 1 / T^2 up to what a collision can give, which fixes the angle (Review of Particle
+    Kinetic energies T fall as 1 / T^2 up to the maximum of a collision, and determine the angle (Review of Particle
     Physics, passage of particles through matter).
     """
     row, layer = np.nonzero(states.reached.T)
@@ -289,7 +292,7 @@ def knock_on_electrons(
     u = random.uniform(flights.event[row], 3)
     energy = _KNOCK_ON_LEAST / np.maximum(u[:, 0], 1e-3)
     mass = MASS[_ELECTRON]
-    # The mother's mass is neglected in the recoil, except for electrons, which can give half of what they have.
+    # The mother's mass is neglected in the recoil, except for electrons, which can lose half of their energy.
     most = np.where(flights.mass[row] > 1.0, 2 * mass * (flights.p[row] / flights.mass[row]) ** 2, 0.5 * flights.p[row])
     possible = energy < most
     row, layer, u, energy = row[possible], layer[possible], u[possible], energy[possible]
@@ -331,5 +334,5 @@ def _tilted(direction: FloatArray, tilt: FloatArray, phi: FloatArray) -> FloatAr
 
 
 def _first_collision(positions: FloatArray) -> FloatArray:
-    """Where the background is seen from: the first collision of an event, f64[1, 3]."""
+    """The origin of the background's angles: the first collision of an event, f64[1, 3]."""
     return positions[:1] if len(positions) else np.zeros((1, 3))

@@ -1,4 +1,4 @@
-"""Charged particles on their way from the VELO through UT, magnet and SciFi: bending, scattering, energy loss.
+"""Transport of charged particles from the VELO through UT, magnet and SciFi: bending, scattering, energy loss.
 
 Particles of many events are moved together from node to node in z: the layers of the detectors, the slabs of material,
 and points between them where the field needs short steps. Units: mm, MeV, T.
@@ -17,14 +17,14 @@ from hltnode.processing.lhcb.simulation import _native
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
 
-# Particles enter behind the last VELO module, and are given up behind the SciFi (its last layer stands at 9403 mm).
+# Particles enter behind the last VELO module, and are followed to behind the SciFi (its last layer is at 9403 mm).
 FIRST_Z, LAST_Z = 770.0, 9450.0
 
 # Longest steps, in the magnet and in its fringe fields. With them, particles of 2 GeV and more end within 0.2 mm
 # (median) of a fine Runge-Kutta integration of the same field (tests/processing/lhcb/simulation/test_propagation.py).
 _LONGEST_STEP, _LONGEST_STEP_OUTSIDE = 220.0, 330.0
 _MAGNET_Z = (2700.0, 7700.0)
-# Slabs so close to a layer stand for its own material.
+# Slabs this close to a layer represent its own material.
 _SAME_PLACE = 25.0
 
 # Quarter of the cross-section in which the field is tabulated, plane by plane.
@@ -40,11 +40,11 @@ _LN2 = float(np.log(2.0))
 
 @dataclass(slots=True, eq=False)
 class Flights:
-    """Particles on their way, one row each, by rising event; f64[n] but where told.
+    """Moving particles, one row each, by rising event; f64[n] unless given otherwise.
 
     `event` i64[n]; `x`, `y` (mm) and slopes `tx`, `ty` at `z`; momentum `p` (MeV); `charge`; `mass` (MeV);
-    `z_end`: where the particle stops. The propagation moves them on, in place, which asks for contiguous columns:
-    afterwards they are where they stopped.
+    `z_end`: where the particle stops. The propagation moves them in place, which needs contiguous columns; afterwards
+    they are where they stopped.
     """
 
     event: Int64Array
@@ -90,7 +90,7 @@ class LayerStates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Step:
-    """From one node to the next, with what stands there: a layer (its number or -1) and a slab (or none).
+    """From one node to the next, with the objects there: a layer (its number or -1) and a slab (or none).
 
     `field` f32[nx, ny, 3] (T): the field in the middle of the step on the grid.
     """
@@ -103,10 +103,10 @@ class _Step:
 
 
 class Propagation:
-    """Moves flights through the detector; immutable, so one serves all events."""
+    """Moves flights through the detector; immutable, so that one can be used for all events."""
 
     def __init__(self, magnet: Magnet, layer_z: FloatArray) -> None:
-        """`layer_z` f64[n_layers]: the z of the layers in which crossings are wanted, rising."""
+        """`layer_z` f64[n_layers]: the z of the layers whose crossings are computed, rising."""
         self.n_layers = len(layer_z)
         places = layer_z.tolist()
         nodes: dict[float, tuple[int, Slab | None]] = {z: (layer, None) for layer, z in enumerate(places)}
@@ -129,15 +129,15 @@ class Propagation:
                 self._steps.append(_Step(a, b, layer, behind, field))
 
     def propagate(self, random: EventRandom, flights: Flights, *, scattering: bool = True) -> LayerStates:
-        """Move flights forward to where they stop, and note their crossings; without scattering, in vacuum."""
+        """Move flights forward to where they stop, and record their crossings; without scattering, in vacuum."""
         it = flights
         states = LayerStates.empty(self.n_layers, len(it))
-        alive = np.ones(len(it), dtype=bool)
+        moving = np.ones(len(it), dtype=bool)
         reached = np.empty(len(it), dtype=np.int64)
         for step in self._steps:
             n_there = _native.advance(
                 *(it.x, it.y, it.z, it.tx, it.ty, it.p, it.charge, it.z_end),
-                *(alive, reached, step.field),
+                *(moving, reached, step.field),
                 *(_GRID_STEP, step.first_z, step.last_z, MEV_PER_TESLA_MM, _STEEPEST_SLOPE),
             )
             there = reached[:n_there]
@@ -147,12 +147,12 @@ class Propagation:
                 states.reached[step.layer, there] = True
             if scattering and step.slab is not None:
                 _cross(random, it, there, step.slab)
-                alive[there[it.p[there] < _SLOWEST]] = False
+                moving[there[it.p[there] < _SLOWEST]] = False
         return states
 
 
 def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab) -> None:
-    """Scatter those flights in a slab, and take the energy that they lose."""
+    """Scatter those flights in a slab, and subtract their energy loss."""
     hit = there[is_hit(slab, flights.x[there], flights.y[there])]
     tx, ty, p, event = flights.tx[hit], flights.ty[hit], flights.p[hit], flights.event[hit]
     stretch = np.sqrt(1.0 + tx * tx + ty * ty)
@@ -164,7 +164,7 @@ def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab)
     flights.ty[hit] += kick[:, 1] * angle * np.sqrt(1.0 + ty * ty)
     p = np.maximum(p - slab.energy_loss * stretch / beta_squared, 0.0)
     electron = np.flatnonzero(flights.mass[hit] < 1.0)
-    # Bremsstrahlung (Bethe, Heitler): exp(-g) is kept behind t radiation lengths, g of a gamma distribution.
+    # Bremsstrahlung (Bethe, Heitler): a fraction exp(-g) is left after t radiation lengths, g of a gamma distribution.
     radiated = random.gamma(event[electron], thickness[electron] / _LN2)
     p[electron] *= np.exp(-radiated)
     flights.p[hit] = p

@@ -1,4 +1,4 @@
-"""From a batch that has run to the checker: its tracks and vertices against the truth banks of its events."""
+"""Passes a batch that has run to the checker: its tracks and vertices, and the truth banks of its events."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from hltnode.protocol.lhcb.lhcb_id import VP_TYPE
 
 
 def check_batch(checker: Checker, batch: CompletedBatch) -> None:
-    """Compare the events of a batch with their truth; those whose truth does not fit are left out and counted."""
+    """Compare the events of a batch with their truth; those whose truth does not match are left out and counted."""
     found = reconstructed_batch(batch.workspace)
     events = [banks for mep in batch.meps for banks in mep.events]
     truth = [

@@ -14,7 +14,8 @@ CENTRAL_68 = 0.6827
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binning:
-    """Bins of one variable: `edges` f64[n + 1], in the unit `unit` as drawn; values outside all bins are not counted.
+    """Bins of one variable: `edges` f64[n + 1], in the unit `unit` of the plot; values outside all bins are not
+    counted.
 
     `title` is the axis label; `scale` turns the checker's units (MeV, mm) into `unit`.
     """
@@ -49,7 +50,7 @@ PARTICLE_BINNINGS: dict[str, Binning] = {
 }
 
 TRACK_BINNINGS: dict[str, Binning] = PARTICLE_BINNINGS | {"eta": Binning(r"$\eta$", "", np.linspace(-5, 5, 26))}
-"""For tracks, some of which fly backward."""
+"""For tracks, some of which go backward."""
 
 
 def wilson_interval(
@@ -64,5 +65,5 @@ def wilson_interval(
     rate = k / safe
     centre = (rate + z**2 / (2 * safe)) / (1 + z**2 / safe)
     half = z / (1 + z**2 / safe) * np.sqrt(np.maximum(rate * (1 - rate), 0) / safe + z**2 / (4 * safe**2))
-    # Rounding must not leave the rate outside.
+    # The interval must include the rate in spite of rounding.
     return np.clip(centre - half, 0, rate), np.clip(centre + half, rate, 1)

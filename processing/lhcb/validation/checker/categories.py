@@ -1,9 +1,9 @@
 """The categories of particles in which efficiencies are given, stage by stage.
 
-Definitions: docs/physics/validation.md. No electrons unless named, but in `fromSignal`, which takes all, and in
-`noVelo_UT`, which takes electrons alone; 2 < eta < 5 except in `velo`. `name` is the key in JSON, a stable contract;
-`label` is the name that Allen's checker prints. A category without name is printed only, one without label is in JSON
-only.
+Definitions: docs/physics/validation.md. No electrons unless named, except in `fromSignal`, which has all particles, and
+in `noVelo_UT`, which has only electrons; 2 < eta < 5 except in `velo`. `name` is the key in JSON, a stable contract;
+`label` is the name that Allen's checker prints. A category without name is only printed, one without label is only in
+JSON.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ class Stage(StrEnum):
 
 
 DETECTOR_UNDER_TEST = {Stage.VELO: VELO, Stage.UT: UT, Stage.LONG: SCIFI}
-"""Whose hits the hit efficiency of a stage counts."""
+"""The detector whose hits the hit efficiency of a stage counts."""
 
 Belongs = Callable[[ParticleTable], Mask]
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category: `belongs` tells for each particle whether it is a member."""
+    """A category: `belongs` returns for each particle whether it is a member."""
 
     name: str | None
     label: str | None
@@ -75,8 +75,8 @@ def _beauty_electrons(t: ParticleTable) -> Mask:
 
 
 def _no_velo_ut(t: ParticleTable) -> Mask:
-    # Electrons, though the name does not say so: 6.1 of them in an event of the reference, 6.6 in a real event of
-    # truth, which has 11.3 of the others.
+    # Only electrons, in spite of the name: the reference has 6.1 per event; the truth of a real event has 6.6 electrons
+    # and 11.3 other particles.
     return ~t.has_velo & t.has_ut & t.has_scifi & t.is_electron & t.in_acceptance
 
 

@@ -1,7 +1,7 @@
 """The checker: reconstructed tracks and vertices against Monte Carlo truth, as Allen counts.
 
-Rules: docs/physics/validation.md. A stage is counted from the first batch on that brings its tracks; so the checker
-grows with the chain.
+Rules: docs/physics/validation.md. A stage is counted from the first batch that has its tracks, so that a longer chain
+needs no change here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ from hltnode.protocol.raw_data.truth import McVertex
 class Checker:
     """Accumulates the comparison of reconstructed events with their truth.
 
-    Batches of events go in one at a time (`add`), in any order; `result` gives the numbers of all so far. `faults`
-    counts the events whose truth does not fit, which their reader leaves out.
+    Batches of events are added one at a time (`add`), in any order; `result` gives the numbers of all so far. `faults`
+    counts the events whose truth does not match; they are left out by the caller.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Checker:
         vertices: the true collisions of each event, None where its truth has none.
         """
         self.events += particles.n_events
-        # Samples without collisions do not say where their particles start.
+        # Samples without collisions have no origins of particles.
         has_origins = any(collisions is not None for collisions in vertices)
         for found, collisions in zip(pvs, vertices, strict=True):
             if collisions is not None:
@@ -72,9 +72,9 @@ class Checker:
         return any(counts.reconstructible for _, counts in self.stages[Stage.VELO].categories)
 
     def result(self) -> dict[str, Any]:
-        """The JSON object of `hltnode validate`; rates are fractions 0..1, None where there is nothing to divide by.
+        """The JSON object of `hltnode validate`; rates are fractions 0..1, None if the denominator is 0.
 
-        "velo" and "pv" are always there, and "lines", all lines of the text; other keys when there is something to say.
+        "velo", "pv" and "lines" (all lines of the text) are always present, other keys if there are entries.
         """
         result: dict[str, Any] = {
             Stage.VELO.value: self.stages[Stage.VELO].result(),

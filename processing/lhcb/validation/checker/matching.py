@@ -12,11 +12,11 @@ from hltnode.processing.lhcb.validation.checker.particles import Int64Array, Own
 from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type
 
-# A track belongs to a particle that made at least this part of its hits, sub-detector by sub-detector.
+# A track belongs to a particle that made at least this fraction of its hits in each sub-detector.
 MATCHED_FRACTION = 0.7
-# Of this many hits in a sub-detector or fewer, any part will do.
+# With this number of hits in a sub-detector or fewer, any fraction is sufficient.
 _FEW_HITS = 2
-# UT layers have so few hits that a part of them says little: a track may have one that is not the particle's.
+# A track has too few UT hits for a fraction: one of them may be of another particle.
 _WRONG_UT_HITS = 1
 
 VELO, UT, SCIFI = 0, 1, 2
@@ -95,7 +95,8 @@ def _with_daughters(
     first_pair_of_track: Int64Array,
     mother: Int64Array,
 ) -> Int64Array:
-    """The shared hits of a long track, where a mother seen in the VELO and her daughter seen in the SciFi are one.
+    """The shared hits of a long track, where a mother seen in the VELO and its daughter seen in the SciFi count as one
+    particle.
 
     A particle that decays or scatters in flight leaves its hits under two keys.
     """

@@ -11,7 +11,7 @@ from hltnode.processing.lhcb.validation.checker.stage_counts import ratio
 
 
 @dataclass(slots=True)
-class FlaggedOf:
+class FlaggedCounts:
     """Particles (or tracks) of a kind, and those of them that are identified as muons."""
 
     total: int = 0
@@ -26,13 +26,13 @@ class MuonIdCounts:
     """Counts over particles matched to long tracks, and over ghosts; a particle counts once."""
 
     def __init__(self) -> None:
-        self.particles = FlaggedOf()
-        self.matched = FlaggedOf()
-        self.muons = FlaggedOf()
-        self.muons_from_strange = FlaggedOf()
-        self.muons_from_beauty = FlaggedOf()
-        self.not_muons = FlaggedOf()
-        self.ghosts = FlaggedOf()
+        self.particles = FlaggedCounts()
+        self.matched = FlaggedCounts()
+        self.muons = FlaggedCounts()
+        self.muons_from_strange = FlaggedCounts()
+        self.muons_from_beauty = FlaggedCounts()
+        self.not_muons = FlaggedCounts()
+        self.ghosts = FlaggedCounts()
 
     def add(self, is_muon: Mask, particles: ParticleTable, matches: TrackMatches) -> None:
         """Count a batch; is_muon: the answer for each long track."""
@@ -52,7 +52,7 @@ class MuonIdCounts:
         self.ghosts.add(ghost, is_muon)
 
     def result(self) -> dict[str, Any]:
-        """The JSON object "muon_id"; rates are None where there is nothing to divide by."""
+        """The JSON object "muon_id"; rates are None if the denominator is 0."""
         return {
             "muons": self.muons.total,
             "efficiency": ratio(self.muons.flagged, self.muons.total),

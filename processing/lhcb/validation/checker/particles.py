@@ -34,7 +34,7 @@ class OwnedIds:
 
     @classmethod
     def of(cls, event: Int64Array, ids: NDArray[np.uint32], n_ids: Int64Array) -> Self:
-        """The ids of particles, one row each: the event of each particle, its ids behind one another."""
+        """The ids of particles, one row each: the event of each particle, its ids one after the other."""
         owner = np.repeat(np.arange(len(n_ids)), n_ids)
         key = id_keys(event[owner], in_2022_scheme(ids))
         order = np.lexsort((owner, key))
@@ -45,16 +45,16 @@ class OwnedIds:
 
 
 def id_keys(event: Int64Array, ids: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Words (u64) that name a hit among those of all events of a batch, orientation bits left out."""
+    """Words (u64) that identify a hit among those of all events of a batch, orientation bits left out."""
     keys: NDArray[np.uint64] = event.astype(np.uint64) << np.uint64(ID_BITS) | without_orientation(ids)
     return keys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParticleTable:
-    """The particles of `n_events` events that left any hit, one row each; p, pt in MeV, origin f64[n, 3] in mm.
+    """The particles of `n_events` events with any hit, one row each; p, pt in MeV, origin f64[n, 3] in mm.
 
-    `mother` is the row of the particle's mother, -1 where she has no row. `n_pvs`: collisions of the particle's event
+    `mother` is the row of the particle's mother, -1 if it has no row. `n_pvs`: collisions of the particle's event
     with at least four tracks.
     """
 

@@ -1,4 +1,4 @@
-"""What the checker compares with truth: tracks and vertices of a batch, copied back from the device."""
+"""Input of the checker: tracks and vertices of a batch, copied back from the device."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ class ReconstructedBatch:
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     """Tracks and vertices of the batch that a workspace has just run. Waits for the device."""
     n_events = workspace.n_events
-    # Buffers have room for much more than most events bring: only what is used is copied.
+    # Buffers have room for many more elements than most events have: only the used part is copied.
     offset = workspace.fetch("velo_clusters.offset", n_events + 1).astype(np.int64)
     first_cluster = offset[:-1]
     n_clusters = workspace.fetch("velo_clusters.count")[:n_events].astype(np.int64)

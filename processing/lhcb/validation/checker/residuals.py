@@ -8,17 +8,17 @@ import numpy as np
 from hltnode.processing.lhcb.validation.checker.binning import CENTRAL_68, Binning
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 
-# Fine enough that the width read off the histogram is not that of its bins.
+# Fine enough that the width from the histogram is not limited by its bins.
 _RESIDUAL_BINS = 400
 DRAWN_TOGETHER = 8
-"""Fine bins that make one bin of a drawing."""
+"""Fine bins per bin of a plot."""
 
 
 @dataclass(slots=True)
 class ResidualHistogram:
     """Counts of a residual in bins of a variable; `limit` is the largest residual with a bin of its own.
 
-    Residuals beyond +-limit go to the outermost bins, so that widths of the centre come out right.
+    Residuals beyond +-limit go to the outermost bins, so that central widths are correct.
     """
 
     title: str

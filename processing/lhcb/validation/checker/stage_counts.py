@@ -22,12 +22,12 @@ from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
 # The second line of ghosts of long tracks counts those above (MeV).
 GHOST_P, GHOST_PT = 3000.0, 500.0
 
-# Categories that are drawn; all others are single numbers.
+# Categories with plots; all others are single numbers.
 DRAWN = frozenset({"velo_eta25", "long", "long_from_b", "electrons_long", "velo_ut"})
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """part / whole, None if there is nothing to divide by."""
+    """part / whole, None if whole is 0."""
     return part / whole if whole else None
 
 
@@ -83,7 +83,7 @@ class CategoryCounts:
         }
 
     def line(self) -> dict[str, Any]:
-        """The JSON object of all that the line of the category in the text says, and the efficiency's 68.3 %
+        """The JSON object of all numbers in the line of the category in the text, and the efficiency's 68.3 %
         interval."""
         low, high = wilson_interval(self.reconstructed, self.reconstructible)
         return self.result() | {
@@ -104,13 +104,13 @@ class BinnedCounts:
         self.sums[name] = self.sums.get(name, np.zeros(len(self.binning))) + self.binning.count(bins, weights)
 
     def result(self) -> dict[str, Any]:
-        """The JSON object: edges in the unit that is named, and the sums."""
+        """The JSON object: edges in the given unit, and the sums."""
         sums = {name: values.tolist() for name, values in self.sums.items()}
         return {"unit": self.binning.unit, "edges": self.binning.edges.tolist(), **sums}
 
 
 class StageCounts:
-    """Everything that is counted for one tracking stage; batches go in one at a time."""
+    """Everything that is counted for one tracking stage; batches are added one at a time."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -218,7 +218,7 @@ class StageCounts:
         return result
 
     def lines(self) -> dict[str, Any]:
-        """The JSON object of the lines of the text, by their names there."""
+        """The JSON object of the lines of the text, by their names in the text."""
         return {
             "tracks": self.tracks,
             "ghosts": self.ghosts,

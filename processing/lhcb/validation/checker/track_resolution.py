@@ -29,7 +29,7 @@ def _momentum_histograms(with_pull: bool) -> dict[str, ResidualHistogram]:
 
 
 class TrackResolution:
-    """Residuals of the long, prompt, non-electron particles in 2 < eta < 5, as far as tracks carry what it takes.
+    """Residuals of the long, prompt, non-electron particles in 2 < eta < 5, for tracks with the necessary columns.
 
     The IP residual is the distance in x and y between the track, at the z of the particle's true origin, and that
     origin: the resolution of the track alone.
@@ -39,7 +39,7 @@ class TrackResolution:
         self.histograms: dict[str, ResidualHistogram] = {}
 
     def add(self, tracks: TrackTable, particles: ParticleTable, matches: TrackMatches, has_origins: bool) -> None:
-        """Count the matched tracks of a batch; has_origins: the truth tells where particles start."""
+        """Count the matched tracks of a batch; has_origins: the truth has the origins of particles."""
         wanted = particles.is_long & ~particles.is_electron & particles.in_acceptance & particles.is_prompt
         wanted &= np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _LARGEST_ORIGIN
         chosen = wanted[matches.particle]

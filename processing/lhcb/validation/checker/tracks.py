@@ -1,4 +1,4 @@
-"""Reconstructed tracks of the events of a batch as columns: what any tracking stage gives to the checker."""
+"""Reconstructed tracks of the events of a batch as columns: the input of the checker from any tracking stage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -32,10 +32,10 @@ class TrackStates:
 class TrackTable:
     """Tracks, one row each, in any order.
 
-    event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks lie one after the other in `ids`,
-    n_ids (i64[n]) tells how many each has: hits of all detectors that the track uses, the VELO's included.
-    Where the stage knows more: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states,
-    and the answer of muon identification; None where it does not.
+    event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks follow one another in `ids`,
+    n_ids (i64[n]) is their number for each track: hits of all detectors that the track uses, the VELO's included.
+    If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states,
+    and the result of muon identification; otherwise None.
     """
 
     event: Int64Array

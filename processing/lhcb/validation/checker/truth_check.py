@@ -1,4 +1,4 @@
-"""Does the truth of an event fit the event? What does not is named and counted, and kept out of every number."""
+"""Does the truth of an event match the event? If not, the event is named, counted, and left out of every number."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import McVertex, decode_vertices
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_particle_columns
 
-# Of the LHCbIDs of an event's particles, this part must be hits of the event. Super-pixels cluster a little
-# differently from the retina clusters that truth may have been made for; the truth of another event has next to none.
+# Of the LHCbIDs of an event's particles, this fraction must be hits of the event. Super-pixels cluster a little
+# differently from the retina clusters that truth may have been made for; the truth of another event has almost none.
 MIN_HITS_FOUND = 0.9
 _NAMED_EVENTS = 5
-# No particle and no collision is farther from the origin (mm): the cavern ends before.
+# No particle and no collision is farther from the origin (mm): the cavern is smaller.
 _FARTHEST = 1e5
 # Numbers are stored with single precision, those of velopix files with three decimals (an azimuth of 3.142).
 _ROUNDING = 1 + 1e-3
@@ -33,10 +33,10 @@ class TruthFault(StrEnum):
 
     MISSING = "no bank of particles"
     UNREADABLE = "bank cannot be read"
-    IMPOSSIBLE_VALUES = "values that nothing can have"
+    IMPOSSIBLE_VALUES = "impossible values"
     DUPLICATE_KEYS = "two particles have one key"
     WRONG_NUMBER_OF_PVS = "number of primary vertices differs from that of the vertex bank"
-    IDS_WITHOUT_HITS = "ids of its particles are no hits of the event"
+    IDS_WITHOUT_HITS = "ids of its particles are not hits of the event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class EventTruth:
 
 @dataclass(slots=True)
 class TruthFaults:
-    """Events whose truth does not fit, by reason; the first few by name. `ids`, `lost_ids`: LHCbIDs of the truth that
-    is used, and those of them that are no hit."""
+    """Events whose truth does not match, by reason; the first few by name. `ids`, `lost_ids`: number of LHCbIDs of the
+    truth that is used, and of those that are not hits."""
 
     counts: Counter[TruthFault] = field(default_factory=Counter)
     named: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class TruthFaults:
 
 
 def event_name(banks: Sequence[RawBank]) -> str:
-    """Run and event number, as far as the ODIN bank tells them."""
+    """Run and event number from the ODIN bank, if it is readable."""
     for bank in banks:
         if bank.type == BankType.ODIN:
             try:
@@ -90,7 +90,7 @@ def event_name(banks: Sequence[RawBank]) -> str:
 def read_truth(
     banks: Sequence[RawBank], hits: Mapping[int, NDArray[np.uint32]], faults: TruthFaults
 ) -> EventTruth | None:
-    """The truth of an event, or None, counted in `faults`, where it does not fit the event.
+    """The truth of an event, or None, counted in `faults`, if it does not match the event.
 
     hits: LHCbIDs of all hits of the event, by detector type (VP_TYPE, UT_TYPE, FT_TYPE), for the detectors to check.
     """
@@ -117,7 +117,7 @@ def read_truth(
 
 
 def _lost_ids(particles: McParticleColumns, number: int, hits: NDArray[np.uint32]) -> tuple[int, int]:
-    """Number of the particles' ids in a detector, and of those that are no hit."""
+    """Number of the particles' ids in a detector, and of those that are not hits."""
     ids = {VP_TYPE: particles.velo_ids, UT_TYPE: particles.ut_ids, FT_TYPE: particles.scifi_ids}[number]
     if number == UT_TYPE:
         # UT channels of the old scheme are numbered otherwise: they cannot be compared.
@@ -134,7 +134,7 @@ def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None
         return TruthFault.DUPLICATE_KEYS, f"{repeats} of {len(values)} particles"
     if vertices is not None:
         n_pvs = sum(vertex.n_tracks >= MIN_TRACKS for vertex in vertices)
-        # Zero is what particles say whose writer did not count.
+        # Particles have 0 if their writer did not count vertices.
         wrong = values["n_pvs"][(values["n_pvs"] != n_pvs) & (values["n_pvs"] != 0)]
         if len(wrong):
             return TruthFault.WRONG_NUMBER_OF_PVS, f"{wrong[0]} instead of {n_pvs}"
@@ -142,12 +142,12 @@ def _contradiction(particles: McParticleColumns, vertices: list[McVertex] | None
 
 
 def _impossible(values: NDArray[Any], vertices: Sequence[McVertex]) -> str | None:
-    """What is wrong with the first particle or collision that cannot be; comparisons with nan are false."""
+    """The error of the first impossible particle or collision; comparisons with nan are false."""
     # Signalling nans, which damaged bytes may hold, must not warn.
     with np.errstate(invalid="ignore"):
         good = (values["p"] > 0) & np.isfinite(values["p"])
         good &= (values["pt"] >= 0) & (values["pt"] <= values["p"] * _ROUNDING)
-        # Infinite where a particle flies exactly along the beam.
+        # Infinite for a particle exactly along the beam.
         good &= ~np.isnan(values["eta"]) & (np.abs(values["phi"]) <= np.pi * _ROUNDING)
         for axis in "xyz":
             good &= np.abs(values[f"vertex_{axis}"]) < _FARTHEST

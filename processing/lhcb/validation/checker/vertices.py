@@ -28,7 +28,7 @@ PV_BINNINGS: dict[str, Binning] = {
     "z": Binning("z of the collision", "mm", np.linspace(-200, 200, 21)),
     "n_pvs": PARTICLE_BINNINGS["n_pvs"],
 }
-"""Against what efficiencies of vertices are drawn."""
+"""Variables of the plots of vertex efficiencies."""
 
 
 def _residuals() -> dict[str, ResidualHistogram]:
@@ -45,7 +45,7 @@ def _binned() -> dict[str, dict[str, BinnedCounts]]:
 
 
 @dataclass(slots=True)
-class FoundOf:
+class FoundCounts:
     """Collisions of a kind, and those of them with at least one vertex."""
 
     reconstructible: int = 0
@@ -65,12 +65,13 @@ class VertexCounts:
     """Counts of primary vertices, summed over events.
 
     `matched_small` counts collisions of fewer than four tracks with a vertex: Allen adds them to the numerator of its
-    efficiency, which can lift it above 1; here they are kept apart. `clones` are further vertices of a collision.
+    efficiency, which can lift it above 1; here they are counted separately. `clones` are further vertices of a
+    collision.
     """
 
-    all: FoundOf = field(default_factory=FoundOf)
-    isolated: FoundOf = field(default_factory=FoundOf)
-    close: FoundOf = field(default_factory=FoundOf)
+    all: FoundCounts = field(default_factory=FoundCounts)
+    isolated: FoundCounts = field(default_factory=FoundCounts)
+    close: FoundCounts = field(default_factory=FoundCounts)
     vertices: int = 0
     false: int = 0
     clones: int = 0
@@ -80,7 +81,7 @@ class VertexCounts:
     binned: dict[str, dict[str, BinnedCounts]] = field(default_factory=_binned)
 
     def add_event(self, pvs: NDArray[np.float32], collisions: Sequence[McVertex]) -> None:
-        """Count an event: pvs f32[n, 6] = x, y, z (mm) and their variances (mm²); all collisions take part."""
+        """Count an event: pvs f32[n, 6] = x, y, z (mm) and their variances (mm²); all collisions are used."""
         pvs = np.asarray(pvs, dtype=np.float64)
         place = np.array([(c.x, c.y, c.z) for c in collisions], dtype=np.float64).reshape(-1, 3)
         n_tracks = np.array([c.n_tracks for c in collisions], dtype=np.int64)
@@ -132,7 +133,7 @@ class VertexCounts:
         }
 
     def histograms(self) -> dict[str, Any]:
-        """The JSON object of the binned sums, isolated and close collisions apart."""
+        """The JSON object of the binned sums, isolated and close collisions separately."""
         return {
             kind: {name: binned.result() for name, binned in variables.items()}
             for kind, variables in self.binned.items()

@@ -1,4 +1,4 @@
-"""Are two samples alike to the decoders? Distributions of banks, hits and truth, with their Kolmogorov distances."""
+"""Likeness of two samples to the decoders: distributions of banks, hits and truth, with their Kolmogorov distances."""
 
 from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
 

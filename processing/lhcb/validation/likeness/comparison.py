@@ -1,4 +1,4 @@
-"""Two samples beside each other: means, ratios of means, Kolmogorov distances."""
+"""Comparison of two samples: means, ratios of means, Kolmogorov distances."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from hltnode.processing.lhcb.validation.likeness.quantities import QUANTITIES
 from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
 
 MAX_DIFFERENCE = 0.15
-"""Means that should be alike and differ by more than this part are named."""
+"""Means that should be equal and differ by more than this fraction are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Compared:
 
     @property
     def ratio(self) -> float | None:
-        """Mean of the simulated sample / mean of the real one; None if their means need not be alike."""
+        """Mean of the simulated sample / mean of the real one; None if their means need not be equal."""
         if not self.quantity.means_alike or self.real is None or self.simulated is None:
             return None
         real, simulated = self.real.mean, self.simulated.mean
@@ -45,7 +45,7 @@ class Compared:
 
     @property
     def chance(self) -> float | None:
-        """The distance that chance alone makes, on average."""
+        """The average distance of two samples of the same distribution."""
         if self.real is None or self.simulated is None:
             return None
         return distance_by_chance(self.real.counts, self.simulated.counts)

@@ -11,12 +11,12 @@ from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """What is counted: `title` in `unit`, one entry per `per`, in `bins` equal bins from `low` to `high`.
+    """A counted quantity: `title` in `unit`, one entry per `per`, in `bins` equal bins from `low` to `high`.
 
     Whole numbers have bins of their own, centred on them. `means_alike`: whether the means of the samples should be
-    alike, to be said as their ratio. `occupancy`: the value is the place of a hit; drawn as hits per event, with
-    `drawn_together` places in a bin, at `place_names` if they are few. `falls`: drawn with a logarithmic axis, as most
-    entries lie at the lower end and the others matter too.
+    equal, and their ratio is given. `occupancy`: the value is the place of a hit; drawn as hits per event, with
+    `drawn_together` places in a bin, labelled with `place_names` if they are few. `falls`: drawn with a logarithmic
+    axis, because most entries are at the lower end.
     """
 
     name: str
@@ -81,11 +81,11 @@ class Distribution:
 
     @property
     def width(self) -> float | None:
-        """Half of the central 68.3 %, read off the bins; None if there is no entry."""
+        """Half of the central 68.3 %, from the bins; None if there is no entry."""
         it = self.quantity
         if not self.entries:
             return None
-        # What lies outside all bins counts as lying in the outermost ones.
+        # Entries outside all bins count as entries of the outermost ones.
         cumulative = np.concatenate([[0.0], np.cumsum(self.counts[1:-1]) + self.counts[0]]) / self.entries
         low, high = np.interp([(1 - CENTRAL_68) / 2, (1 + CENTRAL_68) / 2], cumulative, it.edges)
         return float(high - low) / 2
@@ -105,8 +105,8 @@ def kolmogorov_distance(one: NDArray[np.float64], other: NDArray[np.float64]) ->
 def distance_by_chance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
     """The mean Kolmogorov distance of two samples of one continuous distribution with as many entries; None if empty.
 
-    0.869 sqrt(1/n + 1/m), the mean of Kolmogorov's distribution (large n and m; sqrt(pi/2) ln 2). Hits come in clusters
-    and tracks, so that theirs is larger; that of whole numbers is smaller.
+    0.869 sqrt(1/n + 1/m), the mean of Kolmogorov's distribution (large n and m; sqrt(pi/2) ln 2). Hits are correlated
+    in clusters and tracks, so that their distance is larger; that of whole numbers is smaller.
     """
     if not one.sum() or not other.sum():
         return None

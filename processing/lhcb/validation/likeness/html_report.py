@@ -19,9 +19,9 @@ from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PANELS_PER_FIGURE = 9
-# What the title of a quantity does not say by itself.
+# Notes on quantities whose titles are not sufficient.
 _PER_LARGE_THING = ("event", "bank", "sensor")
-# Part of the entries on either side that need not be seen.
+# Fraction of the entries on either side that need not be shown.
 _HIDDEN_TAIL = 0.002
 _FEWEST_BINS, _MOST_BINS = 8, 50
 
@@ -54,7 +54,7 @@ def likeness_page(
 
 
 def _only_in_one(compared: Sequence[Compared]) -> list[tuple[str, list[str]]]:
-    """The titles of what one sample lacks, by the name of the other."""
+    """The titles of the quantities that one sample lacks, by the name of the other."""
     real = [_title(pair.quantity) for pair in compared if pair.simulated is None and pair.real]
     simulated = [_title(pair.quantity) for pair in compared if pair.real is None and pair.simulated]
     return [(name, titles) for name, titles in (("real", real), ("simulated", simulated)) if titles]
@@ -111,13 +111,13 @@ def _figure(compared: Sequence[Compared], real_events: int, simulated_events: in
         per = f" / {pair.quantity.per}" if pair.quantity.per in _PER_LARGE_THING else ""
         axis.set_xlabel(axis_title(pair.quantity.title + per, pair.quantity.unit))
         axis.set_ylabel("hits per event" if pair.quantity.occupancy else f"fraction of {_plural(pair.quantity.per)}")
-        _dress(axis, pair.quantity, edges, np.concatenate(heights))
+        _format_axes(axis, pair.quantity, edges, np.concatenate(heights))
         distance = "" if pair.distance is None else f"D = {pair.distance:.3f} (by chance {pair.chance:.3f})"
         axis.legend(loc="upper right", fontsize=8, frameon=False, title=distance, title_fontsize=8)
     return drawn(figure, ", ".join(_title(pair.quantity) for pair in compared) + ".")
 
 
-def _dress(axis: Axes, quantity: Quantity, edges: Float64Array, heights: Float64Array) -> None:
+def _format_axes(axis: Axes, quantity: Quantity, edges: Float64Array, heights: Float64Array) -> None:
     """Scale and ticks of both axes, with room for the legend."""
     filled = heights[heights > 0]
     if quantity.falls and len(filled):
@@ -135,7 +135,7 @@ def _dress(axis: Axes, quantity: Quantity, edges: Float64Array, heights: Float64
             fontsize=7 if many else None,
         )
         return
-    if quantity.whole and len(edges) == 2:  # one value: not a bin as wide as the picture
+    if quantity.whole and len(edges) == 2:  # one value: not a bin as wide as the plot
         axis.set_xlim(edges[0] - 3, edges[1] + 3)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10], integer=quantity.whole))
 
@@ -166,7 +166,8 @@ def _draw_points(axis: Axes, edges: Float64Array, values: Float64Array, errors: 
 
 
 def _bins(pair: Compared) -> tuple[Float64Array, Int64Array]:
-    """Edges of the bins to draw, and the first fine bin of each: where entries are, no finer than they deserve."""
+    """Edges of the bins to draw, and the first fine bin of each: where entries are, not finer than their number
+    allows."""
     samples = [sample for sample in (pair.real, pair.simulated) if sample is not None and sample.entries]
     it = pair.quantity
     first, last = it.bins, 0
@@ -185,7 +186,7 @@ def _bins(pair: Compared) -> tuple[Float64Array, Int64Array]:
 
 
 def _heights(sample: Distribution, groups: Int64Array, events: int | None) -> tuple[Float64Array, Float64Array]:
-    """Height and √n error of each bin: parts of all entries, or hits per event."""
+    """Height and √n error of each bin: fractions of all entries, or hits per event."""
     fine = np.append(sample.counts[1:-1], np.zeros(int(groups[-1]) + len(sample.counts)))
     width = int(groups[1] - groups[0]) if len(groups) > 1 else sample.quantity.bins
     n = np.array([fine[start : start + width].sum() for start in groups])

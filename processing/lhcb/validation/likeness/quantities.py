@@ -33,7 +33,7 @@ def _counted(
 def _place(
     name: str, detector: str, title: str, n: int, together: int = 1, place_names: tuple[str, ...] = ()
 ) -> Quantity:
-    """Places 0 to n - 1 of hits, `together` of them in a bin of the picture."""
+    """Places 0 to n - 1 of hits, `together` of them in a bin of the plot."""
     return Quantity(
         name=name, detector=detector, title=title, per="hit", low=-0.5, high=n - 0.5, bins=n, means_alike=False,
         occupancy=True, drawn_together=together, place_names=place_names,

@@ -1,4 +1,4 @@
-"""Residuals of truth hits against simple curves: how well hits lie on the paths of their particles.
+"""Residuals of truth hits against simple curves: how well hits agree with the paths of their particles.
 
 Long particles of p > 10 GeV, no electrons: straight in the VELO, nearly so up to the UT (magnet), a cubic in the SciFi.
 """
@@ -13,7 +13,7 @@ from hltnode.processing.lhcb.validation.checker.particles import ELECTRON, Float
 from hltnode.protocol.lhcb.lhcb_id import without_orientation
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 
-# Below this momentum (MeV) scattering, not the detector, makes the residuals.
+# Below this momentum (MeV) scattering, not the detector, dominates the residuals.
 _MIN_P = 10_000.0
 # Beyond the coefficients of a curve, a particle needs two more hits.
 _SPARE_HITS = 2
@@ -32,7 +32,8 @@ class TruthHits:
     def find(
         cls, ids: NDArray[np.uint32], n_ids: Int64Array, wanted: NDArray[np.bool_], hit_ids: NDArray[np.uint32]
     ) -> Self:
-        """The decoded hits (their LHCbIDs: hit_ids) of the wanted particles, from their lists of ids; lost ids drop."""
+        """The decoded hits (their LHCbIDs: hit_ids) of the wanted particles, from their lists of ids; ids without a hit
+        are left out."""
         owner = np.repeat(np.arange(len(n_ids)), n_ids)
         chosen = wanted[owner]
         owner, of_owner = owner[chosen], without_orientation(ids[chosen])
@@ -54,7 +55,7 @@ def fast_long_particles(particles: McParticleColumns) -> NDArray[np.bool_]:
 
 
 def fit_curves(owner: Int64Array, z: Float64Array, x: Float64Array, degree: int, n_owners: int) -> Float64Array:
-    """Least-squares polynomials x(z), one per owner: f64[n_owners, degree + 1], nan for owners of too few hits.
+    """Least-squares polynomials x(z), one per owner: f64[n_owners, degree + 1], nan for owners with too few hits.
 
     Evaluate with `curve_at`.
     """
@@ -65,7 +66,7 @@ def fit_curves(owner: Int64Array, z: Float64Array, x: Float64Array, degree: int,
     np.add.at(matrix, owner, powers[:, :, None] * powers[:, None, :])
     np.add.at(right, owner, powers * x[:, None])
     enough = n >= degree + 1 + _SPARE_HITS
-    # Hits in too few planes do not fix a curve.
+    # Hits in too few planes do not determine a curve.
     enough[enough] = np.linalg.cond(matrix[enough]) < 1e13
     found = np.full((n_owners, degree + 1), np.nan)
     found[enough] = np.linalg.solve(matrix[enough], right[enough][:, :, None])[:, :, 0]

@@ -38,7 +38,7 @@ from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 
 _UT_VERSION_WITH_CHARGES = 3
-# Stereo layers lean by more than this (dx/dy).
+# Stereo layers are tilted by more than this (dx/dy).
 _SCIFI_X_SLOPE = 0.01
 # Middle of the SciFi tracker in z (mm).
 _SCIFI_MIDDLE = 8600.0
@@ -51,8 +51,8 @@ class _VeloHits:
 
 
 class SampleSummary:
-    """Distributions of the quantities that a sample has, and the events whose truth does not fit (left out of those
-    of truth)."""
+    """Distributions of the quantities that a sample has, and the events whose truth does not match (left out of the
+    distributions of truth)."""
 
     def __init__(self, geometry: Detector) -> None:
         self.geometry = geometry
@@ -205,7 +205,7 @@ class SampleSummary:
         in_x_layer = np.abs(scifi.dx_dy) < _SCIFI_X_SLOPE
         wanted = fast_long_particles(particles)
         found = TruthHits.find(ids, particles.n_scifi_ids, wanted, scifi.lhcb_id[in_x_layer])
-        # Around the middle of the detector, or the powers of z would be too alike.
+        # Around the middle of the detector, otherwise the powers of z are too strongly correlated.
         near, place = scifi.z[in_x_layer][found.hit] - _SCIFI_MIDDLE, scifi.x[in_x_layer][found.hit]
         curve = fit_curves(found.owner, near, place, 3, len(particles))
         self._add("scifi_residual", 1000 * (place - curve_at(curve[found.owner], near)))

@@ -1,1 +1,1 @@
-"""Reference samples in the formats of others."""
+"""Reference samples in formats of other programs."""

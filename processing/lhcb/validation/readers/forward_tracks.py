@@ -1,7 +1,8 @@
-"""Reader of dumps of LHCb's own CPU forward tracks (`forward_tracks/RUN_EVENT.bin`): a yardstick for the checker.
+"""Reader of dumps of LHCb's own CPU forward tracks (`forward_tracks/RUN_EVENT.bin`): a reference for the checker.
 
 All little-endian: u32 number of tracks; for each f32 eta, p, pt (MeV), u32 number of ids, u32 LHCbIDs in the scheme of
-before 2022: VELO (with orientation bits), then SciFi, then UT. Layout found from sizes and values; p / cosh(eta) = pt.
+before 2022: VELO (with orientation bits), then SciFi, then UT. The layout was inferred from sizes and values; p /
+cosh(eta) = pt.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 Each line is an event: x, y, z of the hits in mm, sorted by module; module_prefix_sum, the first hit of each of the 52
 modules; and the particles, each with the indices of its hits. The sets have no collisions, hence no truth of vertices.
 
-Every hit lies on a pixel of the VELO geometry (docs/physics/validation.md). Its position becomes a cluster centre in
+Every hit is on a pixel of the VELO geometry (docs/physics/validation.md). Its position becomes a cluster centre in
 quarters of a pixel, which moves it by at most 7 um. Hits that fall on the same pixel become one cluster, shared by
 their particles, as one pixel can only have one id.
 """
@@ -34,12 +34,12 @@ from hltnode.protocol.raw_data.truth import McParticle, encode_particles
 
 _RETINA_VERSION = 3
 
-# A hit belongs to a sensor whose plane is this near (mm); the planes of a module are 1.16 mm apart.
+# A hit belongs to a sensor whose plane is within this distance (mm); the planes of a module are 1.16 mm apart.
 _PLANE_TOLERANCE = 0.1
 # Positions are written with three digits after the point (mm).
 _EDGE_TOLERANCE = 0.002
 
-# Columns of a particle that the sets of Upgrade I have; those of Upgrade II have hits only.
+# Columns of a particle in the sets of Upgrade I; those of Upgrade II have only hits.
 _TRUTH_COLUMNS = (
     "key",
     "pid",
@@ -55,13 +55,13 @@ _TRUTH_COLUMNS = (
 
 
 class VelopixError(ValueError):
-    """A velopix file, or an event of it, is not what it should be; the message names file and line or event."""
+    """A velopix file, or an event of it, is not valid; the message names file and line or event."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VelopixEvent:
     """One event: position f64[n, 3] (mm) and module i64[n] of the hits; `particles` maps column names to values and
-    "hits" to indices of hits. `particles` is empty where the set says nothing about them but their hits."""
+    "hits" to indices of hits. `particles` is empty if the set has only their hits."""
 
     number: int
     position: NDArray[np.float64]
@@ -89,12 +89,12 @@ def _parse_event(number: int, event: dict[str, Any]) -> VelopixEvent:
     if len(hits_per_module) != N_MODULES or first_of_module[0] != 0 or hits_per_module.min() < 0:
         raise ValueError("module_prefix_sum is not 53 rising numbers from 0")
     if first_of_module[-1] != len(position):
-        raise ValueError(f"module_prefix_sum ends at {first_of_module[-1]}, there are {len(position)} hits")
+        raise ValueError(f"module_prefix_sum ends at {first_of_module[-1]}, expected {len(position)} hits")
     columns = event["montecarlo"]["description"]
     particles = [dict(zip(columns, values, strict=True)) for values in event["montecarlo"]["particles"]]
     for particle in particles:
         if not all(0 <= hit < len(position) for hit in particle["hits"]):
-            raise ValueError(f"a particle has hits {particle['hits']}, there are {len(position)}")
+            raise ValueError(f"a particle has hits {particle['hits']} of {len(position)}")
     if not set(_TRUTH_COLUMNS) <= set(columns):
         particles = []
     return VelopixEvent(
@@ -108,7 +108,7 @@ def _parse_event(number: int, event: dict[str, Any]) -> VelopixEvent:
 def encode_velopix(event: VelopixEvent, geometry: VeloGeometry, run: int = 1) -> list[RawBank]:
     """ODIN v7, the 208 VPRetinaCluster v3 banks and the banks of the particles (type 32) of an event.
 
-    Raises VelopixError for a hit that lies on no sensor of its module, and for a particle that is none.
+    Raises VelopixError for a hit that is not on a sensor of its module, and for a particle that is not valid.
     """
     clusters, cluster_of_hit = clusters_of_hits(event, geometry)
     try:
@@ -132,8 +132,8 @@ def clusters_of_hits(event: VelopixEvent, geometry: VeloGeometry) -> tuple[Retin
     lost = np.flatnonzero(~fits.any(axis=1))
     if len(lost):
         raise VelopixError(
-            f"event {event.number}: hit {lost[0]} at {event.position[lost[0]].tolist()} mm lies on no sensor of module "
-            f"{event.module[lost[0]]} ({len(lost)} such hits)"
+            f"event {event.number}: hit {lost[0]} at {event.position[lost[0]].tolist()} mm is not on a sensor of "
+            f"module {event.module[lost[0]]} ({len(lost)} such hits)"
         )
     chosen = np.arange(len(sensors)), fits.argmax(axis=1)
     col, row, fx, fy = geometry.local_to_pixel(local[chosen][:, 0], local[chosen][:, 1])

@@ -1,1 +1,1 @@
-"""What the checker found, as text, JSON, plots and HTML."""
+"""The results of the checker as text, JSON, plots and HTML."""

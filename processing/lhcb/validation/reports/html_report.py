@@ -44,7 +44,7 @@ class Row:
 
 
 def render(template: str, *folders: Path, **values: object) -> str:
-    """The page that a template of this folder, or of `folders`, makes of `values`; all text in them is escaped."""
+    """The page from a template of this folder, or of `folders`, with `values`; all text in them is escaped."""
     environment = Environment(
         loader=FileSystemLoader([_TEMPLATES, *folders]),
         autoescape=True,
@@ -134,7 +134,7 @@ def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
             ),
             drawn(
                 plots.residual_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x", "pull_ip_y"]),
-                "Impact parameter residuals and pulls; the outermost bins hold what lies beyond.",
+                "Impact parameter residuals and pulls; the outermost bins hold all values beyond.",
             ),
         ]
     if "dp_over_p" in residuals:
@@ -155,5 +155,5 @@ def _vertex_figures(results: Sequence[Result]) -> list[Drawn]:
         ),
         drawn(plots.width_figure(results, "pv", residuals), "Resolution against the tracks of the collision."),
         drawn(plots.residual_figure(results, "pv", residuals + pulls), "Residuals and pulls."),
-        drawn(plots.width_figure(results, "pv", pulls), "Width of the pulls: 1 if errors are right."),
+        drawn(plots.width_figure(results, "pv", pulls), "Width of the pulls: 1 if errors are correct."),
     ]

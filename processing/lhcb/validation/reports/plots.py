@@ -19,7 +19,7 @@ from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.validation.checker.residuals import DRAWN_TOGETHER, summary
 from hltnode.processing.lhcb.validation.checker.vertices import PV_BINNINGS
 
-# Okabe and Ito's palette: told apart by all readers and in grey.
+# Okabe and Ito's palette: distinguishable with any colour vision and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _BACKGROUND = "#d9d9d9"
 _STYLE: dict[Any, Any] = {
@@ -36,7 +36,7 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "hltnode",
 }
 _PANEL = (3.9, 2.9)
-# A rate or width of fewer entries says nothing and its error bar hides the others.
+# A rate or width of fewer entries has no significance, and its error bar hides the others.
 _MIN_ENTRIES = 10
 _MARKERS = ("o", "s")
 
@@ -61,7 +61,7 @@ def svg_source(figure: Figure) -> str:
 
 
 def panels(n: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    """A figure of n panels, at most `columns` beside each other."""
+    """A figure of n panels, at most `columns` in a row."""
     with mpl.rc_context(_STYLE):
         columns = 2 if n == 4 else min(n, columns)
         rows = -(-n // columns)
@@ -94,7 +94,7 @@ def _category_figure(results: Sequence[Result], stage: str, title: str, part: st
             shown = np.array(counts[whole]) >= _MIN_ENTRIES
             drawn += [low[shown], high[shown]]
             _points(axis, counts, np.where(shown, rate, np.nan), low, high, number, _label(results, result, name))
-        _dress(axis, PARTICLE_BINNINGS[variable], title, drawn, top=title == "efficiency")
+        _format_axes(axis, PARTICLE_BINNINGS[variable], title, drawn, top=title == "efficiency")
         _spectrum(axis, results, stage, variable)
     _legend(figure, axes)
     return figure
@@ -121,7 +121,7 @@ def _mean_figure(results: Sequence[Result], stage: str, quantity: str, title: st
             error = np.sqrt(np.maximum(np.array(counts[f"{quantity}_squares"]) / n - mean**2, 0) / n)
             drawn += [mean - error, mean + error]
             _points(axis, counts, mean, mean - error, mean + error, number, _label(results, result, name))
-        _dress(axis, PARTICLE_BINNINGS[variable], title, drawn, top=True)
+        _format_axes(axis, PARTICLE_BINNINGS[variable], title, drawn, top=True)
     _legend(figure, axes)
     return figure
 
@@ -139,13 +139,13 @@ def vertex_efficiency_figure(results: Sequence[Result]) -> Figure:
                 drawn += [low[shown], high[shown]]
                 label = name if len(results) == 1 else f"{name}, {result}"
                 _points(axis, counts, np.where(shown, rate, np.nan), low, high, (kind, number), label)
-        _dress(axis, binning, "efficiency", drawn, top=True)
+        _format_axes(axis, binning, "efficiency", drawn, top=True)
     _legend(figure, axes)
     return figure
 
 
 def ghost_figure(results: Sequence[Result], stage: str) -> Figure:
-    """Ghost rate against all that the tracks of the stage know about themselves, and the number of vertices."""
+    """Ghost rate against all columns of the tracks of the stage, and the number of vertices."""
     variables = [name for name in PARTICLE_BINNINGS if name in results[0][1]["stages"][stage]["tracks"]]
     figure, axes = panels(len(variables))
     for axis, variable in zip(axes, variables, strict=True):
@@ -158,7 +158,7 @@ def ghost_figure(results: Sequence[Result], stage: str) -> Figure:
                 drawn += [low[shown], high[shown]]
                 _points(axis, counts, np.where(shown, rate, np.nan), low, high, (number, number), result)
         of = "" if variable == "n_pvs" else "track "
-        _dress(axis, PARTICLE_BINNINGS[variable], "ghost rate", drawn, top=False, of=of)
+        _format_axes(axis, PARTICLE_BINNINGS[variable], "ghost rate", drawn, top=False, of=of)
     _legend(figure, axes, single=len(results) == 1)
     return figure
 
@@ -199,7 +199,7 @@ def residual_figure(results: Sequence[Result], stage: str, names: Sequence[str])
             if residual is None:
                 continue
             counts = np.array(residual["counts"]).sum(axis=0)
-            # The fine bins that widths need are too narrow to look at; the outermost hold what lies beyond.
+            # The fine bins that widths need are too narrow for a plot; the outermost hold all values beyond.
             coarse = counts.reshape(-1, DRAWN_TOGETHER).sum(axis=1) / max(counts.sum(), 1)
             edges = np.linspace(-residual["limit"], residual["limit"], len(coarse) + 1)
             found = summary(counts, residual["limit"])
@@ -247,7 +247,7 @@ def _points(
     label: str,
 ) -> None:
     edges = np.array(binned["edges"])
-    # Curves stand a little beside each other, so that their error bars do.
+    # Curves are shifted a little, so that their error bars do not overlap.
     centre = edges[:-1] + np.diff(edges) * (0.5 + 0.12 * (number[0] - 1) + 0.06 * number[1])
     colour, marker = COLOURS[number[0] % len(COLOURS)], _MARKERS[number[1] % len(_MARKERS)]
     known = np.isfinite(value)
@@ -265,7 +265,9 @@ def _points(
     )
 
 
-def _dress(axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], *, top: bool, of: str = "") -> None:
+def _format_axes(
+    axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], *, top: bool, of: str = ""
+) -> None:
     axis.set_xlabel(axis_title(of + binning.title, binning.unit))
     axis.set_ylabel(title)
     if binning.logarithmic:
@@ -274,7 +276,7 @@ def _dress(axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], 
     values = values[np.isfinite(values)]
     if len(values) == 0:
         return
-    # Efficiencies and purities hang from 1, other rates stand on 0.
+    # The axis ends at 1 for efficiencies and purities, and begins at 0 for other rates.
     if top:
         depth = 1.25 * max(1 - float(values.min()), 0.02)
         axis.set_ylim(max(0.0, 1 - depth), 1 + 0.06 * depth)
@@ -283,7 +285,7 @@ def _dress(axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], 
 
 
 def _spectrum(axis: Axes, results: Sequence[Result], stage: str, variable: str) -> None:
-    """What the rates are rates of, in grey and in arbitrary units: the particles of the category `long`."""
+    """The spectrum of the particles of the category `long`, in grey and in arbitrary units."""
     counts = results[0][1]["stages"][stage]["categories"].get("long", {}).get(variable)
     if counts is None:
         return
@@ -303,7 +305,7 @@ def _spectrum(axis: Axes, results: Sequence[Result], stage: str, variable: str) 
 
 
 def _legend(figure: Figure, axes: Sequence[Axes], *, single: bool = False) -> None:
-    """One legend for all panels, in the place of a panel that is missing or below them; none for a single curve."""
+    """One legend for all panels, in the place of a missing panel or below them; none for a single curve."""
     if single:
         return
     found: dict[str, Any] = {}

@@ -4,9 +4,9 @@ import math
 
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.muon_id import FlaggedOf, MuonIdCounts
+from hltnode.processing.lhcb.validation.checker.muon_id import FlaggedCounts, MuonIdCounts
 from hltnode.processing.lhcb.validation.checker.stage_counts import StageCounts, ratio
-from hltnode.processing.lhcb.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundOf, VertexCounts
+from hltnode.processing.lhcb.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundCounts, VertexCounts
 
 _TITLES = {Stage.VELO: "velo_validator", Stage.UT: "veloUT_validator", Stage.LONG: "long_validator"}
 
@@ -46,7 +46,7 @@ def _ghosts(name: str, ghosts: int, tracks: int) -> str:
 
 
 def _muon_id(counts: MuonIdCounts) -> list[str]:
-    def line(name: str, of: FlaggedOf) -> str:
+    def line(name: str, of: FlaggedCounts) -> str:
         return f"{name:<68} {of.flagged:8d}/{of.total:9d} {_percent(ratio(of.flagged, of.total))}"
 
     return [
@@ -69,7 +69,7 @@ def _vertices(pv: VertexCounts | None) -> list[str]:
         rate = ratio(part, whole)
         return f"{name:<21}: {math.nan if rate is None else rate:6.3f} ({part:6d}/{whole:6d})"
 
-    def found(name: str, of: FoundOf) -> str:
+    def found(name: str, of: FoundCounts) -> str:
         return line(name, of.reconstructed, of.reconstructible)
 
     return [
@@ -108,9 +108,9 @@ def _truth(checker: Checker) -> list[str]:
     faults = checker.faults
     lines = []
     if faults.lost_ids:
-        lines.append(f"LHCbIDs of particles that are no hit: {faults.lost_ids} of {faults.ids}")
+        lines.append(f"LHCbIDs of particles that are not hits: {faults.lost_ids} of {faults.ids}")
     if faults.events:
-        lines.append(f"Truth that does not fit its event: {faults.events} events left out")
+        lines.append(f"Truth that does not match its event: {faults.events} events left out")
         lines += [f"  {n} events: {fault}" for fault, n in faults.counts.items()]
         lines += [f"  first: {name}" for name in faults.named]
     return lines

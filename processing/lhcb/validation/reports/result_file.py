@@ -1,4 +1,4 @@
-"""Results of the checker as `hltnode validate --json` writes them, read back to be drawn beside another."""
+"""Results of the checker as `hltnode validate --json` writes them, read back to be drawn with another."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +23,7 @@ class _Binned(BaseModel):
         return self
 
 
-class _OfParticles(_Binned):
+class _ParticleSums(_Binned):
     reconstructible: list[float]
     reconstructed: list[float]
     clones: list[float]
@@ -34,7 +34,7 @@ class _OfParticles(_Binned):
     hit_efficiency_squares: list[float]
 
 
-class _OfTracks(_Binned):
+class _TrackSums(_Binned):
     tracks: list[float]
     ghosts: list[float]
 
@@ -60,15 +60,15 @@ class _Residual(BaseModel):
         return self
 
 
-class _OfStage(BaseModel):
-    categories: dict[str, dict[str, _OfParticles]]
-    tracks: dict[str, _OfTracks]
+class _StageHistograms(BaseModel):
+    categories: dict[str, dict[str, _ParticleSums]]
+    tracks: dict[str, _TrackSums]
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         for name, variables in self.categories.items():
             if missing := PARTICLE_BINNINGS.keys() - variables.keys():
-                raise ValueError(f"{name} has nothing against {', '.join(sorted(missing))}")
+                raise ValueError(f"{name} has no sums against {', '.join(sorted(missing))}")
         return self
 
 
@@ -77,7 +77,7 @@ class _Found(_Binned):
     reconstructed: list[float]
 
 
-class _OfVertices(BaseModel):
+class _VertexHistograms(BaseModel):
     n_tracks: _Found
     z: _Found
     n_pvs: _Found
@@ -85,9 +85,9 @@ class _OfVertices(BaseModel):
 
 class _Histograms(BaseModel):
     events: int
-    stages: dict[str, _OfStage]
+    stages: dict[str, _StageHistograms]
     residuals: dict[str, dict[str, _Residual]]
-    pv: dict[str, _OfVertices] = {}
+    pv: dict[str, _VertexHistograms] = {}
 
 
 class _Counts(BaseModel):
@@ -106,7 +106,7 @@ class _Vertices(_Counts):
 
 
 class _Result(BaseModel):
-    """What a report draws and lists; there may be more."""
+    """What a report draws and lists; other keys are ignored."""
 
     velo: _Stage
     ut: _Stage | None = None
@@ -127,4 +127,4 @@ def read_result(path: Path) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "file"
-        raise ValueError(f"{path}: no result of hltnode validate --json: {place}: {first['msg']}") from error
+        raise ValueError(f"{path}: not a result of hltnode validate --json: {place}: {first['msg']}") from error

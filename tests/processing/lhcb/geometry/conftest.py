@@ -1,4 +1,4 @@
-"""The real events and the geometry that fits them."""
+"""The real events and their geometry."""
 
 from __future__ import annotations
 

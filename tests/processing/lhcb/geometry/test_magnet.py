@@ -45,7 +45,7 @@ def test_the_kick_is_in_the_plane_that_the_tracking_uses() -> None:
     assert by.max() == pytest.approx(1.04, abs=0.02)
 
 
-def test_the_field_has_no_sources_and_no_rotation_where_tracks_fly() -> None:
+def test_the_field_has_no_divergence_and_no_rotation_in_the_region_of_tracks() -> None:
     x, y, z = points_of_flight(500)
     field = Magnet(UP).field
     step = 1.0
@@ -84,7 +84,7 @@ def test_polarity_is_read_from_its_file(tmp_path: Path, geometry_files: Path) ->
 @pytest.mark.parametrize(
     "content", [b"", b"\0\0\0", struct.pack("<2f", 1, 1), *(struct.pack("<f", v) for v in (0, 0.5, 2))]
 )
-def test_a_file_without_a_polarity_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_valid_polarity_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / POLARITY_FILE).write_bytes(content)
     with pytest.raises(GeometryError, match=POLARITY_FILE):
         Magnet.load(tmp_path)
@@ -139,7 +139,7 @@ def test_a_particle_along_the_beam_pipe_crosses_much_of_its_wall() -> None:
     assert thick > 1.0
 
 
-def test_slabs_take_energy_as_minimum_ionising_particles_lose_it() -> None:
+def test_the_energy_loss_in_slabs_is_that_of_minimum_ionising_particles() -> None:
     loss = {slab.name: slab.energy_loss for slab in slabs()}
     assert loss["VELO module"] == pytest.approx(0.29, abs=0.05)
     assert loss["muon filter"] == pytest.approx(915.0, rel=0.1)

@@ -67,7 +67,7 @@ def in_order(columns: dict[str, np.ndarray]) -> np.ndarray:
     return np.lexsort([np.round(columns[name], 1) for name in ("time", "y", "x", "station")])
 
 
-def test_all_hits_of_the_real_events_are_those_of_the_peer(
+def test_all_hits_of_the_real_events_are_those_of_the_reference(
     shared: Path, real: MuonGeometry, real_events: list[list[RawBank]]
 ) -> None:
     n_hits = n_other_height = 0
@@ -87,7 +87,7 @@ def test_all_hits_of_the_real_events_are_those_of_the_peer(
         assert np.abs(found["dy"][b] - expected["dy"][a]).max() < 1.0
         n_hits += len(a)
         n_other_height += int(other_height.sum())
-    # The peer's older geometry has another height for the strip of one hit.
+    # The older geometry of the reference has another height for the strip of one hit.
     assert (n_hits, n_other_height) == (1691, 1)
 
 
@@ -102,7 +102,7 @@ def test_spot_values_of_event_6002(real: MuonGeometry, real_events: list[list[Ra
         assert [getattr(hits, n)[i] for n in ("x", "dx", "y", "dy", "z")] == pytest.approx(values, abs=2e-3)
 
 
-def test_the_builtin_cells_lie_near_those_of_the_real_events(real: MuonGeometry, ideal: MuonGeometry) -> None:
+def test_the_builtin_cells_are_near_those_of_the_real_events(real: MuonGeometry, ideal: MuonGeometry) -> None:
     for name in ("pad", "x_strip", "y_strip"):
         expected, found = getattr(real, name), getattr(ideal, name)
         for column in ("grid_x", "grid_y", "offset"):

@@ -12,7 +12,7 @@ from hltnode.protocol import RawBank
 from hltnode.protocol.lhcb.banks.muon import ADDRESSES_OF_BANKS, batch_of, decode_muon, decode_muon_pads
 
 
-def test_every_address_means_the_tile_that_the_real_read_out_table_says(geometry_files: Path) -> None:
+def test_every_address_has_the_tile_of_the_real_read_out_table(geometry_files: Path) -> None:
     expected, found = MuonGeometry.load(geometry_files).tile_of_address, tiles_of_addresses()
     assert sum(map(len, expected)) == 19_968
     for bank, (a, b) in enumerate(zip(found, expected, strict=True)):

@@ -1,4 +1,4 @@
-"""Geometry and field together: real particles, followed from the VELO, arrive where UT and SciFi saw them."""
+"""Geometry and field together: real particles, followed from the VELO, reach their hits in UT and SciFi."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def residuals(z: np.ndarray, path: np.ndarray, hits: list[np.ndarray]) -> np.nda
     return np.array(found)
 
 
-def test_real_particles_arrive_where_they_were_seen(real_events: list[list[RawBank]]) -> None:
+def test_real_particles_reach_their_hits(real_events: list[list[RawBank]]) -> None:
     tracks = [track for event in real_events for track in tracks_of(event)]
     assert len(tracks) > 100
     states = np.stack([track.state for track in tracks], axis=1)
@@ -104,6 +104,6 @@ def test_real_particles_arrive_where_they_were_seen(real_events: list[list[RawBa
     assert np.quantile(np.abs(in_ut), 0.68) < 0.6
     assert abs(np.median(in_scifi)) < 0.6
     assert np.quantile(np.abs(in_scifi), 0.68) < 4.0
-    # Without the field they would miss by far.
+    # Without the field the residuals would be much larger.
     z, straight = follow(Magnet(0.0).field, states, q_over_p)
     assert np.median(np.abs(residuals(z, straight, [track.scifi for track in tracks]))) > 100.0

@@ -35,7 +35,7 @@ def hits_of(bank: int, offset: int) -> SciFiHits:
     return SciFiHits(*(np.array([value], np.uint32) for value in (bank, offset, 0, 4)))
 
 
-def test_the_builtin_fibres_lie_where_the_geometry_of_the_real_events_has_them(
+def test_the_builtin_fibres_agree_with_the_geometry_of_the_real_events(
     geometry_files: Path, real_events: list[list[RawBank]], ideal: SciFiGeometry
 ) -> None:
     real = SciFiGeometry.load(geometry_files)

@@ -46,9 +46,7 @@ def all_strips(geometry: UtGeometry) -> UtHits:
     return UtHits(lane // np.uint32(6), lane % np.uint32(6), strip, zero, zero, zero)
 
 
-def test_the_builtin_strips_lie_where_the_geometry_of_the_real_events_has_them(
-    geometry_files: Path, ideal: UtGeometry
-) -> None:
+def test_the_builtin_strips_agree_with_the_geometry_of_the_real_events(geometry_files: Path, ideal: UtGeometry) -> None:
     real = UtGeometry.load(geometry_files)
     np.testing.assert_array_equal(real.sector_of_lane, ideal.sector_of_lane)
     strips = all_strips(ideal)
@@ -100,7 +98,7 @@ def hits_of(*places: tuple[int, int, int]) -> UtHits:
     return UtHits(board, lane, strip, fraction=nothing, flags=nothing, adc=nothing)
 
 
-def test_strips_of_a_turned_sensor_count_backwards(ideal: UtGeometry) -> None:
+def test_strips_of_a_rotated_sensor_count_backwards(ideal: UtGeometry) -> None:
     hits = hits_of((0, 0, 1))
     turned = replace(ideal, p0=ideal.p0 * np.array([1, 1, -1], np.float32))
     last = hits_of((0, 0, 512))
@@ -119,7 +117,7 @@ def test_every_sector_is_read_by_the_lane_that_names_it(ideal: UtGeometry) -> No
     np.testing.assert_array_equal(sector_index(ut_channel(ideal.channel_of_lane[lanes])), np.arange(1048))
 
 
-def test_staves_overlap_so_that_no_straight_track_slips_through(ideal: UtGeometry) -> None:
+def test_staves_overlap_so_that_no_straight_track_misses_a_layer(ideal: UtGeometry) -> None:
     rng = np.random.default_rng(3)
     tx, ty = rng.uniform(-0.25, 0.25, 5000), rng.uniform(-0.2, 0.2, 5000)
     for layer in (0, 3):

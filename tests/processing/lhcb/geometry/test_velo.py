@@ -34,9 +34,7 @@ def random_pixels(n: int) -> tuple[np.ndarray, ...]:
     return rng.integers(0, 208, n), rng.integers(0, 768, n), rng.integers(0, 256, n), rng.random(n), rng.random(n)
 
 
-def test_the_builtin_pixels_lie_where_the_geometry_of_the_real_events_has_them(
-    shared: Path, ideal: VeloGeometry
-) -> None:
+def test_the_builtin_pixels_agree_with_the_geometry_of_the_real_events(shared: Path, ideal: VeloGeometry) -> None:
     real = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     pixels = random_pixels(20_000)
     distance = np.linalg.norm(ideal.local_to_global(*pixels) - real.local_to_global(*pixels), axis=1)
@@ -72,7 +70,7 @@ def test_even_and_odd_modules_are_the_two_halves_of_the_detector(ideal: VeloGeom
     assert (corners[1::2, :, 0].mean(axis=1) > 0).all()
 
 
-def test_every_pixel_place_comes_back_as_the_pixel_it_was_made_from(ideal: VeloGeometry) -> None:
+def test_every_pixel_position_gives_back_its_pixel(ideal: VeloGeometry) -> None:
     sensor, col, row, fx, fy = random_pixels(20_000)
     col, row = np.minimum(col, 766), np.minimum(row, 254)
     fx, fy = 0.01 + 0.98 * fx, 0.01 + 0.98 * fy
@@ -138,7 +136,7 @@ def test_a_damaged_file_is_named_with_what_is_wrong(
     assert name in str(caught.value)
 
 
-def test_a_file_whose_counts_lie_is_refused(tmp_path: Path, ideal: VeloGeometry) -> None:
+def test_a_file_with_wrong_counts_is_refused(tmp_path: Path, ideal: VeloGeometry) -> None:
     path = write_geometry(tmp_path, ideal) / VELO_FILE
     path.write_bytes(struct.pack("<Q", 51) + path.read_bytes()[8:])
     with pytest.raises(GeometryError, match="module_z has counts"):

@@ -71,7 +71,7 @@ def test_an_event_has_the_banks_of_all_detectors(sample: list[list[RawBank]]) ->
         BankVersions(velo="superpixel", velo_version=4),
     ],
 )
-def test_truth_names_ids_that_decoding_gives(versions: BankVersions) -> None:
+def test_the_ids_of_truth_are_those_of_decoding(versions: BankVersions) -> None:
     for banks in simulation(versions=versions).events(4, 3):
         if versions.velo == "retina":
             velo = retina_ids(decode_retina_clusters(banks))
@@ -133,7 +133,7 @@ def test_scifi_hits_of_fast_particles_lie_on_smooth_curves(truth: list[list[McPa
             residuals.append(hits.x - np.polyval(np.polyfit(z, hits.x, 2), z))
     spread = np.abs(np.concatenate(residuals))
     assert len(spread) > 2000
-    assert np.median(spread) < 0.15  # without the fraction a channel of 0.25 mm is all that is known
+    assert np.median(spread) < 0.15  # without the fraction the position is known to a channel of 0.25 mm
     assert (spread < 0.6).mean() > 0.985
 
 
@@ -252,7 +252,7 @@ def test_one_scifi_hit_in_thirteen_is_of_a_cluster_wider_than_eight_channels(sam
     assert 0.10 < (sizes > 4).mean() < 0.16
 
 
-def test_half_of_the_ut_hits_lie_far_from_the_beam(sample: list[list[RawBank]]) -> None:
+def test_half_of_the_ut_hits_are_far_from_the_beam(sample: list[list[RawBank]]) -> None:
     x = np.concatenate([DETECTOR.ut.hits(decode_ut(banks)).x for banks in sample])
     assert 125 < np.median(np.abs(x)) < 190
 
@@ -267,19 +267,19 @@ def test_muon_background_thins_out_within_a_region(sample: list[list[RawBank]]) 
     hits = [DETECTOR.muon.hits(decode_muon(banks)) for banks in sample]
     for region, (inner, outer) in {1: (600, 1400), 2: (1200, 2800)}.items():
         radius = np.concatenate([np.hypot(of.x, of.y)[(of.station == 0) & (of.region == region)] for of in hits])
-        # Spread evenly over the pads, the median would lie at 0.51.
+        # If spread evenly over the pads, the median would be 0.51.
         assert inner < np.median(radius) < inner + 0.46 * (outer - inner)
     in_r1 = [(of.station == 0) & (of.region == 0) for of in hits]
     x, y = (
         np.concatenate([np.abs(v[w]) for v, w in zip(values, in_r1, strict=True)])
         for values in ([of.x for of in hits], [of.y for of in hits])
     )
-    # Spread evenly, both would be alike; in the real events they are 436 and 172 mm.
+    # If spread evenly, both would be equal; in the real events they are 436 and 172 mm.
     assert 350 < np.median(x) < 500
     assert 140 < np.median(y) < 250
 
 
-def test_electrons_behind_the_velo_name_who_knocked_them_out(truth: list[list[McParticle]]) -> None:
+def test_knock_on_electrons_behind_the_velo_have_their_mother(truth: list[list[McParticle]]) -> None:
     n_named = n_electrons = 0
     for event in truth[:60]:
         by_key = {particle.key: particle for particle in event}
@@ -314,7 +314,7 @@ def test_simulated_events_look_like_the_real_ones_to_the_decoders(shared: Path, 
 
 
 @pytest.mark.physics
-def test_the_loaded_geometry_serves_as_well(shared: Path) -> None:
+def test_the_loaded_geometry_can_be_used_as_well(shared: Path) -> None:
     detector = Detector.load(shared / "data" / "lhcb-geometry")
     for banks in simulation(detector=detector).events(2, 3):
         ut = set(detector.ut.hits(decode_ut(banks)).lhcb_id.tolist())

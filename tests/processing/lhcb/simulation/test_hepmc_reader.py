@@ -82,8 +82,8 @@ def test_events_of_a_file_go_through_the_whole_detector(file: Path) -> None:
     assert all(particle.from_b == (abs(particle.mother_pid) == 521) for event in found for particle in event[:3])
 
 
-def test_asking_for_more_events_than_the_file_has_is_refused(file: Path) -> None:
-    with pytest.raises(HepmcError, match="event 7 is asked for, but only 3 events can be read"):
+def test_a_request_for_more_events_than_in_the_file_is_refused(file: Path) -> None:
+    with pytest.raises(HepmcError, match="event 7 is requested, but only 3 events can be read"):
         one_event(HepmcSource(file, 0.0, BEAMLINE), 7, seed=1)
 
 
@@ -96,7 +96,9 @@ def test_a_missing_file_and_one_of_another_kind_are_named(pyhepmc: Any, tmp_path
         one_event(HepmcSource(garbage, 0.0, BEAMLINE), 0, seed=1)
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_extra_the_error_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "pyhepmc", None)
     with pytest.raises(HepmcError, match=r"pip install 'hltnode\[hepmc\]'"):
         HepmcSource(tmp_path / "events.hepmc", 0.0, BEAMLINE)
@@ -119,12 +121,15 @@ def unpacked(change: Edit) -> Edit:
     ("change", "words"),
     [
         (lambda packed: packed[:12], "not a HepMC file that can be read: Compressed file ended"),
-        (lambda packed: packed[:-40], "event 2 is asked for, but only 2 events can be read"),
+        (lambda packed: packed[:-40], "event 2 is requested, but only 2 events can be read"),
         (lambda packed: packed[:20] + b"\xff" * 40 + packed[60:], "cannot be read|not a HepMC file"),
-        (unpacked(lambda text: text[: len(text) // 2]), "event 1 is asked for, but only 1 events can be read"),
+        (unpacked(lambda text: text[: len(text) // 2]), "event 1 is requested, but only 1 events can be read"),
         (unpacked(lambda text: b""), "not a HepMC file"),
         (unpacked(lambda text: text.replace(b"1.0000000000000000e+01", b"nan", 1)), "event 0: particle 211 of .*nan"),
-        (unpacked(lambda text: text.replace(b"1.0000000000000000e+01", b"1e300", 1)), "event 0: particle 211 .*cannot"),
+        (
+            unpacked(lambda text: text.replace(b"1.0000000000000000e+01", b"1e300", 1)),
+            "event 0: particle 211 .*impossible",
+        ),
     ],
 )
 def test_damaged_files_are_named_with_what_is_wrong(file: Path, change: Edit, words: str) -> None:
@@ -134,8 +139,8 @@ def test_damaged_files_are_named_with_what_is_wrong(file: Path, change: Edit, wo
         _ = [one_event(source, number, seed=number) for number in range(3)]
 
 
-def test_a_particle_that_is_its_own_ancestor_does_not_hang_the_reader(file: Path) -> None:
-    # The pion of the decay goes into the vertex that it comes out of.
+def test_a_particle_that_is_its_own_ancestor_does_not_block_the_reader(file: Path) -> None:
+    # The pion of the decay enters the vertex from which it comes.
     path = edited(file, unpacked(lambda text: text.replace(b"V -2 0 [5]", b"V -2 0 [7]")))
     particles = one_event(HepmcSource(path, 0.0, BEAMLINE), 0, seed=1).particles
     assert sorted(particles.mother.tolist()) == [-211, 0, 0]
@@ -151,8 +156,8 @@ def test_the_heavy_ancestor_is_named_with_its_lifetime(file: Path) -> None:
 
 
 def chain(pyhepmc: Any, path: Path, collision: tuple[float, ...], *decays: tuple[int, int, int, float]) -> None:
-    """One event whose collision stands at a place, with decays mother -> daughter and stable pion after a flight in z
-    (mm)."""
+    """One event whose collision is at a given position, with decays mother -> daughter and stable pion after a flight
+    in z (mm)."""
     event = pyhepmc.GenEvent(pyhepmc.Units.GEV, pyhepmc.Units.MM)
     first = pyhepmc.GenVertex(collision)
     for pz in (7000, -7000):
@@ -171,7 +176,7 @@ def chain(pyhepmc: Any, path: Path, collision: tuple[float, ...], *decays: tuple
         out.write(event)
 
 
-def test_strange_are_daughters_of_what_lives_long_and_not_of_resonances(pyhepmc: Any, tmp_path: Path) -> None:
+def test_strange_are_daughters_of_long_lived_particles_and_not_of_resonances(pyhepmc: Any, tmp_path: Path) -> None:
     path = tmp_path / "decays.hepmc"
     chain(pyhepmc, path, (0, 0, 0, 0), (310, 211, -211, 20.0), (333, 321, -321, 0.0), (23, 13, -13, 0.0))
     particles = one_event(HepmcSource(path, 0.0, BEAMLINE), 0, seed=1).particles

@@ -38,7 +38,7 @@ def test_a_pad_needs_both_strips_in_the_same_event() -> None:
     assert finder.find(np.empty(0, np.int64)).tolist() == []
 
 
-def test_strips_that_nothing_reads_make_no_pads() -> None:
+def test_strips_without_read_out_make_no_pads() -> None:
     geometry = MuonGeometry.builtin()
     codes = np.concatenate([bank << 12 | np.arange(len(tiles)) for bank, tiles in enumerate(geometry.tile_of_address)])
     assert len(PadFinder(NO_DIGITS).find(codes)) == 0

@@ -1,4 +1,4 @@
-"""The compiled loops of the simulation against slow ones, and what they do with columns that do not fit."""
+"""The compiled loops of the simulation compared with slow ones, and their errors for wrong columns."""
 
 from functools import partial
 
@@ -55,7 +55,7 @@ def test_clusters_are_those_that_following_neighbours_finds(drawn: list[tuple[in
     assert np.count_nonzero(of_deposit >= 0) == sum(len(members) for _, _, members in wanted)
 
 
-def test_clusters_refuse_an_order_that_names_what_is_not_there() -> None:
+def test_clusters_refuse_an_order_with_an_index_out_of_range() -> None:
     one = np.zeros(1)
     with pytest.raises(ValueError, match="not there"):
         cluster(np.array([1]), np.array([5]), one)
@@ -105,28 +105,28 @@ def test_a_flight_outside_the_field_is_lost_and_one_that_ends_before_the_node_do
     zero = np.zeros(3)
     y, z, ty = zero.copy(), zero.copy(), zero.copy()
     tx = np.array([0.1, 0.0, 2.0])
-    alive, there = np.ones(3, dtype=bool), np.zeros(3, dtype=np.int64)
+    moving, there = np.ones(3, dtype=bool), np.zeros(3, dtype=np.int64)
     n = _native.advance(
-        *(x, y, z, tx, ty, np.full(3, 1000.0), np.ones(3), end, alive, there),
+        *(x, y, z, tx, ty, np.full(3, 1000.0), np.ones(3), end, moving, there),
         np.zeros((2, 2, 3), dtype=np.float32),
         *(100.0, 0.0, 10.0, 0.3, 5.0),
     )
     assert there[:n].tolist() == [0]
-    assert alive.tolist() == [True, True, False]
+    assert moving.tolist() == [True, True, False]
     assert (x[0], z.tolist()) == (1.0, [10.0, 5.0, 10.0])
 
 
-def test_a_flight_at_no_place_at_all_is_lost() -> None:
-    x, alive, there = np.array([0.0, np.nan]), np.ones(2, dtype=bool), np.zeros(2, dtype=np.int64)
+def test_a_flight_at_an_undefined_position_is_lost() -> None:
+    x, moving, there = np.array([0.0, np.nan]), np.ones(2, dtype=bool), np.zeros(2, dtype=np.int64)
     y, z, tx, ty = np.zeros((4, 2))
     y[1] = np.nan
     n = _native.advance(
-        *(x, y, z, tx, ty, np.full(2, 1000.0), np.ones(2), np.full(2, np.inf), alive, there),
+        *(x, y, z, tx, ty, np.full(2, 1000.0), np.ones(2), np.full(2, np.inf), moving, there),
         np.ones((3, 2, 3), dtype=np.float32),
         *(100.0, 0.0, 10.0, 0.3, 5.0),
     )
     assert there[:n].tolist() == [0]
-    assert alive.tolist() == [True, False]
+    assert moving.tolist() == [True, False]
 
 
 def test_columns_that_would_be_copied_are_refused_where_the_flights_are_moved() -> None:

@@ -46,7 +46,7 @@ def partition_by_search(fired: list[int]) -> set[frozenset[int]]:
 @pytest.mark.parametrize("density", [0.05, 0.3, 0.5, 0.8])
 def test_clusters_are_the_eight_connected_components(density: float) -> None:
     rng = np.random.default_rng(3)
-    # Corners of sensors and the borders of chips are where neighbours could be mistaken.
+    # At corners of sensors and borders of chips wrong neighbours would be most likely.
     fired = [
         channel(sensor, col + 254 * (col > 5), (row + 250) % 256)
         for sensor in (0, 1, 207)
@@ -74,13 +74,13 @@ def test_the_centre_is_rounded_to_a_quarter_of_a_pixel() -> None:
     assert (clusters.fraction_x[0], clusters.fraction_y[0]) == (3, 1)  # 2/3 and 1/3
 
 
-def test_ids_of_retina_clusters_tell_where_the_centre_lies_between_pixels() -> None:
+def test_ids_of_retina_clusters_have_the_position_of_the_centre_between_pixels() -> None:
     clusters = clusters_at_quarters(np.array([1, 1, 1]), np.array([40, 42, 40]), np.array([80, 80, 81]))
     base = 0x20000000 | channel(1, 10, 20)
     assert retina_ids(clusters).tolist() == [base, base | 1 << 27, base | 1 << 26]
 
 
-def test_ids_of_superpixel_clusters_name_the_integer_part_of_the_centre() -> None:
+def test_ids_of_superpixel_clusters_have_the_integer_part_of_the_centre() -> None:
     pixels = channels((2, 10, 5), (2, 11, 5), (2, 11, 6))
     assert superpixel_ids(pixels, label_clusters(pixels)).tolist() == [0x20000000 | channel(2, 10, 5)]
 

@@ -106,11 +106,11 @@ def test_electrons_radiate() -> None:
     electrons = flights(2000, lowest=10_000, highest=10_001)
     electrons.mass[:] = 0.511
     Propagation(Magnet(0.0), LAYER_Z).propagate(random_numbers(), electrons)
-    # exp(-t) is the mean part that is kept; t is 0.2 to 0.3 by the end of the SciFi.
+    # exp(-t) is the mean fraction that is left; t is 0.2 to 0.3 by the end of the SciFi.
     assert 0.70 < electrons.p.mean() / 10_000 < 0.88
 
 
-def test_a_flight_ends_where_it_is_told_to() -> None:
+def test_a_flight_ends_at_its_z_end() -> None:
     moved = flights(20)
     moved.z_end[:] = 5000.0
     states = Propagation(Magnet.builtin(), LAYER_Z).propagate(random_numbers(), moved)
@@ -127,7 +127,7 @@ def test_a_flight_that_starts_behind_a_layer_does_not_cross_it() -> None:
     assert states.reached[3:].all()
 
 
-def test_slow_particles_curl_up_and_are_lost_without_harm() -> None:
+def test_slow_particles_curl_and_are_lost_without_an_error() -> None:
     moved = flights(200, lowest=5.0, highest=200.0)
     states = Propagation(Magnet.builtin(), LAYER_Z).propagate(random_numbers(), moved)
     assert not states.reached[-1].any()

@@ -40,12 +40,12 @@ def test_the_muons_of_bjpsik_have_the_mass_of_the_jpsi_and_its_key_as_mother() -
 
 
 def half_inside(masses: list[float], middle: float, width: float) -> None:
-    """Half of a Breit-Wigner distribution lies within half its width."""
+    """Half of a Breit-Wigner distribution is within half its width."""
     inside = np.abs(np.array(masses) - middle) < width / 2
     assert inside.mean() == pytest.approx(0.5, abs=0.1)
 
 
-def test_the_z_and_the_phi_are_as_wide_as_they_are() -> None:
+def test_the_z_and_the_phi_have_their_widths() -> None:
     half_inside([mass_of(one) for one in decays(Sample.Z, 300)], 91187.6, 2495.5)
     found = [
         mass_of(one.take(one.mother_key == key)) for one in decays(Sample.BSPHIPHI, 150) for key in set(one.mother_key)

@@ -57,7 +57,7 @@ def test_an_event_has_odin_all_velo_banks_and_truth() -> None:
 
 
 @pytest.mark.parametrize("velo_banks", ["retina", "superpixel"])
-def test_truth_names_ids_that_decoding_gives(velo_banks: VeloEncoding) -> None:
+def test_the_ids_of_truth_are_those_of_decoding(velo_banks: VeloEncoding) -> None:
     n_named = n_decoded = 0
     for banks in simulate(5, velo_banks=velo_banks):
         if velo_banks == "retina":
@@ -69,7 +69,7 @@ def test_truth_names_ids_that_decoding_gives(velo_banks: VeloEncoding) -> None:
         named = {hit for particle in decode_particles(banks) for hit in particle.velo_ids}
         assert named <= set(decoded.tolist())
         n_named, n_decoded = n_named + len(named), n_decoded + len(decoded)
-    # The rest is noise, and electrons knocked out far from the crossing.
+    # The others are noise, and electrons knocked out far from the crossing.
     assert 0.9 * n_decoded < n_named < n_decoded
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 HUGE = 1 << 24
 
 
-def tell_late(number: int) -> bytes:
+def return_late(number: int) -> bytes:
     """The even ones take longer than the odd ones that come after them."""
     time.sleep(0.02 * (number % 2 == 0))
     return bytes([number])
@@ -35,7 +35,7 @@ def kill_itself(number: int) -> bytes:
     return b""
 
 
-def tell_much(number: int, go: Path, going: Path) -> bytes:
+def return_much(number: int, go: Path, going: Path) -> bytes:
     if number == 0:
         return b"first"
     while not go.exists():
@@ -57,27 +57,27 @@ def no_process_is_left() -> Generator[None]:
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_results_come_in_the_order_of_their_tasks(processes: int) -> None:
-    assert list(results_in_order(tell_late, [(i,) for i in range(9)], processes)) == [bytes([i]) for i in range(9)]
+    assert list(results_in_order(return_late, [(i,) for i in range(9)], processes)) == [bytes([i]) for i in range(9)]
 
 
 def test_no_tasks_need_no_process() -> None:
-    assert list(results_in_order(tell_late, [], 3)) == []
+    assert list(results_in_order(return_late, [], 3)) == []
 
 
-def test_the_error_of_a_task_arrives_with_the_place_where_it_happened() -> None:
+def test_the_error_of_a_task_is_raised_with_its_traceback() -> None:
     with pytest.raises(ValueError, match="task 2 is bad") as caught:
         list(results_in_order(fail, [(i,) for i in range(4)], 2))
     assert "in fail" in caught.value.__notes__[0]
 
 
-def test_a_process_that_is_killed_at_its_task_is_named() -> None:
+def test_a_process_that_is_killed_during_its_task_is_an_error() -> None:
     with pytest.raises(ChildProcessError, match="was killed"):
         list(results_in_order(kill_itself, [(0,), (1,)], 2))
 
 
-def test_a_process_that_is_killed_while_it_tells_its_result_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_while_it_sends_its_result_blocks_no_other_process(tmp_path: Path) -> None:
     go, going = tmp_path / "go", tmp_path / "going"
-    with closing(results_in_order(tell_much, [(i, go, going) for i in range(2)], 2)) as results:
+    with closing(results_in_order(return_much, [(i, go, going) for i in range(2)], 2)) as results:
         assert next(results) == b"first"
         go.touch()
         while not (going.exists() and (pid := going.read_text()) and is_waiting(int(pid))):
@@ -89,6 +89,6 @@ def test_a_process_that_is_killed_while_it_tells_its_result_keeps_nobody_waiting
 
 def test_closing_ends_processes_in_the_middle_of_their_tasks(tmp_path: Path) -> None:
     with closing(
-        results_in_order(tell_much, [(i, tmp_path / "never", tmp_path / "x") for i in range(2)], 2)
+        results_in_order(return_much, [(i, tmp_path / "never", tmp_path / "x") for i in range(2)], 2)
     ) as results:
         assert next(results) == b"first"

@@ -20,7 +20,7 @@ def test_the_wilson_interval_covers_the_true_rate_in_two_of_three_experiments() 
         assert ((low <= rate) & (rate <= high)).mean() == pytest.approx(0.683, abs=0.03)
 
 
-def test_the_wilson_interval_has_known_values_and_none_where_there_is_nothing() -> None:
+def test_the_wilson_interval_has_known_values_and_none_without_entries() -> None:
     # (p + 1/2n +- sqrt(p q/n + 1/4n^2)) / (1 + 1/n) with p = 0.9, n = 10.
     low, high = wilson_interval([9, 10, 0], [10, 10, 0])
     assert low[0] == pytest.approx((0.95 - np.sqrt(0.009 + 0.0025)) / 1.1)

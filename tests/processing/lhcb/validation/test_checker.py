@@ -131,7 +131,7 @@ def test_a_track_on_shared_hits_finds_all_their_particles() -> None:
     assert checker.result()["velo"]["ghost_rate"] == 0.0
 
 
-def test_orientation_bits_do_not_hinder_the_match() -> None:
+def test_orientation_bits_do_not_prevent_the_match() -> None:
     with_bits = particle(()).velo_ids + tuple(0x20000000 | 3 << 26 | i for i in range(3))
     seen = McParticle(
         key=1,
@@ -149,7 +149,7 @@ def test_orientation_bits_do_not_hinder_the_match() -> None:
     assert category(check([track(0, 1, 2)], [seen]), "velo")["efficiency"] == 1.0
 
 
-def test_hits_of_other_detectors_do_not_look_like_velo_hits() -> None:
+def test_hits_of_other_detectors_are_not_velo_hits() -> None:
     checker = check([np.array([0x30000000, 0x30000001, 0x30000002], np.uint32)], [particle(range(3))])
     assert checker.result()["velo"]["ghost_rate"] == 1.0
 
@@ -185,7 +185,7 @@ def long_categories_of(one: McParticle) -> set[str]:
     return {name for name, counts in categories.items() if counts["reconstructible"]}
 
 
-def test_no_velo_ut_takes_electrons_that_the_velo_did_not_see_and_nothing_else() -> None:
+def test_no_velo_ut_has_only_electrons_without_velo_hits() -> None:
     electron = replace(
         particle((), pid=11, has_velo=False, is_long=False, has_ut=True, has_scifi=True), scifi_ids=(0x50000001,)
     )
@@ -278,7 +278,7 @@ def real_events(shared: Path) -> list[list[RawBank]]:
 
 
 @pytest.mark.physics
-def test_tracks_and_vertices_made_from_the_truth_of_real_events_are_all_right(shared: Path) -> None:
+def test_tracks_and_vertices_made_from_the_truth_of_real_events_are_all_correct(shared: Path) -> None:
     checker = Checker()
     for banks in real_events(shared):
         particles = decode_particles(banks)
@@ -340,9 +340,9 @@ def test_one_ut_hit_of_an_upstream_track_may_be_wrong_and_none_matters_on_a_long
 
 def test_a_daughter_in_the_scifi_and_her_mother_in_the_velo_are_both_found() -> None:
     mother, daughter = seen(7, velo=range(4)), seen(9, scifi=range(10), mother=7)
-    stranger = seen(11, scifi=range(20, 30), mother=1)
+    unrelated = seen(11, scifi=range(20, 30), mother=1)
     track_ids = hits(VELO, *range(4)) + hits(SCIFI, *range(10))
-    assert matched(track_ids, mother, stranger, daughter) == [0, 2]
+    assert matched(track_ids, mother, unrelated, daughter) == [0, 2]
     assert matched(track_ids, mother, seen(9, scifi=range(10))) == []
 
 
@@ -409,7 +409,7 @@ def test_momentum_resolution_and_pull_come_from_tracks_with_momentum() -> None:
     assert found["pull_qop"]["entries"] == n
 
 
-def test_isolated_and_close_collisions_are_counted_apart_and_allens_numerator_is_named() -> None:
+def test_isolated_and_close_collisions_are_counted_separately_and_allens_numerator_is_named() -> None:
     truth = [McVertex(9, 0, 0, 0.0), McVertex(9, 0, 0, 9.0), McVertex(9, 0, 0, 60.0), McVertex(2, 0, 0, -60.0)]
     vertices = np.array([pv(0.0), pv(60.0), pv(60.1), pv(-60.0)], dtype=np.float32)
     details = check([], [], vertices, truth).result()["pv_details"]
@@ -439,7 +439,7 @@ def forward_dumps(shared: Path) -> list[Path]:
 
 
 @pytest.mark.physics
-def test_lhcbs_forward_tracks_come_out_with_their_counts_and_all_match_on_their_velo_hits(shared: Path) -> None:
+def test_lhcbs_forward_tracks_have_their_counts_and_all_match_on_their_velo_hits(shared: Path) -> None:
     tracks = read_forward_tracks(forward_dumps(shared))
     # Counts: docs/physics/validation.md.
     assert np.bincount(tracks.event).tolist() == [43, 5, 18, 19, 32, 5, 11]

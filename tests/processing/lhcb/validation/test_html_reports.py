@@ -56,7 +56,7 @@ def checked(events: Events, keep: float) -> dict[str, Any]:
 
 
 def images_of(page: str) -> list[str]:
-    """The SVGs of a page, which must be well formed and need nothing from outside."""
+    """The SVGs of a page, which must be well formed and self-contained."""
     parser = HTMLParser()
     parser.feed(page)
     parser.close()
@@ -110,10 +110,10 @@ def test_markup_in_the_names_and_texts_of_the_checker_is_escaped(events: Events)
     assert "</pre><script>" not in page
 
 
-def test_two_results_are_overlaid_and_stand_beside_each_other(events: Events) -> None:
+def test_two_results_are_overlaid_and_compared_in_a_table(events: Events) -> None:
     first, second = checked(events, 0.95), checked(events, 0.8)
     page = checker_page([("new", first), ("old", second)], "text")
-    assert "Beside each other" in page
+    assert "Comparison" in page
     efficiency = images_of(page)[0]
     assert "long, new" in efficiency
     assert "long, old" in efficiency

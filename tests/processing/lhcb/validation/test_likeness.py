@@ -40,7 +40,7 @@ def summary_of(**values: ArrayLike) -> SampleSummary:
     return summary
 
 
-def test_a_distribution_knows_mean_error_and_what_lies_outside() -> None:
+def test_a_distribution_has_mean_error_and_entries_outside_all_bins() -> None:
     found = filled(1, 2, 3, 20, -4, np.nan)
     assert found.entries == 5
     assert found.mean == pytest.approx(22 / 5)
@@ -95,11 +95,11 @@ def test_curves_are_found_again_and_owners_of_too_few_hits_have_none() -> None:
     np.testing.assert_allclose(curve_at(curve[owner], z)[owner < 2], x[owner < 2], atol=1e-6)
 
 
-def test_hits_in_one_plane_fix_no_line() -> None:
+def test_hits_in_one_plane_do_not_determine_a_line() -> None:
     assert np.isnan(fit_curves(np.zeros(5, np.int64), np.full(5, 100.0), np.arange(5.0), 1, 1)).all()
 
 
-def test_truth_hits_are_found_by_id_whatever_their_orientation_and_lost_ids_drop() -> None:
+def test_truth_hits_are_found_by_id_whatever_their_orientation_and_ids_without_a_hit_are_left_out() -> None:
     ids = np.array([0x20000005, 0x20000007, 0x20000009, 0x20000005], dtype=np.uint32)
     hits = np.array([0x20000009, 0x2C000005], dtype=np.uint32)
     found = TruthHits.find(ids, np.array([3, 1]), np.array([True, True]), hits)
@@ -122,7 +122,7 @@ def real_sample(shared: Path) -> SampleSummary:
 
 
 @pytest.mark.physics
-def test_the_real_events_have_the_hits_that_are_known(real_sample: SampleSummary) -> None:
+def test_the_real_events_have_the_known_numbers_of_hits(real_sample: SampleSummary) -> None:
     found = {name: distribution.total for name, distribution in real_sample.distributions.items()}
     # docs/physics/validation.md, reference figures.
     assert found["ut_hits_per_event"] == 8002
@@ -138,7 +138,7 @@ def test_the_real_events_have_the_hits_that_are_known(real_sample: SampleSummary
 
 
 @pytest.mark.physics
-def test_the_residuals_of_the_real_truth_hits_are_those_that_are_known(real_sample: SampleSummary) -> None:
+def test_the_residuals_of_the_real_truth_hits_are_the_known_ones(real_sample: SampleSummary) -> None:
     # Long, p > 10 GeV: 1,396 VELO hits, median 15 um, in x and y; 596 UT hits, 95 % within 3 mm.
     velo, ut = (real_sample.distributions[name] for name in ("velo_residual", "ut_residual"))
     assert velo.entries == 2 * 1396
@@ -149,7 +149,9 @@ def test_the_residuals_of_the_real_truth_hits_are_those_that_are_known(real_samp
 
 
 @pytest.mark.physics
-def test_the_builtin_detector_sees_the_same_in_the_real_events(shared: Path, real_sample: SampleSummary) -> None:
+def test_the_builtin_detector_gives_the_same_distributions_for_the_real_events(
+    shared: Path, real_sample: SampleSummary
+) -> None:
     pairs = compare(real_sample, summary_of_real_events(shared, Detector.builtin()))
     assert all(pair.real is not None and pair.simulated is not None for pair in pairs)
     assert [pair.quantity.name for pair in pairs if pair.distance is None or pair.distance > 0.05] == []
@@ -178,7 +180,7 @@ def test_the_velo_of_simulated_events_is_counted_in_both_encodings(encoding: Vel
     assert "ut_hits_per_event" not in found
 
 
-def test_truth_that_does_not_fit_is_left_out_of_the_distributions_of_truth() -> None:
+def test_truth_that_does_not_match_is_left_out_of_the_distributions_of_truth() -> None:
     first, second = simulate_events(2, 1, geometry=VeloGeometry.builtin(), nu=3.0)
     truth_types = (BankType.MC_TRACKS, BankType.MC_VERTICES)
     mixed = [bank for bank in first if bank.type not in truth_types]

@@ -38,7 +38,7 @@ def fault_of(banks: list[RawBank], hits: NDArray[np.uint32] = HITS) -> tuple[Tru
     return fault, faults.named[0]
 
 
-def test_truth_that_fits_is_read_and_its_ids_are_counted() -> None:
+def test_truth_that_matches_is_read_and_its_ids_are_counted() -> None:
     faults = TruthFaults()
     truth = read_truth(banks_of(ONE), {VP_TYPE: HITS[1:]}, faults)
     assert truth is not None
@@ -72,7 +72,7 @@ def test_truth_that_fits_is_read_and_its_ids_are_counted() -> None:
         (banks_of(ONE), HITS[:0], TruthFault.IDS_WITHOUT_HITS),
     ],
 )
-def test_truth_that_does_not_fit_its_event_is_named(
+def test_truth_that_does_not_match_its_event_is_named(
     banks: list[RawBank], hits: NDArray[np.uint32], expected: TruthFault
 ) -> None:
     fault, name = fault_of(banks, hits)
@@ -80,7 +80,7 @@ def test_truth_that_does_not_fit_its_event_is_named(
     assert name.startswith(f"run 7 event 42: {expected}")
 
 
-def test_particles_that_count_no_vertices_and_samples_without_vertex_bank_are_not_wrong() -> None:
+def test_particles_without_vertex_counts_and_samples_without_vertex_bank_are_valid() -> None:
     faults = TruthFaults()
     assert read_truth(banks_of(replace(ONE, n_pvs=0)), {VP_TYPE: HITS}, faults) is not None
     truth = read_truth(banks_of(replace(ONE, n_pvs=9))[:2], {VP_TYPE: HITS}, faults)
@@ -106,7 +106,7 @@ def test_all_faulty_events_are_counted_and_the_first_five_named() -> None:
 
 
 @pytest.mark.physics
-def test_truth_of_another_event_is_found_out(shared: Path) -> None:
+def test_truth_of_another_event_is_detected(shared: Path) -> None:
     path = shared / "data" / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
     events = [record.banks() for record in iter_records(path.read_bytes())]
     hits = [{VP_TYPE: retina_ids(decode_retina_clusters(banks))} for banks in events]

@@ -60,7 +60,7 @@ def write(path: Path, *events: dict[str, Any]) -> Path:
     return path
 
 
-def test_hits_become_clusters_and_particles_name_them(tmp_path: Path) -> None:
+def test_hits_become_clusters_and_particles_have_their_ids(tmp_path: Path) -> None:
     (event,) = read_velopix(write(tmp_path / "one.jsonl.gz", made_event()))
     banks = encode_velopix(event, GEOMETRY, run=5)
     assert [bank.type for bank in banks].count(BankType.VP_RETINA_CLUSTER) == 208
@@ -76,7 +76,7 @@ def test_hits_become_clusters_and_particles_name_them(tmp_path: Path) -> None:
 
 @pytest.mark.physics
 @pytest.mark.parametrize(("name", "largest_shift"), [("minbias", 0.017), ("bsphiphi", 0.017), ("upgrade2", 0.06)])
-def test_every_hit_of_the_truth_sets_lies_on_a_pixel(shared: Path, name: str, largest_shift: float) -> None:
+def test_every_hit_of_the_truth_sets_is_on_a_pixel(shared: Path, name: str, largest_shift: float) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     n_events = 0
     for event in islice(read_velopix(shared / "data" / "velo-truth" / f"{name}.jsonl.gz"), 0, None, 10):
@@ -115,7 +115,7 @@ def test_particles_of_a_set_without_kinematics_are_left_out(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("column", "value"), [(0, None), (1, "x"), (2, [1.0]), (1, 2**70)])
-def test_a_particle_that_is_none_is_named(tmp_path: Path, column: int, value: object) -> None:
+def test_an_invalid_particle_is_named(tmp_path: Path, column: int, value: object) -> None:
     event = made_event()
     event["montecarlo"]["particles"][0][column] = value
     (read,) = read_velopix(write(tmp_path / "bad.jsonl.gz", event))
@@ -123,11 +123,11 @@ def test_a_particle_that_is_none_is_named(tmp_path: Path, column: int, value: ob
         encode_velopix(read, GEOMETRY)
 
 
-def test_a_hit_beside_all_sensors_is_named(tmp_path: Path) -> None:
+def test_a_hit_outside_all_sensors_is_named(tmp_path: Path) -> None:
     event = made_event()
     event["x"][1] += 200.0
     (read,) = read_velopix(write(tmp_path / "far.jsonl.gz", event))
-    with pytest.raises(VelopixError, match=r"event 0: hit 1 at .* lies on no sensor of module 0"):
+    with pytest.raises(VelopixError, match=r"event 0: hit 1 at .* is not on a sensor of module 0"):
         encode_velopix(read, GEOMETRY)
 
 
@@ -146,13 +146,13 @@ def test_a_hit_beside_all_sensors_is_named(tmp_path: Path) -> None:
         ("module_prefix_sum", [0, 2**70] + [3] * 51),
     ],
 )
-def test_a_line_that_is_no_event_is_named(tmp_path: Path, key: str, value: object) -> None:
+def test_a_line_that_is_not_an_event_is_named(tmp_path: Path, key: str, value: object) -> None:
     path = write(tmp_path / "bad.jsonl.gz", made_event(), made_event() | {key: value})
     with pytest.raises(VelopixError, match=r"bad.jsonl.gz, line 2"):
         list(read_velopix(path))
 
 
-def test_files_that_are_no_gzip_or_end_early_or_are_missing_are_named(tmp_path: Path) -> None:
+def test_files_that_are_not_gzip_or_are_truncated_or_missing_are_named(tmp_path: Path) -> None:
     good = write(tmp_path / "good.jsonl.gz", made_event()).read_bytes()
     (tmp_path / "short.jsonl.gz").write_bytes(good[:-20])
     (tmp_path / "plain.jsonl.gz").write_bytes(b"{}")

@@ -115,10 +115,10 @@ def test_version_4_takes_every_word_as_a_hit() -> None:
     assert hits_of(4, (1, 5, 1, 1), (1, 8, 0, 1), (2, 3, 0, 0)) == [(133, 1, 0), (136, 0, 0), (259, 0, 4)]
 
 
-def test_version_6_wants_edges_in_order_and_drops_the_rest() -> None:
+def test_version_6_needs_edges_in_order_and_drops_others() -> None:
     assert hits_of(6, (1, 5, 1, 1), (1, 8, 0, 1)) == [(133 + 1, 0, 5)]
     assert hits_of(6, (0, 5, 1, 1), (0, 15, 0, 1)) == [(5, 1, 0), (9, 1, 0), (13 + (4 - 1) // 2 - 1, 1, 0)]
-    # wrong fraction, no second edge, falling cells: nothing, and the next word goes with it
+    # wrong fraction, no second edge, falling cells: the edge and the next word are dropped
     assert hits_of(6, (0, 5, 0, 1), (0, 8, 0, 1), (0, 20, 0, 0)) == [(20, 0, 4)]
     assert hits_of(6, (0, 5, 1, 1), (0, 8, 0, 0), (0, 20, 0, 0)) == [(20, 0, 4)]
     assert hits_of(6, (0, 9, 1, 1), (0, 8, 0, 1)) == []
@@ -174,7 +174,7 @@ def test_real_words_are_written_byte_for_byte(retina_events: list[list[RawBank]]
     for event in retina_events:
         banks = [bank for bank in event if bank.type == BankType.FT_CLUSTER]
         written = encode_scifi(decode_scifi_words(event))
-        # Some real headers are not zero; nobody reads them.
+        # Some real headers are not zero; they are not used.
         assert [bytes(bank.payload[4:]) for bank in written] == [bytes(bank.payload[4:]) for bank in banks]
         for version, found in counts.items():
             found.append(len(decode_scifi([RawBank(b.type, version, b.source_id, b.payload) for b in banks]).bank))

@@ -78,7 +78,7 @@ def test_the_bits_of_a_cluster_word_are_those_of_the_format() -> None:
     assert rows_of(decode_ut([RawBank(BankType.UT, 3, 17, memoryview(payload))])) == [(17, 3, 8, 2, 2, 0)]
 
 
-def test_lanes_of_a_line_stand_last_first() -> None:
+def test_lanes_of_a_line_are_stored_last_first() -> None:
     line = [0] * 12
     line[2 * (5 - 0)], line[2 * (5 - 0) + 1], line[2 * (5 - 5)] = 9 << 5 | 4, 10 << 5, 500 << 5 | 31
     payload = bytes([0, 1, 0, 0, 2, 0, 0, 0]) + np.array(line, "<u2").tobytes()
@@ -86,7 +86,7 @@ def test_lanes_of_a_line_stand_last_first() -> None:
     assert rows_of(decode_ut([bank])) == [(5, 0, 9, 0, 0, 4), (5, 0, 10, 0, 0, 0), (5, 5, 500, 0, 0, 31)]
 
 
-def test_a_bad_lane_silences_its_board_and_is_told() -> None:
+def test_a_board_with_a_bad_lane_gives_no_hits_and_is_listed() -> None:
     payload = bytes([255, 0, 0, 0, 1, 0, 0, 0]) + bytes(24)
     hits = decode_ut([RawBank(BankType.UT, 4, data_source_id(66), memoryview(payload))])
     assert rows_of(hits) == []

@@ -38,7 +38,7 @@ def test_superpixels_come_back_as_written(version: int, superpixels: SuperPixels
     banks = encode_superpixels(superpixels, version)
     assert len(banks) == (104 if version == 4 else 208)
     decoded = decode_superpixels(banks)
-    # A bank of version 4 holds two sensors in the order in which their super-pixels came.
+    # A bank of version 4 holds two sensors in the order of their super-pixels.
     assert rows(decoded) == rows(superpixels)
 
 
