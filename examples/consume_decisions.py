@@ -6,6 +6,7 @@ The bytes of a decision message are in docs/formats/decision-message.md.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,4 +54,9 @@ def decisions_of_lines(decision: MepDecision) -> NDArray[np.uint8]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

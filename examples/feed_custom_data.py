@@ -15,6 +15,7 @@ This line of a trigger configuration accepts the pulser events:
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -98,4 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

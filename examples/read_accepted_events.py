@@ -4,6 +4,7 @@ python examples/read_accepted_events.py output/*.mdf --trigger examples/trigger.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,4 +41,9 @@ def bank_of_type(banks: Sequence[RawBank], wanted: BankType) -> RawBank:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -79,10 +79,10 @@ def inspect(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="MDF or MEP file.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the memory plan of the sequence; takes no FILE.")] = False,
     slot_bytes: Annotated[
-        int | None, typer.Option("--slot-bytes", min=4096, help="With --plan: input bytes of a batch.")
+        int | None, typer.Option("--slot-bytes", min=4096, max=16 << 30, help="With --plan: input bytes of a batch.")
     ] = None,
     max_events: Annotated[
-        int | None, typer.Option("--max-events", min=1, help="With --plan: events of a batch.")
+        int | None, typer.Option("--max-events", min=1, max=1 << 20, help="With --plan: events of a batch.")
     ] = None,
     config: Annotated[
         Path | None,

@@ -9,6 +9,12 @@ from hltnode.processing.framework.memory_plan import MemoryPlan, plan_memory
 _FRACTIONS = 4096
 """The largest batch is found in steps of this part of the one that does not fit."""
 
+FEWEST_SLOTS = 2
+"""One fills while the other computes."""
+
+MARGIN = 0.9
+"""Of the free memory, what a suggestion uses: the process itself needs some."""
+
 
 def require_memory(backend: Backend, plan: MemoryPlan, slots: int) -> None:
     """Compare what `slots` slots need with the memory that is free; constants lie in theirs already.
@@ -25,12 +31,13 @@ def require_memory(backend: Backend, plan: MemoryPlan, slots: int) -> None:
         f"end {backend.name} ({_size(plan.slot_bytes)} a slot), {_size(free)} are free"
     )
     advice: list[str] = []
-    fitting = max(0, free - backend.threads * plan.thread.nbytes) // plan.slot_bytes
-    if fitting:
-        advice.append(f"{_slots(fitting)} of that size")
-    smaller = largest_batch(backend, plan, slots, free)
+    usable = int(MARGIN * free)
+    fitting = max(0, usable - backend.threads * plan.thread.nbytes) // plan.slot_bytes
+    if fitting >= FEWEST_SLOTS:
+        advice.append(f"pipeline.slots = {fitting}")
+    smaller = largest_batch(backend, plan, slots, usable)
     if smaller is not None:
-        advice.append(f"slot_bytes = {smaller.input_bytes} with max_events = {smaller.events}")
+        advice.append(f"pipeline.slot_bytes = {smaller.input_bytes} with pipeline.max_events = {smaller.events}")
     raise BackendError(f"{message}: {' or '.join(advice) + ' would fit' if advice else 'no smaller batch would fit'}")
 
 

@@ -11,7 +11,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.memory_check import largest_batch
+from hltnode.processing.framework.memory_check import MARGIN, largest_batch
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import OfflineRunner
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -57,11 +57,20 @@ def an_engine(backend: SmallBackend) -> Engine:
 def test_slots_that_do_not_fit_are_refused_before_anything_is_allocated(backend: SmallBackend) -> None:
     engine = an_engine(backend)
     before = backend.taken
-    backend.free = engine.plan.total_bytes(slots=2, threads=2)
+    backend.free = int(engine.plan.total_bytes(slots=2, threads=2) / MARGIN) + 1
     with pytest.raises(BackendError, match=r"3 slots of 8388608 bytes and 256 events need .* MiB .* are free") as error:
         OfflineRunner(engine)
     assert backend.taken == before
-    assert ": 2 slots of that size or slot_bytes = " in str(error.value)
+    assert ": pipeline.slots = 2 or pipeline.slot_bytes = " in str(error.value)
+
+
+def test_fewer_slots_than_a_node_can_run_with_are_not_advised(backend: SmallBackend) -> None:
+    engine = an_engine(backend)
+    backend.free = int(engine.plan.total_bytes(slots=1, threads=2) / MARGIN) + 1
+    with pytest.raises(
+        BackendError, match=r"are free: pipeline\.slot_bytes = \d+ with pipeline\.max_events = \d+ would fit"
+    ):
+        engine.require_memory(3)
 
 
 def test_what_fits_exactly_is_not_refused(backend: SmallBackend) -> None:
