@@ -6,6 +6,7 @@ on the host. The tables are declared here for both languages.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from hltnode.processing.framework.collections import (
     View,
 )
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.protocol.raw_data.mfp import NO_BANK
 
 MFP_ALIGNMENT = 8
 """Bytes. MFPs start at multiples of this inside a batch, so that their headers can be read as words."""
@@ -66,7 +68,11 @@ batch_types = SharedTypes(
     "batch_types",
     records=(BATCH_HEADER, MFP_ROW, EVENT_ROW, ROW_RANGE),
     enums={"event_flag": EventFlag},
-    sizes={"n_subdetectors": N_SUBDETECTORS, "no_bank": 255, "broken_bank": 254},
+    sizes={
+        "n_subdetectors": N_SUBDETECTORS,
+        "no_bank": NO_BANK,
+        "broken_bank": 254,
+    },
 )
 """no_bank is the type of an absent fragment, broken_bank that of one that reaches beyond its MFP."""
 
@@ -108,7 +114,7 @@ fragment_type = fragments.column("type", U8)
 raw_banks = View(
     "raw_banks",
     (raw_input, mfp_rows, mep_rows, event_rows, fragment_offset, fragment_size, fragment_type),
-    "framework/generated/raw_banks.h",
+    Path(__file__),
 )
 """By what a decoder finds the banks of its event; framework/device/raw_banks.cuh reads through it."""
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hltnode.processing.framework.batch import batch_types, raw_banks
-from hltnode.processing.framework.codegen import ROOTS, generated_headers
-from hltnode.processing.framework.collections import PROCESSING, U32, Column, DeclarationError, Role, SharedTypes, View
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.batch import batch_types
+from hltnode.processing.framework.codegen import generated_headers, include_path
+from hltnode.processing.framework.collections import U32, Column, DeclarationError, Role, SharedTypes
+from hltnode.processing.framework.declaration import AlgorithmSequence, launch_types
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import Readout
 
@@ -37,8 +37,6 @@ class Chain:
     lines: Column | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)
     types: tuple[SharedTypes, ...] = ()
-    views: tuple[tuple[View, Path], ...] = ()
-    roots: tuple[Path, ...] = ROOTS
 
     def __post_init__(self) -> None:
         for column in (*(c for c in (self.accepted, self.lines) if c is not None), *self.counts.values()):
@@ -46,6 +44,8 @@ class Chain:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")
             if not column.of_event or not column.role & Role.OUTPUT:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which is no output per event")
+        if self.kernels.header != include_path(self.kernel_list, self.kernels.folders):
+            raise DeclarationError(f"chain {self.name}: its kernels are listed in {self.kernel_list}")
         for name, column in self.counts.items():
             if column.dtype != U32 or column.width != 1:
                 raise DeclarationError(f"chain {self.name} counts {name} by {column.name}, which is no u32 per event")
@@ -55,11 +55,10 @@ class Chain:
         """Every generated header by its path."""
         return generated_headers(
             self.sequence,
-            (batch_types, *self.types),
-            ((raw_banks, PROCESSING / "framework" / "batch.py"), *self.views),
+            (batch_types, launch_types, *self.types),
             self.kernel_list,
             self.source,
-            self.roots,
+            self.kernels.folders,
         )
 
     @property

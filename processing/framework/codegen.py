@@ -4,7 +4,7 @@ The headers are committed, so that a build needs no generator; `python tools/gen
 `--check` compares, and an engine refuses to run a sequence whose headers are out of date.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from hltnode.processing.framework.collections import (
     View,
     types_of,
 )
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
 
 GENERATOR = "tools/generate_device_headers.py"
 PLATFORM = "framework/device/platform.cuh"
@@ -144,9 +144,9 @@ def _group_lines(group: _Group) -> list[str]:
 def algorithm_header(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
     """The header with the struct of parameters of an algorithm. Raises DeclarationError."""
     records = [column.record for column in parameter_columns(algorithm) if column.record is not None]
-    includes = {PLATFORM, include_path(batch_types.path)}
+    includes = {PLATFORM, include_path(batch_types.path), include_path(launch_types.path)}
     includes |= {include_path(types_of(record).path, roots) for record in records}
-    includes |= {view.header for view in algorithm.views}
+    includes |= {include_path(view.path, roots) for view in algorithm.views}
     lines = _heading(algorithm.source.with_suffix(".py"), roots)
     lines += [f'#include "{name}"' for name in sorted(includes)]
     lines += ["", f"struct {algorithm.name}_parameters {{"]
@@ -158,11 +158,11 @@ def algorithm_header(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
     return "\n".join([*lines, "};", ""])
 
 
-def view_header(view: View, source: Path, roots: Roots = ROOTS) -> str:
+def view_header(view: View, roots: Roots = ROOTS) -> str:
     """The header with the struct of a view: `<collection>_<column>` pointers, all const."""
     records = [column.record for column in view.columns if column.record is not None]
     includes = {PLATFORM, *(include_path(types_of(record).path, roots) for record in records)}
-    lines = _heading(source, roots) + [f'#include "{name}"' for name in sorted(includes)]
+    lines = _heading(view.source, roots) + [f'#include "{name}"' for name in sorted(includes)]
     lines += ["", "namespace hlt {", "", f"struct {view.name} {{"]
     for column in view.columns:
         name = column.short_name if column.name.startswith("input.") else column.name.replace(".", "_")
@@ -228,16 +228,14 @@ def kernel_list(sequence: AlgorithmSequence, source: Path, roots: Roots = ROOTS)
 def generated_headers(
     sequence: AlgorithmSequence,
     types: Iterable[SharedTypes],
-    views: Sequence[tuple[View, Path]],
     list_path: Path,
     list_source: Path,
     roots: Roots = ROOTS,
 ) -> dict[Path, str]:
     """Every generated header of a chain by its path, formatted as clang-format would."""
     headers = {types_of_folder.path: types_header(types_of_folder, roots) for types_of_folder in types}
-    for view, source in views:
-        headers[PROCESSING / view.header] = view_header(view, source, roots)
     for algorithm in sequence:
+        headers |= {view.path: view_header(view, roots) for view in algorithm.views}
         headers[algorithm.header] = algorithm_header(algorithm, roots)
     headers[list_path] = kernel_list(sequence, list_source, roots)
     return headers

@@ -216,8 +216,13 @@ class View:
 
     name: str
     columns: tuple[Column, ...]
-    header: str
-    """Its generated header, as kernels include it."""
+    source: Path
+    """The declaring module."""
+
+    @property
+    def path(self) -> Path:
+        """Its generated header."""
+        return self.source.parent / "generated" / f"{self.name}.h"
 
 
 class SharedTypes:
@@ -248,15 +253,15 @@ class SharedTypes:
         self.sizes = dict(sizes or {})
         self.uses = tuple(uses)
         for record in self.records:
-            _HEADER_OF_RECORD[record.name] = self
+            _TYPES_OF_RECORD[record] = self
 
 
-_HEADER_OF_RECORD: dict[str, SharedTypes] = {}
+_TYPES_OF_RECORD: dict[Record, SharedTypes] = {}
 
 
 def types_of(record: Record) -> SharedTypes:
     """The types that a record was declared with. Raises DeclarationError for a record of none."""
     try:
-        return _HEADER_OF_RECORD[record.name]
+        return _TYPES_OF_RECORD[record]
     except KeyError:
         raise DeclarationError(f"record {record.name} belongs to no SharedTypes") from None

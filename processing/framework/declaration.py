@@ -19,8 +19,12 @@ from hltnode.processing.framework.collections import (
     Column,
     DeclarationError,
     Role,
+    SharedTypes,
     View,
 )
+
+MAX_BLOCK_SIZE = 256
+"""Largest block that a kernel may be launched with; shared scratch arrays are sized by it."""
 
 
 class Grid(IntEnum):
@@ -29,6 +33,11 @@ class Grid(IntEnum):
     ONE = 0
     ROWS = 1
     EVENTS = 2
+
+
+launch_types = SharedTypes(
+    __file__, "launch_types", enums={"grid": Grid}, scoped=("grid",), sizes={"max_block_size": MAX_BLOCK_SIZE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +125,10 @@ class Algorithm:
         for word in words:
             if words.count(word) > 1:
                 raise DeclarationError(f"{self.name} has two parameters of the name {word}")
-        if not 1 <= self.block_size <= 256:
-            raise DeclarationError(f"{self.name}: blocks of {self.block_size} threads, 1 to 256 are possible")
+        if not 1 <= self.block_size <= MAX_BLOCK_SIZE:
+            raise DeclarationError(
+                f"{self.name}: blocks of {self.block_size} threads, 1 to {MAX_BLOCK_SIZE} are possible"
+            )
 
     @classmethod
     def beside(

@@ -4,6 +4,7 @@
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
 
 struct fragment_offsets_parameters {
     const hlt::batch_header* batch;

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
 
 namespace nb = nanobind;
 
@@ -35,15 +36,13 @@ namespace {
 
 using KernelFunction = void (*)(const void* parameters, uint32_t block);
 
-enum class Grid : uint32_t { one = 0, rows = 1, events = 2 };
-
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t page = 4096;
 
 struct Step {
     KernelFunction kernel;
     const void* parameters;
-    Grid grid;
+    hlt::grid grid;
     std::size_t copy;  // where the copy of its parameters begins, in cache lines
 };
 
@@ -116,8 +115,8 @@ class Program {
         for (const auto& [address, parameters, grid, nbytes] : steps) {
             const auto kernel = reinterpret_cast<KernelFunction>(address);
             if (kernel == nullptr) throw std::invalid_argument("a step without a kernel");
-            if (grid > static_cast<uint32_t>(Grid::events)) throw std::invalid_argument("no such grid");
-            steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), static_cast<Grid>(grid), lines});
+            if (grid > static_cast<uint32_t>(hlt::grid::events)) throw std::invalid_argument("no such grid");
+            steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), static_cast<hlt::grid>(grid), lines});
             parameter_bytes.push_back(nbytes);
             lines += (nbytes + cache_line - 1) / cache_line;
         }
@@ -126,7 +125,7 @@ class Program {
             placements_.push_back({reinterpret_cast<const uint32_t*>(offsets), divisor, per_event, times});
         }
         for (const auto& [step, placement, position, offset, stride] : thread_pointers) {
-            if (step >= steps_.size() || steps_[step].grid != Grid::events || placement >= placements_.size() ||
+            if (step >= steps_.size() || steps_[step].grid != hlt::grid::events || placement >= placements_.size() ||
                 position + sizeof(void*) > parameter_bytes[step] || offset >= thread_bytes)
                 throw std::invalid_argument("a pointer to memory of the thread that does not fit the steps");
             thread_pointers_.push_back(
@@ -157,15 +156,17 @@ class Program {
     std::size_t end_of_stage(std::size_t first) const
     {
         std::size_t last = first + 1;
-        while (steps_[first].grid == Grid::events && last < steps_.size() && steps_[last].grid == Grid::events) ++last;
+        while (steps_[first].grid == hlt::grid::events && last < steps_.size() &&
+               steps_[last].grid == hlt::grid::events)
+            ++last;
         return last;
     }
 
     uint32_t blocks(std::size_t step) const
     {
         switch (steps_[step].grid) {
-        case Grid::rows: return header_->n_rows;
-        case Grid::events: return header_->n_events;
+        case hlt::grid::rows: return header_->n_rows;
+        case hlt::grid::events: return header_->n_events;
         default: return 1;
         }
     }
@@ -207,7 +208,7 @@ class Program {
   private:
     std::size_t begin_of_stage(std::size_t step) const
     {
-        while (step > 0 && steps_[step - 1].grid == Grid::events) --step;
+        while (step > 0 && steps_[step - 1].grid == hlt::grid::events) --step;
         return step;
     }
 

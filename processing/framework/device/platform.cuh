@@ -116,9 +116,6 @@ inline uint32_t __float_as_uint(float value)
 
 namespace hlt {
 
-/// Largest block that a kernel may be launched with; shared scratch arrays are sized by it.
-constexpr uint32_t max_block_size = 256;
-
 template <typename T>
 __device__ T min_of(T a, T b)
 {

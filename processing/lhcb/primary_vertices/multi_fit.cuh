@@ -17,6 +17,7 @@
 #pragma once
 
 #include "framework/device/math.cuh"
+#include "framework/generated/launch_types.h"
 #include "lhcb/primary_vertices/generated/pv_beamline_multi_fit.h"
 #include "lhcb/primary_vertices/tracks.cuh"
 

@@ -5,6 +5,7 @@ import numpy as np
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.raw_data.odin import BANK_SIZE
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.source_id import SubDetector
 
@@ -33,7 +34,7 @@ raw_data_types = SharedTypes(
     enums={"subdetector": SubDetector},
     sizes={
         "odin_bank_type": int(BankType.ODIN),
-        "odin_bank_size": 40,
+        "odin_bank_size": BANK_SIZE,
         "retina_bank": int(BankType.VP_RETINA_CLUSTER),
         "super_pixel_bank": int(BankType.VP),
     },

@@ -19,15 +19,13 @@ from hltnode.processing.framework.collections import (
     constant_column,
 )
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
 
-N_MODULES = 52
-N_MODULE_PAIRS = 26
-N_SENSORS = 208
-N_COLUMNS = 768
-N_ROWS = 256
+N_MODULE_PAIRS = N_MODULES // 2
 PHI_BIN_BITS = 7
 N_PHI_BINS = N_MODULE_PAIRS << PHI_BIN_BITS
-MAX_HITS_PER_TRACK = 26
+MAX_HITS_PER_TRACK = N_MODULE_PAIRS
+"""One in each module pair."""
 MAX_CLUSTERS_PER_EVENT = 65535
 HIT_PADDING = 8
 NO_PV = 255
@@ -76,7 +74,7 @@ velo_types = SharedTypes(
         "n_velo_sensors": N_SENSORS,
         "n_velo_columns": N_COLUMNS,
         "n_velo_rows": N_ROWS,
-        "velo_pixel_pitch": 0.055,
+        "velo_pixel_pitch": PIXEL_PITCH,
         "phi_bin_bits": PHI_BIN_BITS,
         "n_phi_bins": N_PHI_BINS,
         "max_velo_track_hits": MAX_HITS_PER_TRACK,

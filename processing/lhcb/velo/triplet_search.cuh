@@ -1,6 +1,7 @@
 // State of search by triplet while it goes through the module pairs of one event.
 #pragma once
 
+#include "framework/generated/launch_types.h"
 #include "lhcb/velo/generated/velo_types.h"
 #include "lhcb/velo/triplet_lines.cuh"
 

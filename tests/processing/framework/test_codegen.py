@@ -34,6 +34,11 @@ def test_an_engine_refuses_a_sequence_whose_header_is_out_of_date() -> None:
         chain.check_headers()
 
 
+def test_a_chain_whose_kernels_are_listed_elsewhere_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"chain hlt1: its kernels are listed in .*/hlt1_kernels\.h"):
+        replace(HLT1, kernels=replace(HLT1.kernels, header="lhcb/generated/other.h"))
+
+
 def test_what_is_only_read_is_const() -> None:
     header = algorithm_header(kill_clones)
     assert "const uint32_t* candidate_count;" in header

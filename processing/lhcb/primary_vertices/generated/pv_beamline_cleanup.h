@@ -4,6 +4,7 @@
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
 #include "lhcb/primary_vertices/generated/pv_types.h"
 
 struct pv_beamline_cleanup_parameters {

@@ -4,6 +4,7 @@
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
 #include "framework/generated/raw_banks.h"
 #include "lhcb/raw_data/generated/raw_data_types.h"
 

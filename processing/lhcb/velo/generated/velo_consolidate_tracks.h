@@ -4,6 +4,7 @@
 
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
 
 struct velo_consolidate_tracks_parameters {
     const hlt::batch_header* batch;

@@ -73,7 +73,6 @@ TINY = TriggerChain(
     subdetectors=frozenset(Side),
     counts={"hits": hit_count},
     types=(selection_types, tiny_types),
-    roots=(PROCESSING, HERE.parent),
     menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
     load_geometry=load_geometry,
 )
