@@ -24,6 +24,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
 
@@ -33,7 +34,7 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _socket: None)
+    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _socket: None, ReceivedInput())
     feeder = context.socket(zmq.DEALER)
     feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
     feeder.connect(control.endpoint)

@@ -19,7 +19,7 @@ from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, set_heartbeat
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
@@ -160,7 +160,8 @@ class Supervisor:
             self._socket = context.socket(zmq.ROUTER)
             self._socket.setsockopt(zmq.LINGER, 0)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
-            set_heartbeat(self._socket)
+            for option, value in BOUND.items():
+                self._socket.setsockopt(option, value)
             self._socket.bind(endpoint)
 
     def node_for(self, mep: int) -> int | None:

@@ -131,7 +131,13 @@ class Node:
         try:
             self._bind()
             self._http = HttpServer(
-                lambda: render(self._metrics), self.health, self.status.full, self._http_control.answer
+                lambda: render(self._metrics),
+                self.health,
+                self.status.full,
+                self._http_control.answer,
+                refused=lambda reason: self.counters.operation.count_refused(Endpoint.HTTP, reason),
+                max_connections=config.limits.http_connections,
+                max_per_address=config.limits.http_connections_per_address,
             )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
@@ -139,10 +145,9 @@ class Node:
         except BaseException:
             await self._close_sockets(linger_ms=0)
             raise
-        self.access.start(self._loop)
         self.receiver.start(self._loop)
         commands = SocketControl(self.controller, self.access.may_command, self.counters.operation)
-        self.control.start(self._loop, self.feeder_protocol.message_arrived, commands.answer)
+        self.control.start(self._loop, self.feeder_protocol.message_arrived, commands.answer, self.access.may_feed)
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(
             config, self._config_file, self.access, self.feeder_protocol, self.counters.operation, self._notifier
@@ -180,7 +185,9 @@ class Node:
 
     def _bind(self) -> None:
         config = self.config
-        self.access = AccessControl(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
+        self.access = AccessControl(
+            config, self._context, self.counters.operation, self._crashed, clock_ns=self._clock_ns
+        )
         self._closers.append(lambda _linger_ms: self.access.close())
         output = config.output
         self._writer = EventWriter(
@@ -195,7 +202,11 @@ class Node:
         journal = take_over(output.directory, config.node.name, f"{config.node.name}_{self.session}", output.fsync)
         self._acknowledgements.remember({run: tuple(done.ranges()) for run, done in journal.content.done.items()})
         self.control = ControlSocket(
-            self._context, config.network.control, self.counters, self.access.guard(Endpoint.CONTROL)
+            self._context,
+            config.network.control,
+            self.counters,
+            self.access.guard(Endpoint.CONTROL),
+            self.access.received(Endpoint.CONTROL),
         )
         self._closers.append(self.control.close)
         executor = EffectExecutor(
@@ -248,7 +259,7 @@ class Node:
             self.counters,
             executor.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
-            hwm=config.network.hwm,
+            received=self.access.received(Endpoint.DATA),
             prepare=self.access.guard(Endpoint.DATA),
             clock_ns=self._clock_ns,
         )

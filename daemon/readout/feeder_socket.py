@@ -1,4 +1,4 @@
-"""The control socket of the node (ROUTER): messages to and from feeders, heartbeats, garbage answered and counted."""
+"""The control socket of the node (ROUTER): messages to and from feeders and operators, garbage answered and counted."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 import zmq
 
 from hltnode.daemon.common.peer import Peer
-from hltnode.daemon.common.zmq_sockets import HEARTBEAT, MAX_CONTROL_BYTES, SocketDrain, bind_socket
+from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -15,6 +16,8 @@ from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.
 CONTROL_HWM = 1000
+# Answer to a message of a feeder whose sender has another role.
+NOT_A_FEEDER = "not_a_feeder"
 
 
 class ControlSocket:
@@ -22,6 +25,7 @@ class ControlSocket:
 
     Args:
         prepare: makes the socket secure before it is bound.
+        received: takes note of each message and its connection.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -33,15 +37,16 @@ class ControlSocket:
         endpoint: str,
         counters: Counters,
         prepare: Callable[[zmq.Socket[bytes]], None],
+        received: ReceivedInput,
     ) -> None:
         self._counters = counters
+        self._received = received
         options = {
             zmq.SNDHWM: CONTROL_HWM,
-            zmq.RCVHWM: CONTROL_HWM,
             zmq.MAXMSGSIZE: MAX_CONTROL_BYTES,
             # Else a message to a feeder that is gone would be dropped without an error.
             zmq.ROUTER_MANDATORY: 1,
-            **HEARTBEAT,
+            zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
         self._drain: SocketDrain[list[zmq.Frame]] | None = None
@@ -51,15 +56,18 @@ class ControlSocket:
         loop: asyncio.AbstractEventLoop,
         handle: Callable[[bytes, ControlMessage], None],
         execute: Callable[[Peer, Command], Reply],
+        may_feed: Callable[[Peer], bool],
     ) -> None:
         """Begin to receive.
 
         Args:
             handle: takes every message of a feeder that could be decoded, with the sender's identity.
             execute: takes every command of an operator, with what is known of the sender, and answers it.
+            may_feed: whether a peer is a feeder.
         """
         self._handle = handle
         self._execute = execute
+        self._may_feed = may_feed
         self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived)
         self._drain.start()
 
@@ -80,7 +88,7 @@ class ControlSocket:
     def reaches(self, identity: bytes, message: ControlMessage) -> bool:
         """Send to one peer; False if its connection is gone, as it is after its process has ended.
 
-        If its machine is gone or cut off, the heartbeat notices it 3 to 4 s later.
+        If its machine is gone or cut off, TCP notices it 5 to 10 s later.
         """
         is_there = self._send(identity, encode_message(message))
         if self._drain is not None:
@@ -100,9 +108,15 @@ class ControlSocket:
 
     def _receive(self) -> list[zmq.Frame]:
         # Frames and not bytes: they have the properties of their sender. Copied messages do not.
-        return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        try:
+            return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            self._received.empty()
+            raise
 
     def _parts_arrived(self, parts: list[zmq.Frame]) -> None:
+        if not self._received.take(parts[-1], sum(len(part) for part in parts[1:])):
+            return
         identity = parts[0].bytes
         if len(parts) != 2:
             self._refuse(identity, "malformed", f"one part expected, {len(parts) - 1} came")
@@ -115,6 +129,8 @@ class ControlSocket:
         self._counters.control_messages_received += 1
         if isinstance(message, Command):
             self.send((identity,), self._execute(_peer(parts[1]), message))
+        elif not self._may_feed(_peer(parts[1])):
+            self.send((identity,), Error(NOT_A_FEEDER, "this key is not one of a feeder: see SECURITY.md"))
         else:
             self._handle(identity, message)
 

@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
-from hltnode.daemon.common.zmq_sockets import SocketDrain, bind_socket
+from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, SocketDrain, bind_socket, largest_frame
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, FrameHeader, check_crc, decode_header
-
-# A frame above the configured size is refused with a message. One larger by this factor, which no feeder of ours makes,
-# is not even read: libzmq closes the connection.
-HARD_LIMIT = 2
 
 # A frame that the wire has damaged may be whole the next time; other damage was made by the feeder and stays.
 _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
@@ -29,6 +26,7 @@ class Receiver:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: takes the effects that are not about the bytes of the frame.
         prepare: makes the socket secure before it is bound.
+        received: takes note of each frame and its connection.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -44,7 +42,7 @@ class Receiver:
         carry_out: Callable[[Sequence[Effect]], None],
         *,
         max_frame_bytes: int,
-        hwm: int,
+        received: ReceivedInput,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -53,8 +51,9 @@ class Receiver:
         self._counters = counters
         self._carry_out = carry_out
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
+        self._received = received
         self._clock_ns = clock_ns
-        options = {zmq.RCVHWM: hwm, zmq.MAXMSGSIZE: HARD_LIMIT * max_frame_bytes}
+        options = {zmq.MAXMSGSIZE: largest_frame(max_frame_bytes), zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS}
         self._socket, self.endpoint = bind_socket(context, zmq.PULL, endpoint, options, prepare)
         self._drain: SocketDrain[zmq.Frame] | None = None
 
@@ -70,10 +69,16 @@ class Receiver:
         self._socket.close()
 
     def _receive(self) -> zmq.Frame:
-        return self._socket.recv(zmq.NOBLOCK, copy=False)
+        try:
+            return self._socket.recv(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            self._received.empty()
+            raise
 
     def _frame_arrived(self, received: zmq.Frame) -> None:
         frame = received.buffer
+        if not self._received.take(received, len(frame)):
+            return
         counters = self._counters
         counters.fragments_received += 1
         counters.fragment_bytes_received += len(frame)
