@@ -4,6 +4,8 @@ Awaiting every receive costs 11 µs; draining the socket when its file descripto
 """
 
 import asyncio
+import ctypes
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
@@ -56,6 +58,16 @@ def set_heartbeat(socket: zmq.Socket[Any]) -> None:
         socket.setsockopt(option, value)
 
 
+def make_routing_ids_unpredictable() -> None:
+    """To be called before a ROUTER socket is made.
+
+    libzmq numbers the peers without a routing id of their own, from a random start; and it aborts the process if a
+    peer has already claimed the number that is next. The start comes from the C library's `rand`, which nobody seeds:
+    without this it is the same in every process.
+    """
+    ctypes.CDLL(None).srand(secrets.randbits(32))
+
+
 def bind_socket(
     context: zmq.Context[zmq.Socket[bytes]],
     kind: int,
@@ -72,6 +84,8 @@ def bind_socket(
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
     """
+    if kind == zmq.ROUTER:
+        make_routing_ids_unpredictable()
     socket = context.socket(kind)
     try:
         socket.setsockopt(zmq.LINGER, 0)
@@ -123,6 +137,11 @@ class SocketDrain(Generic[Message]):
         if self._running and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._scheduled_drain)
+
+    def kick_from_thread(self) -> None:
+        """The same from another thread, until the loop ends."""
+        if self._running:
+            self._loop.call_soon_threadsafe(self.kick)
 
     def _scheduled_drain(self) -> None:
         self._scheduled = False

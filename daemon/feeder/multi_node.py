@@ -19,7 +19,12 @@ from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.common.zmq_sockets import (
+    BOUND,
+    MAX_CONTROL_BYTES,
+    make_routing_ids_unpredictable,
+    set_heartbeat,
+)
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
@@ -157,6 +162,7 @@ class Supervisor:
         for group in nodes.groups:
             group.leader.supervising = True
         if context is not None and endpoint is not None:
+            make_routing_ids_unpredictable()
             self._socket = context.socket(zmq.ROUTER)
             self._socket.setsockopt(zmq.LINGER, 0)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)

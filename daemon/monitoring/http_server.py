@@ -16,19 +16,15 @@ from typing import Any
 import h11
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.http_places import HttpPlaces
 
 MAX_REQUEST_BYTES = 8192
 # A command with its run number; nothing that is posted is larger.
 MAX_BODY_BYTES = 1024
 CONTROL_PATH = "/control/"
-MAX_CONNECTIONS = 32
-MAX_CONNECTIONS_PER_ADDRESS = 8
-# One in this many connections is kept for clients of this machine: the health check of a supervisor is one of them.
-KEPT_FOR_THIS_MACHINE = 4
 # A client that needs longer to say GET, or to take the answer, is broken or hostile.
 REQUEST_SECONDS = 5.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -77,8 +73,7 @@ class HttpServer:
         status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
         refused: called when a connection is refused, with the reason.
-        max_connections: connections at a time; other machines get three quarters of them.
-        max_per_address: connections of one other address at a time.
+        places: which connections are taken.
     """
 
     def __init__(
@@ -89,8 +84,7 @@ class HttpServer:
         post: Callable[[Request], Response],
         *,
         refused: Callable[[ConnectionRefusal], None] = lambda _reason: None,
-        max_connections: int = MAX_CONNECTIONS,
-        max_per_address: int = MAX_CONNECTIONS_PER_ADDRESS,
+        places: HttpPlaces | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
@@ -100,12 +94,10 @@ class HttpServer:
         self._post = post
         self._monotonic_ns = monotonic_ns
         self._refused = refused
-        self._max_connections = max_connections
-        self._max_per_address = max_per_address
+        self._places = places or HttpPlaces()
         self._request_seconds = request_seconds
         self._server: asyncio.Server | None = None
-        self._connections: dict[asyncio.Task[None], str] = {}
-        """The address of each."""
+        self._connections: set[asyncio.Task[None]] = set()
         self._scraping = asyncio.Lock()
         self._limit = RateLimit(60_000_000_000, monotonic_ns)
 
@@ -132,7 +124,7 @@ class HttpServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = _address(writer)
-        if (reason := self._refusal(address)) is not None:
+        if (reason := self._places.take(address)) is not None:
             writer.transport.abort()
             self._refused(reason)
             if (left_out := self._limit.due(reason)) is not None:
@@ -140,7 +132,7 @@ class HttpServer:
             return
         task = asyncio.current_task()
         assert task is not None
-        self._connections[task] = address
+        self._connections.add(task)
         try:
             async with asyncio.timeout(self._request_seconds):
                 await self._answer(reader, writer)
@@ -150,21 +142,9 @@ class HttpServer:
             # The server is closing; asyncio's stream protocol would log the cancellation of its own task.
             writer.transport.abort()
         finally:
-            del self._connections[task]
+            self._connections.discard(task)
+            self._places.leave(address)
             writer.close()
-
-    def _refusal(self, address: str) -> ConnectionRefusal | None:
-        """Why another connection of an address is not taken, None if it is."""
-        if len(self._connections) >= self._max_connections:
-            return ConnectionRefusal.SOCKET_FULL
-        if _is_loopback(address):
-            return None
-        others = [each for each in self._connections.values() if not _is_loopback(each)]
-        if others.count(address) >= self._max_per_address:
-            return ConnectionRefusal.ADDRESS_FULL
-        if len(others) >= self._max_connections - self._max_connections // KEPT_FOR_THIS_MACHINE:
-            return ConnectionRefusal.SOCKET_FULL
-        return None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # h11 refuses what is longer than this without being complete: a request of MAX_REQUEST_BYTES is the largest.
@@ -219,10 +199,6 @@ def _address(writer: asyncio.StreamWriter) -> str:
     peer = writer.get_extra_info("peername")
     # None if the client has gone already.
     return str(peer[0]) if peer else ""
-
-
-def _is_loopback(address: str) -> bool:
-    return Peer(address, "").is_local
 
 
 async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:

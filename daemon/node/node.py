@@ -25,6 +25,7 @@ from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, SlotAdvanced
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
 from hltnode.daemon.node.batch_delivery import BatchDelivery
@@ -136,8 +137,7 @@ class Node:
                 self.status.full,
                 self._http_control.answer,
                 refused=lambda reason: self.counters.operation.count_refused(Endpoint.HTTP, reason),
-                max_connections=config.limits.http_connections,
-                max_per_address=config.limits.http_connections_per_address,
+                places=HttpPlaces(config.limits.http_connections, config.limits.http_connections_per_address),
             )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:

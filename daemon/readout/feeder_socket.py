@@ -70,6 +70,7 @@ class ControlSocket:
         self._may_feed = may_feed
         self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived)
         self._drain.start()
+        self._received.ask = self._drain.kick_from_thread
 
     def close(self, linger_ms: int) -> None:
         """Close; what is queued may take `linger_ms` to leave while the context ends."""

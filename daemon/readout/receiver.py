@@ -61,6 +61,7 @@ class Receiver:
         """Begin to receive."""
         self._drain = SocketDrain(loop, self._socket, self._receive, self._frame_arrived)
         self._drain.start()
+        self._received.ask = self._drain.kick_from_thread
 
     def close(self) -> None:
         """Stop receiving; frames that are on their way are lost here and sent again to the next session."""

@@ -45,10 +45,11 @@ HEAP_PAUSE_NS = 300_000_000
 # measured whether it has grown.
 HEAP_CALM_BELOW = 8 << 20
 HEAP_MEASURED_ABOVE = 64 << 20
-# Free memory is given back after connections have ended that held this much together: at once, and later, when what
-# they had queued has been dropped.
+# Free memory is given back after connections have ended that held this much together: again and again for a while,
+# because what they had queued is dropped by the event loop.
 GIVE_BACK_BYTES = 8 << 20
-GIVE_BACK_AFTER_NS = (1_000_000_000, 5_000_000_000, 20_000_000_000, 60_000_000_000)
+GIVE_BACK_EVERY_NS = 3_000_000_000
+GIVE_BACK_FOR_NS = 60_000_000_000
 
 _COUNTED = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: ConnectionEvent.CONNECTED,
@@ -110,7 +111,8 @@ class ConnectionLimiter:
         self._calm_heap = heap_in_use()
         self._next_blame_ns = 0
         self._ended_bytes = 0
-        self._give_back_at_ns: list[int] = []
+        self._next_give_back_ns = 0
+        self._give_back_until_ns = 0
 
     def watch(
         self,
@@ -299,9 +301,9 @@ class ConnectionLimiter:
     def _give_back(self, now_ns: int) -> None:
         if self._ended_bytes >= GIVE_BACK_BYTES:
             self._ended_bytes = 0
-            self._give_back_at_ns = [now_ns + after for after in GIVE_BACK_AFTER_NS]
-        if self._give_back_at_ns and now_ns >= self._give_back_at_ns[0]:
-            del self._give_back_at_ns[0]
+            self._give_back_until_ns = now_ns + GIVE_BACK_FOR_NS
+        if self._next_give_back_ns <= now_ns < self._give_back_until_ns:
+            self._next_give_back_ns = now_ns + GIVE_BACK_EVERY_NS
             give_back_free_memory()
 
 

@@ -21,6 +21,8 @@ SUSPICIOUS_AFTER_NS = 500_000_000
 SMALL_BYTES = 65_536
 # How far heartbeats and the like may move the account of a busy connection from one look to the next.
 DRIFT_BYTES = 4096
+# What heartbeats add from one look to the next, rounded up.
+NOISE_BYTES = 16
 # The longest time between two looks that counts.
 LONGEST_LOOK_NS = 1_000_000_000
 # A connection that has made the heap grow has at least this much in it; others are not blamed.
@@ -110,6 +112,8 @@ class InputWatch:
         # After a pause of the whole process the time says nothing about the peers.
         passed_ns = min(now_ns - self._last_look_ns, LONGEST_LOOK_NS) if had_its_turn else 0
         self._last_look_ns = now_ns
+        if self._accounts and received.ask is not None:
+            received.ask()
         for descriptor, nbytes in read.items():
             if (account := self._accounts.get(descriptor)) is not None:
                 self._update(descriptor, account, nbytes, passed_ns, was_empty)
@@ -145,6 +149,8 @@ class InputWatch:
             account.messages, account.wire_bytes = messages, wire_bytes
             account.quiet_ns = account.looks = 0
             account.read_before = account.previous_read
+            # Heartbeats before this message are not part of an unfinished one.
+            account.correction += NOISE_BYTES
         elif passed_ns:
             account.quiet_ns += passed_ns
             account.looks += 1

@@ -1,5 +1,7 @@
 """What the node has taken from the connections of one socket, written by the thread that receives."""
 
+from collections.abc import Callable
+
 import zmq
 
 # ZMTP writes the length of a frame in one byte, or in eight.
@@ -25,6 +27,8 @@ class ReceivedInput:
         self.times_empty = 0
         """How often there was nothing to receive."""
         self._refused: frozenset[int] = frozenset()
+        self.ask: Callable[[], None] | None = None
+        """Has the receiving thread look whether there is something to receive; callable from any thread."""
 
     def take(self, frame: zmq.Frame, nbytes: int) -> bool:
         """Note a received message, its last frame and the bytes of all; False if its connection has been refused, and

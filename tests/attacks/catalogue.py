@@ -93,6 +93,19 @@ def reset_monitor(victim: Victim, size: float) -> None:
     reset_with_a_full_queue(victim.pub, b"SUB", size)
 
 
+def claimed_routing_ids(victim: Victim, size: float) -> None:
+    """Peers that claim the numbers which libzmq gives to the next peers by default: the C library's first `rand`."""
+    first = 0x6B8B4567
+    claimed = [
+        RawPeer(victim.control).shake_hands(b"DEALER", item(b"Identity", b"\0" + (first + i).to_bytes(4, "big")))
+        for i in range(100)
+    ]
+    with peers(victim.control, b"DEALER", max(5, int(50 * size))) as connected:
+        flood(connected, frame(b"x") * 10, 1000, 1.0)
+    for peer in claimed:
+        peer.close()
+
+
 def unfinished_frames(victim: Victim, size: float) -> None:
     """Frames of 32 MiB without their last byte."""
     begin = frame_header(32 * MIB) + bytes(31 * MIB)
@@ -289,6 +302,7 @@ ATTACKS: dict[str, Entry] = {
         (reset_decisions, 100 * MIB),
         (reset_events, 100 * MIB),
         (reset_monitor, 100 * MIB),
+        (claimed_routing_ids, 100 * MIB),
         (unfinished_frames, 500 * MIB),
         (small_frames_after_large_ones, 900 * MIB),
         (endless_parts_on_data, 900 * MIB),

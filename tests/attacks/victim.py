@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.security.curve_keys import create_key_pair
 from tests.daemon.pages import metric, status_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,9 +30,16 @@ class Resources:
 
 
 class Victim:
-    """A node that runs until `stop`; `limits` is the content of its section of that name."""
+    """A node that runs until `stop`.
 
-    def __init__(self, directory: Path, command: tuple[str, ...] = FAKE, limits: str = "") -> None:
+    Args:
+        limits: content of its section of that name.
+        with_keys: CURVE on all sockets.
+    """
+
+    def __init__(
+        self, directory: Path, command: tuple[str, ...] = FAKE, *, limits: str = "", with_keys: bool = False
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.data, self.control, self.decisions, self.events, self.pub, self.http = free_ports(6)
         self.log = directory / "log"
@@ -60,6 +68,7 @@ policy = "drop_new"
 endpoint = "tcp://127.0.0.1:{self.pub}"
 [http]
 port = {self.http}
+{_security(directory / "keys") if with_keys else ""}
 """
         )
         with self.log.open("wb") as log:
@@ -110,6 +119,17 @@ port = {self.http}
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()
+
+
+def _security(keys: Path) -> str:
+    create_key_pair(keys / "node", "node")
+    create_key_pair(keys / "feeders", "feeder")
+    return f"""
+[security]
+server_key = "{keys / "node" / "node.key_secret"}"
+feeders = "{keys / "feeders"}"
+encrypt_data = true
+"""
 
 
 class PeakSampler:
