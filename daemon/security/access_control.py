@@ -82,6 +82,15 @@ class AccessControl:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         security = config.security
+        limits = limits_that_fit(
+            ConnectionLimits(
+                connections=config.limits.connections,
+                per_address=config.limits.connections_per_address,
+                this_machine=config.limits.connections_of_this_machine,
+            ),
+            config.n_sockets,
+            raise_limit(),
+        )
         self._counters = counters
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
@@ -95,22 +104,9 @@ class AccessControl:
             for endpoint in self._curve:
                 self._authenticator.configure_curve_callback(endpoint.value, self)
             self._authenticator.start()
-        limits = config.limits
         self._rules = _input_rules(config)
         self._received = {endpoint: ReceivedInput(encrypted=endpoint in self._curve) for endpoint in self._rules}
-        self._limiter = ConnectionLimiter(
-            context,
-            limits_that_fit(
-                ConnectionLimits(
-                    limits.connections, limits.connections_per_address, limits.connections_of_this_machine
-                ),
-                len(SOCKET_ENDPOINTS),
-                raise_limit(),
-            ),
-            counters,
-            crashed,
-            clock_ns=clock_ns,
-        )
+        self._limiter = ConnectionLimiter(context, limits, counters, crashed, clock_ns=clock_ns)
         addresses = {Endpoint.CONTROL: config.network.control, Endpoint.DECISIONS: config.network.decisions}
         unguarded = [
             endpoint for endpoint in addresses if endpoint not in self._curve and _is_open(addresses[endpoint])

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from hltnode.daemon.common.heap import give_back_free_memory, heap_in_use
 from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.process_memory import ResidentMemory, give_back_free_memory
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
@@ -37,14 +37,14 @@ STOP_SECONDS = 5.0
 SUBSCRIBER_BYTES = 4096
 SUBSCRIBER_BYTES_PER_SECOND = 64
 
-# Memory that peers can have made the heap grow by before the largest unfinished message has to end, and how long the
-# heap may take to show that it has.
-HEAP_GROWTH = 256 << 20
-HEAP_PAUSE_NS = 300_000_000
-# Below the first of these amounts of what peers have sent, the heap is as it is without them; above the second it is
-# measured whether it has grown.
-HEAP_CALM_BELOW = 8 << 20
-HEAP_MEASURED_ABOVE = 64 << 20
+# What the process may grow by through peers before the largest unfinished message has to end, and the time until it
+# shows whether that was enough.
+GROWTH = 256 << 20
+GROWTH_PAUSE_NS = 500_000_000
+# Below the first of these amounts of what peers have sent, the process is as large as it is without them; above the
+# second it is measured whether it has grown.
+CALM_BELOW = 8 << 20
+MEASURED_ABOVE = 64 << 20
 # Free memory is given back after connections have ended that held this much together: again and again for a while,
 # because what they had queued is dropped by the event loop.
 GIVE_BACK_BYTES = 8 << 20
@@ -108,7 +108,8 @@ class ConnectionLimiter:
         self._thread: threading.Thread | None = None
         # Of the thread only
         self._watched: dict[zmq.Socket[bytes], _Watched] = {}
-        self._calm_heap = heap_in_use()
+        self._resident = ResidentMemory()
+        self._calm_memory = self._resident.nbytes()
         self._next_blame_ns = 0
         self._ended_bytes = 0
         self._next_give_back_ns = 0
@@ -142,7 +143,9 @@ class ConnectionLimiter:
         for socket in self._sockets:
             if not socket.closed:
                 socket.disable_monitor()
-        if self._thread is not None:
+        if self._thread is None:
+            self._resident.close()
+        else:
             self._thread.join(STOP_SECONDS)
         self._sockets.clear()
 
@@ -156,6 +159,7 @@ class ConnectionLimiter:
         finally:
             for watched in (*self._watched.values(), *self._not_taken()):
                 self._forget(watched)
+            self._resident.close()
 
     def _follow(self) -> None:
         poller = zmq.Poller()
@@ -273,20 +277,20 @@ class ConnectionLimiter:
             for descriptor, reason in watched.inputs.look(now_ns, read):
                 self._refuse(watched, descriptor, reason)
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
-        self._look_at_heap(now_ns)
+        self._look_at_growth(now_ns)
         self._give_back(now_ns)
 
-    def _look_at_heap(self, now_ns: int) -> None:
-        """End the largest unfinished message if the heap has grown by more than what peers may take."""
-        memory = sum(watched.inputs.memory for watched in self._watched.values() if watched.inputs is not None)
+    def _look_at_growth(self, now_ns: int) -> None:
+        """End the largest unfinished message if the process has grown by more than what peers may take."""
         if now_ns < self._next_blame_ns:
             return
-        if memory < HEAP_CALM_BELOW:
-            self._calm_heap = heap_in_use()
-            self._next_blame_ns = now_ns + HEAP_PAUSE_NS
+        self._next_blame_ns = now_ns + GROWTH_PAUSE_NS // 5
+        memory = sum(watched.inputs.memory for watched in self._watched.values() if watched.inputs is not None)
+        if memory < CALM_BELOW:
+            self._calm_memory = self._resident.nbytes()
             return
-        heap = heap_in_use() if memory > HEAP_MEASURED_ABOVE else None
-        if heap is None or self._calm_heap is None or heap - self._calm_heap < HEAP_GROWTH:
+        resident = self._resident.nbytes() if memory > MEASURED_ABOVE else None
+        if resident is None or self._calm_memory is None or resident - self._calm_memory < GROWTH:
             return
         suspects = [
             (largest[1], largest[0], watched)
@@ -296,7 +300,8 @@ class ConnectionLimiter:
         if suspects:
             _, descriptor, watched = max(suspects, key=lambda suspect: suspect[0])
             self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED)
-            self._next_blame_ns = now_ns + HEAP_PAUSE_NS
+            self._next_blame_ns = now_ns + GROWTH_PAUSE_NS
+            self._next_give_back_ns = now_ns + GROWTH_PAUSE_NS // 2
 
     def _give_back(self, now_ns: int) -> None:
         if self._ended_bytes >= GIVE_BACK_BYTES:

@@ -10,6 +10,9 @@ from tests.attacks.victim import FAKE, MIB, PeakSampler, Victim
 SERVE = ("hltnode.daemon", "serve", "--config")
 
 
+SETTLE_SECONDS = 90.0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Attack a node and print memory and descriptors.")
     parser.add_argument("names", nargs="*", choices=[*ATTACKS, []], help="attacks; all if none is given")
@@ -29,7 +32,7 @@ def main() -> int:
                     except OSError as error:
                         print(f"{name}: {error!r}")
                     alive = victim.is_alive
-                    after = victim.settled(before) if alive else before
+                    after = victim.settled(before, SETTLE_SECONDS) if alive else before
                 peak = sampler.peak
                 failed += not alive
                 print(
