@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsumerPolicy, WriteErrorKind
 from hltnode.daemon.monitoring.counters import WriterCounters
-from hltnode.daemon.output.event_writer import EventWriter, OutputError, recover_parts
+from hltnode.daemon.storage.output_directory import OutputError
+from hltnode.daemon.storage.recovery import StoreSettings, take_over
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_bank
+from tests.daemon.storage.sessions import names
 
 RUN = 42
 
@@ -28,24 +30,35 @@ def record(number: int, payload: int = 100, run: int = RUN) -> bytes:
 SIZE = len(record(0))
 
 
-def open_writer(
-    directory: Path,
-    *,
-    max_file_bytes: int = 1 << 30,
-    max_file_events: int = 1000,
-    fsync: FsyncPolicy = FsyncPolicy.NEVER,
-    counters: WriterCounters | None = None,
-    policies: Mapping[EventStream, SlowConsumerPolicy] | None = None,
-) -> EventWriter:
-    return EventWriter(
-        directory,
-        "node_s1",
-        counters or WriterCounters(),
-        max_file_bytes=max_file_bytes,
-        max_file_events=max_file_events,
-        fsync=fsync,
-        policies=policies,
-    )
+class Output:
+    """A store whose events are of MEPs that have their number."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        max_file_bytes: int = 1 << 30,
+        max_file_events: int = 1000,
+        fsync: FsyncPolicy = FsyncPolicy.NEVER,
+        counters: WriterCounters | None = None,
+        policies: Mapping[EventStream, SlowConsumerPolicy] | None = None,
+    ) -> None:
+        settings = StoreSettings(
+            max_file_bytes=max_file_bytes, max_file_events=max_file_events, fsync=fsync, policies=policies or {}
+        )
+        self.store = take_over(directory, "node", "s1", counters or WriterCounters(), settings, boot="")
+
+    def append(self, number: int, payload: int = 100, *, run: int = RUN, error: bool = False) -> None:
+        stream = EventStream.ERROR if error else EventStream.ACCEPTED
+        self.store.append(stream, run, number, record(number, payload, run))
+
+    def flush(self) -> None:
+        self.store.commit(RUN, [])
+        self.store.finish_files()
+
+    def finish_files(self) -> None:
+        self.flush()
+        self.store.close()
 
 
 def numbers(paths: Sequence[Path]) -> list[int]:
@@ -53,7 +66,7 @@ def numbers(paths: Sequence[Path]) -> list[int]:
 
 
 class Disk:
-    """Replaces os.write: writes `room` bytes, then fails with `error`."""
+    """Replaces os.write: writes `room` bytes of events, then fails with `error`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, error: int = errno.ENOSPC) -> None:
         self.room = room
@@ -62,6 +75,8 @@ class Disk:
         monkeypatch.setattr(os, "write", self.write)
 
     def write(self, descriptor: int, data: memoryview) -> int:
+        if ".journal" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            return self._write(descriptor, data)
         if self.room == 0:
             raise OSError(self._error, os.strerror(self._error))
         written = self._write(descriptor, data[: self.room])
@@ -70,35 +85,35 @@ class Disk:
 
 
 def test_events_stay_in_a_part_file_until_the_run_ends(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    writer = Output(tmp_path)
+    writer.append(1)
     writer.flush()
-    assert [path.name for path in tmp_path.iterdir()] == ["node_s1_0000000042_accepted_00001.mdf.part"]
+    assert names(tmp_path) == ["node.journal", "node_s1_0000000042_accepted_00001.mdf.part"]
     writer.finish_files()
-    assert [path.name for path in tmp_path.iterdir()] == ["node_s1_0000000042_accepted_00001.mdf"]
+    assert names(tmp_path) == ["node.journal", "node_s1_0000000042_accepted_00001.mdf"]
 
 
 def test_nothing_is_on_the_disk_before_the_flush_and_everything_after(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
-    assert list(tmp_path.iterdir()) == []
+    writer = Output(tmp_path)
+    writer.append(1)
+    assert list(tmp_path.glob("*.mdf*")) == []
     writer.flush()
-    assert numbers(list(tmp_path.iterdir())) == [1]
+    assert numbers(list(tmp_path.glob("*.mdf*"))) == [1]
 
 
 def test_the_error_stream_has_its_own_file(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
-    writer.append(EventStream.ERROR, RUN, record(2))
+    writer = Output(tmp_path)
+    writer.append(1)
+    writer.append(2, error=True)
     writer.finish_files()
     assert numbers(sorted(tmp_path.glob("*accepted*.mdf"))) == [1]
     assert numbers(sorted(tmp_path.glob("*error*.mdf"))) == [2]
 
 
 def test_a_file_is_finished_before_it_grows_beyond_its_bytes(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path, max_file_bytes=3 * SIZE)
+    writer = Output(tmp_path, max_file_bytes=3 * SIZE)
     for number in range(7):
-        writer.append(EventStream.ACCEPTED, RUN, record(number))
+        writer.append(number)
     writer.finish_files()
     files = sorted(tmp_path.glob("*.mdf"))
     assert [path.stat().st_size for path in files] == [3 * SIZE, 3 * SIZE, SIZE]
@@ -106,25 +121,25 @@ def test_a_file_is_finished_before_it_grows_beyond_its_bytes(tmp_path: Path) -> 
 
 
 def test_a_file_is_finished_after_its_number_of_events(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path, max_file_events=2)
+    writer = Output(tmp_path, max_file_events=2)
     for number in range(5):
-        writer.append(EventStream.ACCEPTED, RUN, record(number))
+        writer.append(number)
     writer.finish_files()
     assert [len(numbers([path])) for path in sorted(tmp_path.glob("*.mdf"))] == [2, 2, 1]
 
 
 def test_an_event_larger_than_a_file_gets_a_file_of_its_own(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path, max_file_bytes=SIZE)
+    writer = Output(tmp_path, max_file_bytes=SIZE)
     for number, payload in enumerate((10, 5000, 10)):
-        writer.append(EventStream.ACCEPTED, RUN, record(number, payload))
+        writer.append(number, payload)
     writer.finish_files()
     assert [numbers([path]) for path in sorted(tmp_path.glob("*.mdf"))] == [[0], [1], [2]]
 
 
 def test_a_new_run_starts_a_new_file(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, 1, record(1, run=1))
-    writer.append(EventStream.ACCEPTED, 2, record(2, run=2))
+    writer = Output(tmp_path)
+    writer.append(1, run=1)
+    writer.append(2, run=2)
     writer.finish_files()
     assert [path.name for path in sorted(tmp_path.glob("*.mdf"))] == [
         "node_s1_0000000001_accepted_00001.mdf",
@@ -134,9 +149,9 @@ def test_a_new_run_starts_a_new_file(tmp_path: Path) -> None:
 
 def test_counters_have_events_bytes_files_and_pending_bytes(tmp_path: Path) -> None:
     counters = WriterCounters()
-    writer = open_writer(tmp_path, counters=counters, max_file_events=2)
+    writer = Output(tmp_path, counters=counters, max_file_events=2)
     for number in range(3):
-        writer.append(EventStream.ACCEPTED, RUN, record(number))
+        writer.append(number)
     assert counters.pending_bytes == 3 * SIZE
     writer.flush()
     accepted = counters.streams[EventStream.ACCEPTED]
@@ -147,40 +162,50 @@ def test_counters_have_events_bytes_files_and_pending_bytes(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("policy", FsyncPolicy)
-def test_the_disk_is_forced_by_the_fsync_policy(
+def test_data_and_journal_are_forced_as_the_fsync_policy_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: FsyncPolicy
 ) -> None:
-    forced: list[int] = []
-    monkeypatch.setattr(os, "fdatasync", forced.append)
-    writer = open_writer(tmp_path, fsync=policy)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    forced: list[str] = []
+
+    def fdatasync(descriptor: int) -> None:
+        forced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).suffix)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    writer = Output(tmp_path, fsync=policy)
+    writer.append(1)
     writer.flush()
-    after_flush = len(forced)
+    after_flush = forced.copy()
     writer.finish_files()
-    expected = {FsyncPolicy.FLUSH: (1, 1), FsyncPolicy.FILE: (0, 1), FsyncPolicy.NEVER: (0, 0)}
-    assert (after_flush, len(forced)) == expected[policy]
+    expected = {
+        FsyncPolicy.FLUSH: ([".part", ".journal"], [".journal"]),
+        FsyncPolicy.FILE: ([], [".part", ".journal"]),
+        FsyncPolicy.NEVER: ([], []),
+    }
+    at_once, at_the_end = expected[policy]
+    assert after_flush == at_once
+    assert forced[len(after_flush) : len(after_flush) + 2][: len(at_the_end)] == at_the_end
 
 
 def test_a_full_disk_is_an_error_with_a_kind_a_path_and_a_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = WriterCounters()
-    writer = open_writer(tmp_path, counters=counters)
+    writer = Output(tmp_path, counters=counters)
     Disk(monkeypatch, room=0)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    writer.append(1)
     with pytest.raises(OutputError, match="No space left on device") as caught:
         writer.flush()
     assert caught.value.kind is WriteErrorKind.DISK_FULL
     assert str(caught.value.filename).startswith(str(tmp_path))
-    assert writer.problem is not None
-    assert "No space left on device" in writer.problem
+    assert writer.store.problem is not None
+    assert "No space left on device" in writer.store.problem
     assert counters.errors == {WriteErrorKind.DISK_FULL: 1, WriteErrorKind.IO: 0}
 
 
 def test_other_errors_of_the_disk_are_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = open_writer(tmp_path)
+    writer = Output(tmp_path)
     Disk(monkeypatch, room=0, error=errno.EIO)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    writer.append(1)
     with pytest.raises(OutputError) as caught:
         writer.flush()
     assert caught.value.kind is WriteErrorKind.IO
@@ -194,27 +219,27 @@ def test_writing_continues_at_the_byte_where_the_disk_was_full(
     directory, counters = tmp_path_factory.mktemp("disk"), WriterCounters()
     with pytest.MonkeyPatch.context() as patch:
         disk = Disk(patch, room)
-        writer = open_writer(directory, max_file_events=per_file, counters=counters)
+        writer = Output(directory, max_file_events=per_file, counters=counters)
         for number in range(10):
-            writer.append(EventStream.ACCEPTED, RUN, record(number))
+            writer.append(number)
         for _ in range(12):
             try:
                 writer.flush()
                 break
             except OutputError:
                 disk.room = SIZE + 7
-        writer.append(EventStream.ACCEPTED, RUN, record(10))
+        writer.append(10)
         disk.room = 1 << 20
         writer.finish_files()
-    assert writer.problem is None
+    assert writer.store.problem is None
     assert counters.pending_bytes == 0
     assert numbers(sorted(directory.glob("*.mdf"))) == list(range(11))
 
 
 def test_a_stream_that_fails_does_not_delay_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = open_writer(tmp_path)
+    writer = Output(tmp_path)
     disk = Disk(monkeypatch, room=10)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    writer.append(1)
     with pytest.raises(OutputError):
         writer.flush()
     disk.room = SIZE
@@ -225,104 +250,177 @@ def test_a_stream_that_fails_does_not_delay_the_other(tmp_path: Path, monkeypatc
         return int(disk.write(descriptor, data))
 
     monkeypatch.setattr(os, "write", only_error_stream)
-    writer.append(EventStream.ERROR, RUN, record(2))
+    writer.append(2, error=True)
     with pytest.raises(OutputError):
         writer.flush()
     assert numbers(sorted(tmp_path.glob("*error*"))) == [2]
 
 
-def test_after_a_failed_fsync_every_flush_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(_: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
+def failing_sync(monkeypatch: pytest.MonkeyPatch, *, error: int = errno.EIO) -> set[str]:
+    """os.fdatasync fails for the files in the set that is returned."""
+    refused: set[str] = set()
 
-    writer = open_writer(tmp_path, fsync=FsyncPolicy.FLUSH)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", failing)
-        with pytest.raises(OutputError):
-            writer.flush()
-    with pytest.raises(OutputError):
+    def fdatasync(descriptor: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).name in refused:
+            raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    return refused
+
+
+@pytest.mark.parametrize("fsync", [FsyncPolicy.FLUSH, FsyncPolicy.FILE])
+def test_a_file_that_cannot_be_forced_is_copied_to_a_new_one_and_writing_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: FsyncPolicy
+) -> None:
+    refused = failing_sync(monkeypatch)
+    writer = Output(tmp_path, fsync=fsync, max_file_events=3)
+    refused.add("node_s1_0000000042_accepted_00001.mdf.part")
+    for number in range(5):
+        writer.append(number)
         writer.flush()
-    assert writer.problem is not None
+    assert writer.store.problem is None
+    writer.finish_files()
+    assert sorted(numbers(list(tmp_path.glob("*.mdf")))) == list(range(5))
+    assert not list(tmp_path.glob("*.part"))
+    assert names(tmp_path / "quarantine") == ["node_s1_0000000042_accepted_00001_damaged.mdf"]
 
 
-def test_a_directory_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="Not a directory"):
-        open_writer(tmp_path / "file" / "output")
+def test_the_copy_of_a_file_survives_a_kill_and_nothing_is_there_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = failing_sync(monkeypatch)
+    writer = Output(tmp_path, fsync=FsyncPolicy.FLUSH)
+    writer.append(1)
+    writer.flush()
+    refused.add("node_s1_0000000042_accepted_00001.mdf.part")
+    writer.append(2)
+    writer.flush()
+    writer.store.abandon()
+    Output(tmp_path, fsync=FsyncPolicy.FLUSH).store.abandon()
+    assert numbers(list(tmp_path.glob("*.mdf"))) == [1, 2]
 
 
-def test_a_missing_directory_is_created_with_its_parents(tmp_path: Path) -> None:
-    open_writer(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b").is_dir()
+def test_a_file_that_was_not_forced_and_cannot_be_read_back_stops_its_stream_until_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = failing_sync(monkeypatch)
+    counters = WriterCounters()
+    writer = Output(tmp_path, fsync=FsyncPolicy.FLUSH, counters=counters)
+    writer.append(1)
+    writer.flush()
+    [part] = tmp_path.glob("*.part")
+    part.write_bytes(bytes(part.stat().st_size))
+    refused.add(part.name)
+    writer.append(2)
+    for _ in range(3):
+        with pytest.raises(OutputError, match="could not be forced"):
+            writer.flush()
+        refused.clear()
+    assert "are lost" in str(writer.store.problem)
+    assert counters.errors[WriteErrorKind.IO] == 3
+
+
+def test_a_journal_that_cannot_be_forced_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = failing_sync(monkeypatch)
+    writer = Output(tmp_path, fsync=FsyncPolicy.FLUSH)
+    refused.add("node.journal")
+    writer.append(1)
+    before = (tmp_path / "node.journal").stat().st_ino
+    with pytest.raises(OutputError, match="Input/output error"):
+        writer.flush()
+    refused.clear()
+    assert "node.journal" in str(writer.store.problem)
+    writer.flush()
+    assert writer.store.problem is None
+    assert (tmp_path / "node.journal").stat().st_ino != before
+    writer.finish_files()
+    assert numbers(list(tmp_path.glob("*.mdf"))) == [1]
+
+
+def test_descriptors_that_are_exhausted_delay_a_file_and_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Output(tmp_path, max_file_events=2, fsync=FsyncPolicy.FLUSH)
+    writer.append(0)
+    writer.flush()
+
+    def refuse(*_arguments: object, **_options: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        writer.append(1)
+        writer.flush()
+        writer.append(2)
+        for _ in range(3):
+            with pytest.raises(OutputError, match="Too many open files"):
+                writer.flush()
+        assert "Too many open files" in str(writer.store.problem)
+    writer.flush()
+    assert writer.store.problem is None
+    writer.finish_files()
+    assert numbers(sorted(tmp_path.glob("*.mdf"))) == [0, 1, 2]
+
+
+def test_a_directory_that_is_moved_away_and_back_gets_all_files_and_is_a_problem_meanwhile(tmp_path: Path) -> None:
+    directory, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    writer = Output(directory, max_file_events=2, fsync=FsyncPolicy.FILE)
+    writer.append(0)
+    writer.flush()
+    directory.rename(elsewhere)
+    for number in range(1, 6):
+        writer.append(number)
+        writer.flush()
+    assert "No such file or directory" in str(writer.store.problem)
+    directory.mkdir()
+    writer.append(6)
+    writer.flush()
+    assert "another directory" in str(writer.store.problem)
+    directory.rmdir()
+    elsewhere.rename(directory)
+    writer.append(7)
+    writer.flush()
+    assert writer.store.problem is None
+    writer.finish_files()
+    assert numbers(sorted(directory.glob("*.mdf"))) == list(range(8))
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    writer = Output(tmp_path)
     (tmp_path / "node_s1_0000000042_accepted_00001.mdf.part").write_bytes(b"precious")
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    writer.append(1)
     with pytest.raises(OutputError, match="File exists"):
         writer.flush()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 47, SIZE - 1])
-def test_files_of_a_killed_process_are_finished_with_their_complete_records(tmp_path: Path, cut: int) -> None:
-    writer = open_writer(tmp_path)
-    for number in range(3):
-        writer.append(EventStream.ACCEPTED, RUN, record(number))
-    writer.flush()
-    writer.abandon()
-    (part,) = tmp_path.glob("*.mdf.part")
-    with part.open("ab") as file:
-        file.write(record(3)[:cut])
-    (final,) = recover_parts(tmp_path, "node")
-    assert numbers([final]) == [0, 1, 2]
-    assert list(tmp_path.iterdir()) == [final]
-
-
-def test_a_file_of_a_killed_process_without_a_complete_record_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "node_s0_1_accepted_00001.mdf.part").write_bytes(bytes(100))
-    assert recover_parts(tmp_path, "node") == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_file_of_a_running_writer_is_left_alone(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
-    writer.flush()
-    assert recover_parts(tmp_path, "node") == []
-    writer.finish_files()
-    assert numbers(sorted(tmp_path.glob("*.mdf"))) == [1]
-
-
 def test_abandoning_returns_the_number_of_unwritten_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Disk(monkeypatch, room=10)
-    writer = open_writer(tmp_path)
-    writer.append(EventStream.ACCEPTED, RUN, record(1))
+    writer = Output(tmp_path)
+    writer.append(1)
     with pytest.raises(OutputError):
         writer.flush()
-    assert writer.abandon() == SIZE - 10
+    assert writer.store.abandon() == SIZE - 10
 
 
 def test_a_stream_that_may_drop_drops_what_cannot_be_written_and_continues_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = WriterCounters()
-    writer = open_writer(tmp_path, counters=counters, policies={EventStream.ACCEPTED: SlowConsumerPolicy.DROP_NEW})
+    writer = Output(tmp_path, counters=counters, policies={EventStream.ACCEPTED: SlowConsumerPolicy.DROP_NEW})
 
-    def refuse(_path: object, *_arguments: object) -> int:
+    def refuse(_path: object, *_arguments: object, **_options: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("hltnode.daemon.output.event_writer.os.open", refuse)
+        full.setattr(os, "open", refuse)
         for number in range(3):
-            writer.append(EventStream.ACCEPTED, 1, bytes([number]) * 100)
-            assert writer.flush() == {EventStream.ACCEPTED: 1}
-        assert "No space left" in str(writer.problem)
-    writer.append(EventStream.ACCEPTED, 1, bytes([3]) * 100)
-    assert writer.flush() == {}
+            writer.append(number)
+            writer.flush()
+        assert "No space left" in str(writer.store.problem)
+    writer.append(3)
+    writer.flush()
+    assert writer.store.problem is None
     writer.finish_files()
-    [path] = tmp_path.glob("*.mdf")
-    assert path.read_bytes() == bytes([3]) * 100
+    assert numbers(list(tmp_path.glob("*.mdf"))) == [3]
     assert counters.streams[EventStream.ACCEPTED].dropped == 3
     assert counters.pending_bytes == 0
