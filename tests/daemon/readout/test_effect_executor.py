@@ -28,7 +28,7 @@ class Bench:
     def __init__(self) -> None:
         self.registry = FeederRegistry(run=0, feeders=2, sources=None, max_events_per_mep=100)
         for name, source in (("a", 1), ("b", 2)):
-            hello = Hello(name, "s", RUN, (source,), 0, 10, 1000)
+            hello = Hello(name, "s", RUN, (source,), 0, 10, 1000, False)
             self.registry.hello(0, name.encode(), hello)
         self.acknowledgements = Acknowledgements()
         self.connections = RecordedConnections()

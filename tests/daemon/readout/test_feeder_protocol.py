@@ -67,7 +67,7 @@ class Bench:
         )
 
     def hello(self, *, first_mep: int = 0, run: int = RUN, session: str = "f1", identity: bytes = b"a") -> None:
-        self.protocol.message_arrived(identity, Hello("a", session, run, (1,), first_mep, EVENTS, 1000))
+        self.protocol.message_arrived(identity, Hello("a", session, run, (1,), first_mep, EVENTS, 1000, False))
 
     def send_mep(self, mep: int) -> None:
         self.counters.fragments_received += 1

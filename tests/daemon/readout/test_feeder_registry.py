@@ -15,7 +15,7 @@ def hello(
     first_mep: int = 0,
     events: int = 10,
 ) -> Hello:
-    return Hello(name, session, run, sources, first_mep, events, 1000)
+    return Hello(name, session, run, sources, first_mep, events, 1000, False)
 
 
 def registry(*, feeders: int = 2, run: int = 0, sources: tuple[int, ...] | None = None) -> FeederRegistry:
