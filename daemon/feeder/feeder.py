@@ -19,7 +19,7 @@ from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import UNKNOWN_FEEDER, HelloRefusal
+from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.feeder.fault_injection import FaultInjector
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.send_window import SendWindow
@@ -335,7 +335,7 @@ class Feeder:
         if error.reason == HelloRefusal.NAME_TAKEN:
             # Of two processes only one may send: this one was silent until another one took its place.
             self._lose()
-        if error.reason == UNKNOWN_FEEDER:
+        if error.reason == MessageRefusal.UNKNOWN_FEEDER:
             return
         if self._refused_since_ns is None:
             self._refused_since_ns = self._clock.monotonic_ns()

@@ -211,6 +211,8 @@ class Node:
             lambda: self.state,
             self._finish_files,
             self._revoke_events,
+            self._confirmed,
+            self._supervised,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
@@ -371,6 +373,12 @@ class Node:
 
     def _revoke_events(self, request: RevokeEvents) -> None:
         self._output.submit(request)
+
+    def _confirmed(self, run: int, below: int) -> None:
+        log.debug("confirmed", run=run, below=below)
+
+    def _supervised(self, run: int) -> None:
+        log.info("run_supervised", run=run)
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
