@@ -78,7 +78,12 @@ class EffectExecutor:
         left_out = self._limit.due(("reject", reject.reason))
         if left_out is not None:
             log.warning(
-                "fragment_rejected", reason=reject.reason, source=reject.source, mep=reject.mep, left_out=left_out
+                "fragment_rejected",
+                reason=reject.reason,
+                run=reject.run,
+                source=reject.source,
+                mep=reject.mep,
+                left_out=left_out,
             )
         owner = self._registry.owner_of(reject.run, reject.source)
         if owner is None:

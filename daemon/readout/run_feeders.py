@@ -131,21 +131,22 @@ class RunFeeders:
 
     def _place(self, now_ns: int, hello: Hello) -> Feeder | None:
         """The silent feeder whose place a hello takes, None if it has one. Raises HelloRefusedError."""
+        active = self._active()
+        known = self._feeders.get(hello.feeder)
+        place = None
+        if len(active) >= self._expected and (known is None or known.replaced):
+            silent = [feeder for feeder in active if feeder.is_silent(now_ns)]
+            if not silent or (known is None and len(self._feeders) >= self._expected + MAX_REPLACED):
+                raise HelloRefusedError(HelloRefusal.TOO_MANY_FEEDERS, f"all of {self._expected} feeders are there")
+            wanted = set(hello.sources)
+            place = next((feeder for feeder in silent if wanted.intersection(feeder.hello.sources)), silent[0])
         for source in hello.sources:
             owner = self._owner.get(source)
             if owner is not None and owner.hello.feeder != hello.feeder and not owner.is_silent(now_ns):
                 raise HelloRefusedError(
                     HelloRefusal.SOURCE_TAKEN, f"source {source} is sent by feeder {owner.hello.feeder}"
                 )
-        active = self._active()
-        known = self._feeders.get(hello.feeder)
-        if len(active) < self._expected or (known is not None and not known.replaced):
-            return None
-        silent = [feeder for feeder in active if feeder.is_silent(now_ns)]
-        if not silent or (known is None and len(self._feeders) >= self._expected + MAX_REPLACED):
-            raise HelloRefusedError(HelloRefusal.TOO_MANY_FEEDERS, f"all of {self._expected} feeders are there")
-        wanted = set(hello.sources)
-        return next((feeder for feeder in silent if wanted.intersection(feeder.hello.sources)), silent[0])
+        return place
 
     def begin_epoch(self, epoch: int) -> None:
         """The run becomes the current one, or is left: every feeder has to say hello before it counts as present."""

@@ -32,6 +32,8 @@ STEPS = {
 def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | InternalTrigger) -> None:
     if trigger in (C.STATUS, C.RELOAD):
         assert next_state(state, trigger) is state
+    elif trigger is C.CLOSE and state in (S.READY, S.RUNNING, S.PAUSED):
+        assert next_state(state, trigger) is state
     elif trigger is T.FAILED:
         assert next_state(state, trigger) is S.ERROR
     elif (state, trigger) in STEPS:
@@ -48,7 +50,7 @@ def test_nothing_leads_out_of_error() -> None:
 
 
 def test_what_is_legal_is_named() -> None:
-    assert legal_commands(S.READY) == [C.START, C.STATUS, C.RELOAD]
+    assert legal_commands(S.READY) == [C.START, C.CLOSE, C.STATUS, C.RELOAD]
 
 
 def test_the_machine_goes_where_the_table_leads_and_stays_where_a_command_is_not_legal() -> None:
