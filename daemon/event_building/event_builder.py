@@ -63,6 +63,8 @@ class EventBuilder:
         self.history = History()
         self.counters = counters
         self.run: int | None = None
+        self.starts = 0
+        """Runs that were started, those counted again that were taken up again."""
         self.sources: tuple[int, ...] = ()
         self.open: dict[int, MepRecord] = {}
         self.window = CreditWindow()
@@ -137,6 +139,7 @@ class EventBuilder:
             raise ValueError(f"{start.events_per_mep} events per MEP do not fit a slot of {self.pool.limits.events}")
         self.pool.expect_sources(len(start.sources))
         self.run = start.run
+        self.starts += 1
         self.sources = tuple(sorted(start.sources))
         self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1
@@ -160,24 +163,24 @@ class EventBuilder:
         """Take one fragment: `handle` of a `FragmentArrived`, without the cost of making one. Sizes in bytes."""
         bit = self._bit_of.get(source)
         if bit is None or run != self.run:
-            return self._reject(now_ns, self._foreign(run), source, mep_id)
+            return self._reject(now_ns, self._foreign(run), run, source, mep_id)
         needed = (size + _PADDING) & -ALIGNMENT
         mep = self.open.get(mep_id)
         if mep is None:
             refusal = self._refusal(mep_id, bit, n_events, needed)
             if refusal is not None:
-                return self._reject(now_ns, refusal, source, mep_id)
+                return self._reject(now_ns, refusal, run, source, mep_id)
             opened = self._open_mep(now_ns, mep_id, first_event, n_events)
             if opened is None:
-                return self._reject(now_ns, RejectReason.NO_CREDIT, source, mep_id)
+                return self._reject(now_ns, RejectReason.NO_CREDIT, run, source, mep_id)
             mep = opened
         elif mep.sources & bit:
-            return self._reject(now_ns, RejectReason.DUPLICATE, source, mep_id)
+            return self._reject(now_ns, RejectReason.DUPLICATE, run, source, mep_id)
         elif mep.n_events != n_events or mep.first_event != first_event:
-            return self._reject(now_ns, RejectReason.MISMATCH, source, mep_id)
+            return self._reject(now_ns, RejectReason.MISMATCH, run, source, mep_id)
         used = mep.bytes + needed
         if used > self._mep_bytes:
-            return self._reject(now_ns, RejectReason.OVERSIZED, source, mep_id)
+            return self._reject(now_ns, RejectReason.OVERSIZED, run, source, mep_id)
         index = mep.slot
         slot = self._slots[index]
         offset = slot.cursor
@@ -426,8 +429,8 @@ class EventBuilder:
             self._sent_limit = window.limit
             effects.append(GrantCredit(self.run, window.limit))
 
-    def _reject(self, now_ns: int, reason: RejectReason, source: int, mep: int) -> list[Effect]:
+    def _reject(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> list[Effect]:
         self.counters.fragments_rejected[reason] += 1
-        effects: list[Effect] = [Reject(self.run or 0, reason, source, mep, reason is RejectReason.NO_CREDIT)]
+        effects: list[Effect] = [Reject(run, reason, source, mep, reason is RejectReason.NO_CREDIT)]
         self.history.note(now_ns, None, effects)
         return effects

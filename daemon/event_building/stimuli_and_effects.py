@@ -216,7 +216,7 @@ class Place(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """The fragment is not used; ``run`` is the current run, 0 if there is none.
+    """The fragment is not used; ``run`` is that of the fragment, which may be another than the current one.
 
     ``resend`` says whether sending it again can help.
     """

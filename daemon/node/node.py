@@ -36,7 +36,7 @@ from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
-from hltnode.daemon.output.output_stage import FinishFiles, OutputStage, RevokeEvents
+from hltnode.daemon.output.output_stage import Confirmed, FinishFiles, OutputStage, RevokeEvents, Supervised
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
@@ -209,6 +209,8 @@ class Node:
             lambda: self.state,
             self._finish_files,
             self._revoke_events,
+            self._confirmed,
+            self._supervised,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
@@ -368,6 +370,12 @@ class Node:
 
     def _revoke_events(self, request: RevokeEvents) -> None:
         self._output.submit(request)
+
+    def _confirmed(self, run: int, below: int) -> None:
+        self._output.submit(Confirmed(run, below))
+
+    def _supervised(self, run: int) -> None:
+        self._output.submit(Supervised(run))
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
