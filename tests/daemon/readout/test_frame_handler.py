@@ -8,7 +8,14 @@ import pytest
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
-from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, CloseMep, Effect, Reject, StartRun
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    BuilderLimits,
+    CloseMep,
+    Effect,
+    MepRecord,
+    Reject,
+    StartRun,
+)
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.protocol.errors import RejectReason
@@ -90,7 +97,7 @@ def bench() -> Bench:
 
 def test_fragments_lie_at_their_places_and_nothing_beside_them_is_written(bench: Bench) -> None:
     frames = {(mep, source): frame_of(mep, source, size=20 + mep) for mep in range(3) for source in SOURCES}
-    meps = {}
+    meps: dict[int, MepRecord] = {}
     for frame in frames.values():
         meps |= {effect.record.mep: effect.record for effect in bench.send(frame) if isinstance(effect, CloseMep)}
     assert sorted(meps) == [0, 1, 2]
