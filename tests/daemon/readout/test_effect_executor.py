@@ -47,8 +47,9 @@ def bench() -> Bench:
 
 
 def test_a_sealed_slot_goes_to_the_pipeline_as_the_batch_that_the_effect_carries(bench: Bench) -> None:
-    batch = Batch(1, RUN, (MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0),), floor=2)
-    bench.executor.carry_out([Place(0, 0), SealSlot(batch)])
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0)
+    batch = Batch(1, RUN, (record,), floor=2)
+    bench.executor.carry_out([Place(slot=1, offset=0, size=8, source=1, bit=1, record=record), SealSlot(batch)])
     assert bench.batches == [batch]
     assert not bench.connections.sent
 

@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
@@ -98,7 +99,12 @@ class HostilePeers(RuleBasedStateMachine):
     @rule()
     def files_are_rewritten(self) -> None:
         for request in self.bench.revoked[self.revoked :]:
-            self.kept -= {(request.run, mep) for mep in request.meps - request.in_slots}
+            revoked = MepRanges(request.meps)
+            self.kept = {
+                (run, mep)
+                for run, mep in self.kept
+                if run != request.run or mep not in revoked or mep in request.in_slots
+            }
             self.bench.protocol.events_revoked(request.receipt)
         self.revoked = len(self.bench.revoked)
 
@@ -126,7 +132,9 @@ class HostilePeers(RuleBasedStateMachine):
     def nothing_is_built_twice(self) -> None:
         if not hasattr(self, "bench"):
             return
-        dropped = {(it.run, mep) for it in self.bench.revoked for mep in it.meps}
+        dropped = {
+            (it.run, mep) for it in self.bench.revoked for first, last in it.meps for mep in range(first, last + 1)
+        }
         for entry in self.bench.written[self.written :]:
             assert entry not in self.kept or entry in dropped
             self.kept.add(entry)
