@@ -224,7 +224,7 @@ def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> No
 
 def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
     builder = make_builder()
-    assert send(builder, fragment(0, 10, run=8)) == [Reject(RUN, RejectReason.FOREIGN_RUN, 10, 0, False)]
+    assert send(builder, fragment(0, 10, run=8)) == [Reject(8, RejectReason.FOREIGN_RUN, 10, 0, False)]
     assert send(builder, fragment(0, 11)) == [Reject(RUN, RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
     assert not builder.open
     check_identities(builder)
