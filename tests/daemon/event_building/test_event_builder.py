@@ -232,7 +232,7 @@ def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
 
 def test_before_the_run_has_started_nothing_has_credit() -> None:
     builder = make_builder(start=False)
-    assert send(builder, fragment(0, 10)) == [Reject(0, RejectReason.NO_CREDIT, 10, 0, True)]
+    assert send(builder, fragment(0, 10)) == [Reject(RUN, RejectReason.NO_CREDIT, 10, 0, True)]
 
 
 def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
