@@ -8,7 +8,7 @@ import ctypes
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import zmq
 
@@ -16,9 +16,6 @@ Message = TypeVar("Message")
 
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
 MAX_CONTROL_BYTES = 1 << 20
-# A socket that connects notices in seconds that the node has stopped, and a node that its feeder has.
-HEARTBEAT = {zmq.HEARTBEAT_IVL: 1000, zmq.HEARTBEAT_TIMEOUT: 3000, zmq.HEARTBEAT_TTL: 3000}
-
 # libzmq aborts the process ("!_io_error" in its stream engine) if it has to answer a PING, or sends one by its own
 # heartbeat, on a connection that the peer has reset while reading was stopped; and a PUSH socket never closes such a
 # connection. Reading is stopped when a queue is at its high-water mark. So a socket that others connect to has no
@@ -49,13 +46,6 @@ def largest_frame(max_frame_bytes: int) -> int:
 # have to be served while fragments of megabytes arrive.
 BUDGET_MESSAGES = 256
 BUDGET_NS = 5_000_000
-
-
-def set_heartbeat(socket: zmq.Socket[Any]) -> None:
-    """The heartbeat of a socket that connects; without a receive high-water mark, for the reason given at `BOUND`."""
-    socket.setsockopt(zmq.RCVHWM, 0)
-    for option, value in HEARTBEAT.items():
-        socket.setsockopt(option, value)
 
 
 def make_routing_ids_unpredictable() -> None:

@@ -118,9 +118,15 @@ class InputWatch:
             if (account := self._accounts.get(descriptor)) is not None:
                 self._update(descriptor, account, nbytes, passed_ns, was_empty)
         refused = [
+            (descriptor, ConnectionRefusal.MALFORMED)
+            for descriptor in received.reported()
+            if descriptor in self._accounts
+        ]
+        reported = {descriptor for descriptor, _ in refused}
+        refused += [
             (descriptor, reason)
             for descriptor, account in self._accounts.items()
-            if (reason := self._verdict(account)) is not None
+            if descriptor not in reported and (reason := self._verdict(account)) is not None
         ]
         ended = {descriptor for descriptor, _ in refused}
         left = [(each, account.memory) for each, account in self._accounts.items() if each not in ended]

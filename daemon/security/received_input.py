@@ -1,5 +1,6 @@
 """What the node has taken from the connections of one socket, written by the thread that receives."""
 
+import queue
 from collections.abc import Callable
 
 import zmq
@@ -27,21 +28,19 @@ class ReceivedInput:
         self.times_empty = 0
         """How often there was nothing to receive."""
         self._refused: frozenset[int] = frozenset()
+        self._reported: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.ask: Callable[[], None] | None = None
         """Has the receiving thread look whether there is something to receive; callable from any thread."""
 
-    def take(self, frame: zmq.Frame, nbytes: int) -> bool:
-        """Note a received message, its last frame and the bytes of all; False if its connection has been refused, and
-        the message is to be dropped."""
-        try:
-            descriptor = frame.get(zmq.SRCFD)
-        except zmq.ZMQError:
-            # A peer that speaks ZMTP 1 or 2 has no properties. Its connection ends as one that delivers nothing.
+    def take(self, frame: zmq.Frame, nbytes: int, parts: int = 1) -> bool:
+        """Note a received message: its last frame, the bytes and the number of all; False if its connection has been
+        refused, and the message is to be dropped."""
+        descriptor = _descriptor(frame)
+        if descriptor is None:
+            # A peer that speaks ZMTP 1 or 2. Its connection ends as one that delivers nothing.
             return True
-        if type(descriptor) is not int:
-            return True
-        nbytes += self._overhead
-        nbytes += _SHORT_HEADER if nbytes <= _SHORT_FRAME else _LONG_HEADER
+        header = _SHORT_HEADER if nbytes // parts + self._overhead <= _SHORT_FRAME else _LONG_HEADER
+        nbytes += parts * (self._overhead + header)
         self.wire_bytes[descriptor] = self.wire_bytes.get(descriptor, 0) + nbytes
         self.messages[descriptor] = self.messages.get(descriptor, 0) + 1
         self.total += 1
@@ -51,6 +50,18 @@ class ReceivedInput:
         """Note that there is nothing to receive at the moment."""
         self.times_empty += 1
 
+    def report(self, frame: zmq.Frame) -> None:
+        """Have the connection of a frame ended, because no feeder and no operator would send it."""
+        if (descriptor := _descriptor(frame)) is not None:
+            self._reported.put(descriptor)
+
+    def reported(self) -> set[int]:
+        """Descriptors that have been reported since the last call; from the thread of the limiter."""
+        descriptors = set()
+        while not self._reported.empty():
+            descriptors.add(self._reported.get())
+        return descriptors
+
     def refuse(self, descriptor: int) -> None:
         """Drop what is still queued of this connection; from the thread of the limiter."""
         self._refused = self._refused | {descriptor}
@@ -59,3 +70,12 @@ class ReceivedInput:
         """A new connection has this descriptor; from the thread of the limiter."""
         if descriptor in self._refused:
             self._refused = self._refused - {descriptor}
+
+
+def _descriptor(frame: zmq.Frame) -> int | None:
+    """Descriptor of the connection that a frame came from; None if it has no properties."""
+    try:
+        descriptor = frame.get(zmq.SRCFD)
+    except zmq.ZMQError:
+        return None
+    return descriptor if type(descriptor) is int else None

@@ -142,6 +142,12 @@ def endless_parts_on_control(victim: Victim, size: float) -> None:
     endless_parts_on(victim.control, b"DEALER", size)
 
 
+def messages_of_many_parts(victim: Victim, size: float) -> None:
+    """Whole messages of 100,000 empty parts."""
+    with peers(victim.control, b"DEALER", 10) as connected:
+        flood(connected, frame(b"", MORE) * 99_999 + frame(b""), int(20 * MIB * size), 20.0)
+
+
 def empty_frames(victim: Victim, size: float) -> None:
     """Whole frames without content, faster than the node refuses them."""
     with peers(victim.data, b"PUSH", 3) as connected:
@@ -307,6 +313,7 @@ ATTACKS: dict[str, Entry] = {
         (small_frames_after_large_ones, 900 * MIB),
         (endless_parts_on_data, 900 * MIB),
         (endless_parts_on_control, 900 * MIB),
+        (messages_of_many_parts, 900 * MIB),
         (empty_frames, 900 * MIB),
         (empty_messages, 900 * MIB),
         (heartbeats, 200 * MIB),
