@@ -18,7 +18,7 @@ import zmq
 from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import UNKNOWN_FEEDER, HelloRefusal
+from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.feeder.fault_injection import FaultInjector
 from hltnode.daemon.feeder.hello_refusals import PATIENCE_NS, HelloRefusals
 from hltnode.daemon.feeder.mep_source import FeedMep
@@ -378,7 +378,7 @@ class Feeder:
             )
 
     def _error(self, error: Error) -> None:
-        if error.reason == UNKNOWN_FEEDER:
+        if error.reason == MessageRefusal.UNKNOWN_FEEDER:
             return
         if error.reason == HelloRefusal.NAME_TAKEN:
             # Of two processes only one may send: this one was silent until another one took its place.

@@ -267,7 +267,7 @@ class DistributionMachine(RuleBasedStateMachine):
         # Those in slots are dropped when they come out: here they come out first.
         while model.sealed:
             self.a_batch_is_written(node, [False] * 3)
-        self.carry_out(node, model.builder.handle(self.clock.now_ns, RevokeMeps(tuple(meps))))
+        self.carry_out(node, model.builder.handle(self.clock.now_ns, RevokeMeps(tuple(ranges))))
         for first, last in ranges:
             model.written.discard(first, last)
         model.written_list = [mep for mep in model.written_list if mep not in meps]

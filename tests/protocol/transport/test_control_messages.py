@@ -194,7 +194,8 @@ def test_any_ranges_are_split_into_messages_that_can_be_sent(pieces: list[tuple[
     assert [each for ack in acks for each in ack.meps] == expected
     short = expected[:60]
     revoked = list(split_revoked(7, short))
-    for message in (*acks, *revoked):
+    split: list[ControlMessage] = [*acks, *revoked]
+    for message in split:
         assert decode_message(encode_message(message)) == message
     parts = [each for message in revoked for each in message.meps]
     assert all(before[1] < after[0] for before, after in pairwise(parts))
