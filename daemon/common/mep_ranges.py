@@ -28,15 +28,28 @@ class MepRanges:
         self._first[i:j] = [first]
         self._last[i:j] = [last]
 
-    def discard(self, mep: int) -> None:
-        """Remove one id, if it is there."""
-        i = bisect_right(self._first, mep) - 1
-        if i < 0 or mep > self._last[i]:
+    def discard(self, first: int, last: int | None = None) -> None:
+        """Remove one id, or a range of ids (last included), as far as they are there."""
+        last = first if last is None else last
+        i = bisect_left(self._last, first)
+        j = bisect_right(self._first, last)
+        if i >= j:
             return
-        pieces = [(self._first[i], mep - 1), (mep + 1, self._last[i])]
+        pieces = [(self._first[i], first - 1), (last + 1, self._last[j - 1])]
         kept = [piece for piece in pieces if piece[0] <= piece[1]]
-        self._first[i : i + 1] = [first for first, _ in kept]
-        self._last[i : i + 1] = [last for _, last in kept]
+        self._first[i:j] = [begin for begin, _ in kept]
+        self._last[i:j] = [end for _, end in kept]
+
+    def overlap(self, ranges: Iterable[tuple[int, int]], below: int) -> list[tuple[int, int]]:
+        """What these ids and some ranges have in common below an id, as (first, last) ranges."""
+        common = []
+        for first, last in ranges:
+            last = min(last, below - 1)
+            i = bisect_left(self._last, first)
+            while i < len(self._first) and self._first[i] <= last:
+                common.append((max(first, self._first[i]), min(last, self._last[i])))
+                i += 1
+        return common
 
     def ranges(self, from_mep: int = 0) -> list[tuple[int, int]]:
         """The (first, last) ranges at or above an id."""

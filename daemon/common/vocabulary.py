@@ -134,6 +134,19 @@ class WriteErrorKind(StrEnum):
 
 
 @unique
+class QuarantineReason(StrEnum):
+    """Why bytes of an event file, or a journal, lie in quarantine.
+
+    not_acknowledged: the journal does not say whose they are; revoked: a feeder gave their MEPs to another node;
+    damaged: they are not what was written, or belong to a MEP of which other events are not.
+    """
+
+    NOT_ACKNOWLEDGED = "not_acknowledged"
+    REVOKED = "revoked"
+    DAMAGED = "damaged"
+
+
+@unique
 class DeadTimeReason(StrEnum):
     """Why the node could not take data although feeders had data."""
 

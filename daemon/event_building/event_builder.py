@@ -297,15 +297,15 @@ class EventBuilder:
         return []
 
     def _revoke_meps(self, _now_ns: int, revoke: RevokeMeps) -> list[Effect]:
-        for mep_id in revoke.meps:
-            i = mep_id % self._ring
-            if self._closed_id[i] == mep_id:
+        revoked = MepRanges(revoke.meps)
+        for first, last in revoke.meps:
+            self._done.discard(first, last)
+        for i, mep_id in enumerate(self._closed_id):
+            if mep_id >= 0 and mep_id in revoked:
                 self._closed_id[i] = -1
-            self._done.discard(mep_id)
-            mep = self.open.get(mep_id)
-            if mep is not None:
-                self._drop(mep)
-                self.counters.fragments_lost_in_drop += len(mep.fragments)
+        for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
+            self._drop(mep)
+            self.counters.fragments_lost_in_drop += len(mep.fragments)
         return []
 
     # What they share

@@ -4,12 +4,9 @@ The counters of a node go on from run to run; a summary is what they have grown 
 is killed writes none; the next session writes one about itself.
 """
 
-import json
-import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from hltnode.daemon.event_building.accounting import accounting, closes
@@ -55,7 +52,7 @@ class RunSummary:
         }
 
     def end(self) -> dict[str, Any]:
-        """The summary of the run; `write_summary` adds the files."""
+        """The summary of the run; whoever writes it adds the files."""
         totals = self._totals()
         grown = {part: _minus(values, self._before.get(part, {})) for part, values in totals.items()}
         grown["missing_by_source"] = {source: n for source, n in grown["missing_by_source"].items() if n}
@@ -70,22 +67,6 @@ class RunSummary:
             "identities": {part: totals[part]["unaccounted"] == 0 for part in ("fragments", "meps")},
             "accounting_closes": closes({part: totals[part] for part in ("fragments", "meps")}),
         }
-
-
-def write_summary(summary: dict[str, Any], directory: Path, prefix: str) -> Path:
-    """Write a summary with the names and sizes of the run's finished files. Raises OSError."""
-    stem = f"{prefix}_{summary['run']:010d}"
-    files = {path.name: path.stat().st_size for path in sorted(directory.glob(f"{stem}_*.mdf"))}
-    path = directory / f"{stem}_summary.json"
-    part = 1
-    while path.exists():
-        # The run was left and taken up again by the same session.
-        part += 1
-        path = directory / f"{stem}_summary_{part}.json"
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({**summary, "files": files}, indent=1) + "\n")
-    os.rename(new, path)
-    return path
 
 
 def _minus(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:

@@ -182,9 +182,12 @@ class Abandon(NamedTuple):
 
 
 class RevokeMeps(NamedTuple):
-    """These MEPs are assigned to another node: those that are open are dropped, and all may be sent here again."""
+    """These MEPs are assigned to another node: those that are open are dropped, and all may be sent here again.
 
-    meps: tuple[int, ...]
+    ``meps`` are (first, last) ranges.
+    """
+
+    meps: tuple[tuple[int, int], ...]
 
 
 Stimulus = (

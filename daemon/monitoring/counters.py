@@ -23,6 +23,7 @@ from hltnode.daemon.common.vocabulary import (
     EventStream,
     HelloRefusal,
     OutputName,
+    QuarantineReason,
     Stage,
     WriteErrorKind,
 )
@@ -115,6 +116,17 @@ class WriterCounters:
     errors: dict[WriteErrorKind, int] = field(default_factory=lambda: dict.fromkeys(WriteErrorKind, 0))
     pending_bytes: int = 0
     """Bytes that were taken but not yet written."""
+    quarantined_events: dict[QuarantineReason, int] = field(default_factory=lambda: dict.fromkeys(QuarantineReason, 0))
+    """Events that were taken out of .part files and lie in quarantine."""
+    quarantined_files: dict[QuarantineReason, int] = field(default_factory=lambda: dict.fromkeys(QuarantineReason, 0))
+    missing_events: int = 0
+    """Acknowledged events that are in the journal and in no file."""
+    out_of_reach_meps: int = 0
+    """Revoked MEPs whose events are, or may be, in a finished file."""
+    journal_damage: int = 0
+    """Places where the journal could not be read at a start."""
+    power_cuts: int = 0
+    """1 if the machine was down since the last session, which did not end in order."""
 
 
 @dataclass(slots=True)

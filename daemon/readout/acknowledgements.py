@@ -43,11 +43,11 @@ class Acknowledgements:
             else:
                 self._now.add(mep)
 
-    def revoke(self, meps: Set[int], on_their_way: Set[int]) -> None:
-        """These MEPs went to another node; those on their way will still `finish` here, which does not count."""
-        for mep in meps:
-            self._now.discard(mep)
-        self._revoked |= meps & on_their_way
+    def revoke(self, meps: Iterable[tuple[int, int]], on_their_way: Set[int]) -> None:
+        """These (first, last) ranges went to another node; those on their way do not count when they `finish`."""
+        for first, last in meps:
+            self._now.discard(first, last)
+        self._revoked |= on_their_way
 
     def ranges(self, from_mep: int = 0) -> Ranges:
         """(first, last) ranges of the current run at or above an id."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import as_ranges
+from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import UNKNOWN_FEEDER, HelloRefusal
 from hltnode.daemon.event_building.accounting import accounting, closes
@@ -46,6 +46,8 @@ MAX_REVOKED = 65_536
 LOG_INTERVAL_NS = 10_000_000_000
 # Lines of the builder's history in the log when an identity is broken; the summary of the run has all of them.
 LOGGED_HISTORY = 32
+# Ranges of MEPs in one log line.
+LOGGED_RANGES = 32
 
 log = get_logger("feeder_protocol")
 
@@ -203,12 +205,13 @@ class FeederProtocol:
 
     def _revoked(self, identity: bytes, message: Revoked) -> None:
         """Drop MEPs that went to another node while this one was lost: none of their events may stay here."""
-        meps = {m for first, last in message.meps for m in range(first, min(last, first + MAX_REVOKED) + 1)}
-        log.warning("meps_revoked", run=message.run, meps=len(meps), first=min(meps, default=None))
-        in_slots = self.builder.meps_in_slots()
+        meps = [(first, min(last, first + MAX_REVOKED)) for first, last in message.meps]
+        revoked = MepRanges(meps)
+        log.warning("meps_revoked", run=message.run, meps=revoked.ranges()[:LOGGED_RANGES])
+        in_slots = {mep for mep in self.builder.meps_in_slots() if mep in revoked}
         self._carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(tuple(meps))))
         self._acknowledgements.revoke(meps, in_slots)
-        self._revoke_events(RevokeEvents(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
+        self._revoke_events(RevokeEvents(message.run, tuple(meps), frozenset(in_slots), (identity, message)))
 
     def events_revoked(self, receipt: tuple[bytes, Revoked]) -> None:
         """The files hold nothing of revoked MEPs any more: confirm it to the feeder that asked for it."""
