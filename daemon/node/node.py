@@ -286,10 +286,15 @@ class Node:
             NodeCollector(self.counters, self.health, self._info, self.status.state, self._engine.memory)
         )
         self._pipeline = Pipeline(
-            self._workspaces, self._slot_advanced, self._computed, self._crashed, clock_ns=self._clock_ns
+            self._workspaces,
+            len(self._engine.lines),
+            self._store.journal,
+            self._slot_advanced,
+            self._computed,
+            self._crashed,
+            clock_ns=self._clock_ns,
         )
         self._output = OutputStage(
-            self._workspaces,
             self._buffers,
             self._store,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
