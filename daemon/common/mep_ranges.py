@@ -37,19 +37,23 @@ class MepRanges:
             return
         pieces = [(self._first[i], first - 1), (last + 1, self._last[j - 1])]
         kept = [piece for piece in pieces if piece[0] <= piece[1]]
-        self._first[i:j] = [begin for begin, _ in kept]
-        self._last[i:j] = [end for _, end in kept]
+        self._first[i:j] = [piece[0] for piece in kept]
+        self._last[i:j] = [piece[1] for piece in kept]
 
-    def overlap(self, ranges: Iterable[tuple[int, int]], below: int) -> list[tuple[int, int]]:
-        """What these ids and some ranges have in common below an id, as (first, last) ranges."""
-        common = []
-        for first, last in ranges:
-            last = min(last, below - 1)
-            i = bisect_left(self._last, first)
-            while i < len(self._first) and self._first[i] <= last:
-                common.append((max(first, self._first[i]), min(last, self._last[i])))
-                i += 1
-        return common
+    def __bool__(self) -> bool:
+        return bool(self._first)
+
+    @property
+    def count(self) -> int:
+        """Number of ids."""
+        return sum(self._last) - sum(self._first) + len(self._first)
+
+    def overlap(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The (first, last) ranges of the ids that are here and in a range (last included)."""
+        i = bisect_left(self._last, first)
+        j = bisect_right(self._first, last)
+        pairs = zip(self._first[i:j], self._last[i:j], strict=True)
+        return [(max(first, begin), min(last, end)) for begin, end in pairs]
 
     def ranges(self, from_mep: int = 0) -> list[tuple[int, int]]:
         """The (first, last) ranges at or above an id."""

@@ -22,6 +22,7 @@ from hltnode.daemon.common.vocabulary import (
     DropReason,
     EventStream,
     HelloRefusal,
+    MessageRefusal,
     OutputName,
     QuarantineReason,
     Stage,
@@ -152,6 +153,8 @@ class Counters:
     control_messages_rejected: int = 0
     hellos_refused: dict[HelloRefusal, int] = field(default_factory=lambda: dict.fromkeys(HelloRefusal, 0))
     """Of these messages the hellos that were refused."""
+    messages_refused: dict[MessageRefusal, int] = field(default_factory=lambda: dict.fromkeys(MessageRefusal, 0))
+    """Of these messages those that were no hellos."""
     control_messages_unsent: int = 0
     """Messages to feeders that were gone or did not read; a feeder's next hello makes up for them."""
     credits_granted: int = 0

@@ -215,8 +215,9 @@ class JournalContent:
             return result
         taken = self._take_out(run, MepRanges(meps), QuarantineReason.REVOKED)
         result.events = sum(row.records for row in taken)
-        for first, last in state.done.overlap(meps, below=state.finished_below):
-            result.out_of_reach.add(first, last)
+        for span in meps:
+            for first, last in state.done.overlap(span[0], min(span[1], state.finished_below - 1)):
+                result.out_of_reach.add(first, last)
         for row in taken:
             if row.mep not in state.split:
                 result.out_of_reach.discard(row.mep)

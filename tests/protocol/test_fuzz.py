@@ -165,13 +165,13 @@ CASES: dict[str, tuple[Parser, bytes]] = {
         _bank_parser(decode_routing_bits, BankType.HLT_ROUTING_BITS, 0),
         bytes(encode_routing_bits((1, 0, 0)).payload),
     ),
-    "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20))),
+    "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20, False))),
     "ack": (decode_message, encode_message(f.Ack(1, ((0, 4), (7, 7))))),
     "nack": (decode_message, encode_message(f.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
     "end of run": (decode_message, encode_message(f.EndOfRun(1, 5))),
     "assignments": (
         decode_assignment_message,
-        encode_assignment_message(Assignments("session", 3, 1, (1, 2, 1 << 40), (0, 1, 2), "")),
+        encode_assignment_message(Assignments("session", 3, 1, (1, 2, 1 << 40), (0, 1, 2), False, "")),
     ),
     "decision of 500 lines": (
         decode_decision,

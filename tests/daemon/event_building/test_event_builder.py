@@ -98,12 +98,12 @@ def test_a_mep_with_all_its_sources_closes_as_complete() -> None:
 def test_fragments_of_several_meps_interleave_at_aligned_offsets() -> None:
     builder = make_builder()
     places = [
-        e
+        (e.slot, e.offset)
         for mep, source in ((0, 10), (1, 10), (0, 20), (1, 20))
         for e in send(builder, fragment(mep, source, size=13))
         if isinstance(e, Place)
     ]
-    assert places == [Place(0, 0), Place(0, 16), Place(0, 32), Place(0, 48)]
+    assert places == [(0, 0), (0, 16), (0, 32), (0, 48)]
 
 
 def test_the_last_fragment_is_placed_before_its_mep_closes() -> None:
@@ -224,7 +224,7 @@ def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> No
 
 def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
     builder = make_builder()
-    assert send(builder, fragment(0, 10, run=8)) == [Reject(RUN, RejectReason.FOREIGN_RUN, 10, 0, False)]
+    assert send(builder, fragment(0, 10, run=8)) == [Reject(8, RejectReason.FOREIGN_RUN, 10, 0, False)]
     assert send(builder, fragment(0, 11)) == [Reject(RUN, RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
     assert not builder.open
     check_identities(builder)
@@ -232,7 +232,7 @@ def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
 
 def test_before_the_run_has_started_nothing_has_credit() -> None:
     builder = make_builder(start=False)
-    assert send(builder, fragment(0, 10)) == [Reject(0, RejectReason.NO_CREDIT, 10, 0, True)]
+    assert send(builder, fragment(0, 10)) == [Reject(RUN, RejectReason.NO_CREDIT, 10, 0, True)]
 
 
 def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:
