@@ -1,0 +1,97 @@
+"""Which fragments could not come in time: of feeders that were stopped or killed, and those damaged on purpose."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.soak.faults import ABSENCES, Kind, Standing
+from tests.soak.timeline import Timeline
+
+# A feeder that was killed or stopped is there again when it sends: it reconnects (heartbeats: 3 s), replaces its former
+# session (which a node takes for silent after 5 s), and its hello comes once a second. What takes longer is a defect.
+RETURN_SECONDS = 10.0
+# Times of two processes differ by less than this.
+CLOCK_SECONDS = 0.01
+# Its first fragments are those that the others sent before; after this it has caught up.
+CATCH_UP_SECONDS = 1.0
+
+
+class Absence(NamedTuple):
+    """A time in which a feeder may be missing at a node."""
+
+    begin: float
+    end: float
+    kind: Kind
+
+
+@dataclass(slots=True)
+class FeederRecords:
+    """What the feeder processes have recorded, see `feeder_process`."""
+
+    faults: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    """By run, MEP and source the fault that was put on the fragment."""
+    silences: list[tuple[int, int, float, float]] = field(default_factory=list)
+    """Feeder, index of the node, begin and end."""
+
+    def read(self, feeder: int, log: Path) -> None:
+        """Add the records of one process; a line that it was writing when it was killed is left out."""
+        if not log.exists():
+            return
+        for row in log.read_text().splitlines(keepends=True):
+            if not row.endswith("\n"):
+                continue
+            record = json.loads(row)
+            if "fault" in record:
+                self.faults[record["run"], record["mep"], record["source"]] = record["fault"]
+            else:
+                self.silences.append((feeder, record["node"], record["begin"], record["end"]))
+
+
+class Absences:
+    """Explains why a MEP lacks sources, or not.
+
+    Args:
+        feeder_of: the feeder of each source, from 1.
+        nodes: names of the nodes in the order in which the feeders know them.
+    """
+
+    def __init__(
+        self, timeline: Timeline, records: FeederRecords, feeder_of: dict[int, int], nodes: tuple[str, ...]
+    ) -> None:
+        self._records = records
+        self._feeder_of = feeder_of
+        self._of: dict[tuple[int, str], list[Absence]] = {}
+        for feeder in set(feeder_of.values()):
+            spans = timeline.of_target(f"feeder{feeder}", ABSENCES)
+            for index, node in enumerate(nodes):
+                self._of[feeder, node] = [
+                    Absence(span.begin, self._return(feeder, index, span.end) + CATCH_UP_SECONDS, span.kind)
+                    for span in spans
+                ]
+
+    def _return(self, feeder: int, node: int, end: float) -> float:
+        """When a feeder sent its first fragment to a node after a fault; one silence may follow another."""
+        back = end
+        for _, _, begin, until in sorted(s for s in self._records.silences if s[:2] == (feeder, node)):
+            if begin <= back + CLOCK_SECONDS < until:
+                back = until
+        return min(back, end + RETURN_SECONDS)
+
+    def explain(
+        self, node: str, run: int, mep: int, missing: Iterable[int], begin: float, end: float
+    ) -> Kind | Standing | None:
+        """The fault because of which a MEP that was built from `begin` to `end` lacks all of these sources, or None."""
+        kinds: set[Kind | Standing] = set()
+        for source in missing:
+            absences = self._of[self._feeder_of[source], node]
+            kind = next((each.kind for each in absences if each.begin <= end and each.end >= begin), None)
+            if kind is not None:
+                kinds.add(kind)
+            elif (run, mep, source) in self._records.faults:
+                kinds.add(Standing.WIRE)
+            else:
+                return None
+        # A feeder that was away explains more than a damaged fragment.
+        return next((kind for kind in kinds if kind is not Standing.WIRE), Standing.WIRE)
