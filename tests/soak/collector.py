@@ -89,7 +89,10 @@ class Collector:
     def _run(self) -> None:
         while not self._ending.wait(self._random.uniform(*PAUSE_SECONDS)):
             self.times += 1
-            self.collect(TAKEN)
+            try:
+                self.collect(TAKEN)
+            except FileNotFoundError as error:
+                self.problems.append(f"a finished file was removed while it was collected: {error}")
 
     def _look(self, node: str, output: Path) -> None:
         for path in sorted(output.glob("*.mdf")):
