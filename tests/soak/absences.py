@@ -1,16 +1,18 @@
 """Which fragments could not come in time: of feeders that were stopped or killed, and those damaged on purpose."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.soak.faults import ABSENCES, Kind, Standing
-from tests.soak.timeline import Timeline
+from tests.soak.faults import ABSENCES, RESTARTS, Kind, Standing
+from tests.soak.timeline import Span, Timeline
 
 # A feeder that was killed or stopped is there again when it sends: it reconnects (heartbeats: 3 s), replaces its former
 # session (which a node takes for silent after 5 s), and its hello comes once a second. What takes longer is a defect.
+# The start of its process, which takes seconds on a busy machine, does not count.
 RETURN_SECONDS = 10.0
 # Times of two processes differ by less than this.
 CLOCK_SECONDS = 0.01
@@ -34,6 +36,8 @@ class FeederRecords:
     """By run, MEP and source the fault that was put on the fragment."""
     silences: list[tuple[int, int, float, float]] = field(default_factory=list)
     """Feeder, index of the node, begin and end."""
+    ready: dict[tuple[int, int], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """By feeder and index of the node the times at which a process began to connect."""
 
     def read(self, feeder: int, log: Path) -> None:
         """Add the records of one process; a line that it was writing when it was killed is left out."""
@@ -45,6 +49,8 @@ class FeederRecords:
             record = json.loads(row)
             if "fault" in record:
                 self.faults[record["run"], record["mep"], record["source"]] = record["fault"]
+            elif "ready" in record:
+                self.ready[feeder, record["node"]].append(record["ready"])
             else:
                 self.silences.append((feeder, record["node"], record["begin"], record["end"]))
 
@@ -67,17 +73,19 @@ class Absences:
             spans = timeline.of_target(f"feeder{feeder}", ABSENCES)
             for index, node in enumerate(nodes):
                 self._of[feeder, node] = [
-                    Absence(span.begin, self._return(feeder, index, span.end) + CATCH_UP_SECONDS, span.kind)
+                    Absence(span.begin, self._return(feeder, index, span) + CATCH_UP_SECONDS, span.kind)
                     for span in spans
                 ]
 
-    def _return(self, feeder: int, node: int, end: float) -> float:
+    def _return(self, feeder: int, node: int, span: Span) -> float:
         """When a feeder sent its first fragment to a node after a fault; one silence may follow another."""
-        back = end
+        runs = back = span.end
+        if span.kind in RESTARTS:
+            runs = min((t for t in self._records.ready[feeder, node] if t > span.end), default=span.end)
         for _, _, begin, until in sorted(s for s in self._records.silences if s[:2] == (feeder, node)):
             if begin <= back + CLOCK_SECONDS < until:
                 back = until
-        return min(back, end + RETURN_SECONDS)
+        return min(back, runs + RETURN_SECONDS)
 
     def explain(
         self, node: str, run: int, mep: int, missing: Iterable[int], begin: float, end: float

@@ -48,8 +48,10 @@ NODE_KINDS = frozenset(
 FEEDER_KINDS = frozenset(Kind) - NODE_KINDS
 END_KINDS = (Kind.END_KILL_FEEDER, Kind.END_STOP_FEEDER, Kind.END_KILL_NODE, Kind.END_STOP_NODE)
 RUN_KINDS = tuple(kind for kind in Kind if kind not in END_KINDS)
-# After these a feeder process is another one, or has been silent: MEPs may be without its fragments.
+# During these a feeder sends nothing: MEPs may be without its fragments.
 ABSENCES = FEEDER_KINDS
+# After these it is another process.
+RESTARTS = frozenset({Kind.KILL_FEEDER, Kind.END_KILL_FEEDER})
 # During these a node neither receives nor decides: its clock of MEPs stands still.
 STANDSTILLS = NODE_KINDS - {Kind.FORGE}
 

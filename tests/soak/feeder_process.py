@@ -3,8 +3,8 @@
     python -m tests.soak.feeder_process LOG STARTED feed ...
 
 A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
-damages, and `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node.
-STARTED is the time at which the process was started.
+damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node, from
+STARTED on, the time at which the process was started; `{"node", "ready"}` when the process begins to connect.
 """
 
 import json
@@ -36,6 +36,7 @@ class RecordingInjector(FaultInjector):
         super().__init__(plan, seed)
         self._node = int(str(seed).split("/")[1])
         self._last_s = self.started_s
+        self._write({"node": self._node, "ready": time.monotonic()})
 
     def take(self, now_ns: int, frame: bytes) -> Sequence[bytes]:
         now_s = time.monotonic()

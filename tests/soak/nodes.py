@@ -21,7 +21,7 @@ from tests.soak.timeline import Session, Timeline
 
 MEP_TIMEOUT_MS = 1000
 # A node that has not answered after this time has not started.
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 AWAY = "output.away"
 _MIB = 1024 * 1024
 

@@ -175,6 +175,15 @@ def test_a_killed_feeder_is_away_until_it_has_sent_its_first_fragment(scene: Sce
     assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
 
 
+def test_the_start_of_its_process_is_not_taken_for_a_late_return_of_a_feeder(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED - 31.0, DECIDED - 30.0)
+    scene.records.silences.append((FEEDER_OF[SOURCE], 0, DECIDED - 30.0, DECIDED - 2.0))
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+    scene.records.ready[FEEDER_OF[SOURCE], 0] = [DECIDED - 60.0, DECIDED - 5.0]
+    assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
+
+
 def test_a_feeder_that_stays_away_for_ever_explains_only_the_time_in_which_it_should_have_returned(
     scene: Scene,
 ) -> None:
@@ -224,9 +233,9 @@ def test_a_mep_whose_decision_was_lost_with_its_node_is_judged_by_its_neighbours
 
 def record(run: int, event: int, *, file_run: int | None = None, left_out: int | None = None) -> bytearray:
     banks = [
-        RawBank(BankType.ODIN, 7, source, odin_payload(run, event))
+        RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))
         if source == ODIN_SOURCE
-        else RawBank(BankType.TEST_DET, 1, source, payload(run, source, event))
+        else RawBank(BankType.TEST_DET, 1, source, memoryview(payload(run, source, event)))
         for source in SOURCES
         if source != left_out
     ]
