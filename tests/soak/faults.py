@@ -16,6 +16,7 @@ class Kind(StrEnum):
     STOP_NODE_LONG = "node stopped, long"
     CUT_POWER = "power cut"
     KILL_FEEDER = "feeder killed"
+    KILL_SUPERVISOR = "supervisor killed"
     STOP_FEEDER = "feeder stopped"
     STOP_FEEDER_LONG = "feeder stopped, long"
     NO_DESCRIPTORS = "descriptors exhausted"
@@ -51,7 +52,7 @@ RUN_KINDS = tuple(kind for kind in Kind if kind not in END_KINDS)
 # During these a feeder sends nothing: MEPs may be without its fragments.
 ABSENCES = FEEDER_KINDS
 # After these it is another process.
-RESTARTS = frozenset({Kind.KILL_FEEDER, Kind.END_KILL_FEEDER})
+RESTARTS = frozenset({Kind.KILL_FEEDER, Kind.KILL_SUPERVISOR, Kind.END_KILL_FEEDER})
 # During these a node neither receives nor decides: its clock of MEPs stands still.
 STANDSTILLS = NODE_KINDS - {Kind.FORGE}
 
@@ -64,6 +65,7 @@ _SECONDS: dict[Kind, tuple[float, float]] = {
     Kind.STOP_NODE_LONG: (8.0, 10.0),
     Kind.CUT_POWER: (0.5, 2.0),
     Kind.KILL_FEEDER: (0.0, 1.0),
+    Kind.KILL_SUPERVISOR: (0.0, 1.0),
     Kind.STOP_FEEDER: (0.1, 2.5),
     Kind.STOP_FEEDER_LONG: (8.0, 10.0),
     Kind.NO_DESCRIPTORS: (2.0, 4.0),
@@ -76,7 +78,8 @@ _SECONDS: dict[Kind, tuple[float, float]] = {
     Kind.END_STOP_NODE: (1.0, 8.0),
 }
 _WEIGHTS: dict[Kind, int] = {
-    Kind.KILL_NODE: 3, Kind.STOP_NODE: 3, Kind.KILL_FEEDER: 4, Kind.STOP_FEEDER: 4, Kind.CUT_POWER: 2,
+    Kind.KILL_NODE: 3, Kind.STOP_NODE: 3, Kind.KILL_FEEDER: 3, Kind.KILL_SUPERVISOR: 2,
+    Kind.STOP_FEEDER: 4, Kind.CUT_POWER: 2,
 }  # fmt: skip
 # The longest stop, once in a soak that has the time for it.
 LONGEST_SECONDS = 30.0

@@ -75,10 +75,10 @@ class Soak:
             )
             for name, fsync in (("a", "flush"), ("b", "file"))
         }
-        targets = {
-            kind: ("a",) if kind is Kind.DISK_FULL else self._feeders if kind in FEEDER_KINDS else tuple(self.nodes)
-            for kind in Kind
-        }
+        targets = {kind: self._feeders if kind in FEEDER_KINDS else tuple(self.nodes) for kind in Kind}
+        targets[Kind.DISK_FULL] = ("a",)
+        targets[Kind.KILL_SUPERVISOR] = self._feeders[:1]
+        targets[Kind.KILL_FEEDER] = self._feeders[1:]
         in_run = [kind for kind in RUN_KINDS if kind in kinds]
         at_end = [kind for kind in END_KINDS if kind in kinds]
         self._kinds = frozenset((*in_run, *at_end))

@@ -56,6 +56,7 @@ class Strikes:
             Kind.DISK_FULL: self._fill_disk,
             Kind.FORGE: self._forge,
             Kind.KILL_FEEDER: self._kill_feeder,
+            Kind.KILL_SUPERVISOR: self._kill_feeder,
             Kind.END_KILL_FEEDER: self._kill_feeder,
             Kind.STOP_FEEDER: self._stop_feeder,
             Kind.STOP_FEEDER_LONG: self._stop_feeder,
