@@ -7,8 +7,10 @@ accepted by design (SECURITY.md). Prints the number of each lie.
 import argparse
 import contextlib
 import random
+import signal
 import socket
 import struct
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -50,6 +52,7 @@ class Forger:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.told: Counter[str] = Counter()
+        self._ending = threading.Event()
         self._random = random.Random(options.seed)
         self._run = options.run
         self._data, self._control, self._decisions = options.data, options.control, options.decisions
@@ -69,9 +72,10 @@ class Forger:
 
     def run(self, seconds: float) -> None:
         """Each lie once in random order, then at random until the time is over."""
+        signal.signal(signal.SIGTERM, lambda *_: self._ending.set())
         end = time.monotonic() + seconds
         first = self._random.sample(self._lies, len(self._lies))
-        while time.monotonic() < end:
+        while time.monotonic() < end and not self._ending.is_set():
             self._look()
             lie = first.pop() if first else self._random.choice(self._lies)
             with contextlib.suppress(zmq.Again, OSError):
@@ -137,7 +141,7 @@ class Forger:
 
     def hellos_under_new_names(self) -> None:
         """A feeder too many, of this run or another."""
-        run = self._random.choice([self._run, self._run + 1, 7])
+        run = self._random.choice([self._run, self._run + 1000, 7])
         self._say(self._hello(f"stranger{self._random.randrange(100)}", run))
 
     def hellos_under_names_in_use(self) -> None:

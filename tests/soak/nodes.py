@@ -31,9 +31,22 @@ class SoakError(RuntimeError):
 
 
 class SoakNode:
-    """Starts, kills and hinders one node. `tmpfs` puts its directory on a file system that can be filled."""
+    """Starts, kills and hinders one node. `tmpfs` puts its directory on a file system that can be filled.
 
-    def __init__(self, name: str, root: Path, timeline: Timeline, *, feeders: int, fsync: str, tmpfs: bool) -> None:
+    `sources` are those that it expects, None for what the feeders of a run announce.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        root: Path,
+        timeline: Timeline,
+        *,
+        feeders: int,
+        sources: tuple[int, ...] | None,
+        fsync: str,
+        tmpfs: bool,
+    ) -> None:
         self.name = name
         self.root = root
         self.output = root / "output"
@@ -67,6 +80,7 @@ decisions = "{self.decisions}"
 max_frame_bytes = 65536
 [builder]
 feeders = {feeders}
+{"" if sources is None else f"expected_sources = {list(sources)}"}
 mep_timeout_ms = {MEP_TIMEOUT_MS}
 max_mep_bytes = 65536
 [pipeline]

@@ -40,6 +40,7 @@ class Runs:
         self._supervisor = f"tcp://127.0.0.1:{free_ports(1)[0]}"
         self._writing: dict[int, subprocess.Popen[bytes]] = {}
         self._killed: set[int] = set()
+        self._records: dict[int, Path] = {}
         self._prepare(FIRST_RUN)
 
     @property
@@ -62,11 +63,12 @@ class Runs:
         """Start feeder `number` (from 1) from the beginning of the run; faults differ from start to start."""
         self.starts += 1
         name = f"feeder{number}.run{self.run}.start{self.starts:04}"
+        self._records[number] = self._directory / f"{name}.records"
         to = [part for node in self._nodes for part in ("--to", node.data, "--control", node.control)]
         wire = ["--fault", WIRE_FAULTS if self._wire else "duplicate=0.0"]
         command = [
             sys.executable, "-m", "tests.soak.feeder_process",
-            str(self._directory / f"{name}.records"), str(time.monotonic()), "feed", *to,
+            str(self._records[number]), str(time.monotonic()), "feed", *to,
             "--supervisor", self._supervisor, "--part", f"{number}/{FEEDERS}",
             "--input", str(self._input(self.run)), "--run", str(self.run), "--name", "soak",
             "--rate", str(self._rate), *wire, "--seed", str(self._seed * 1000 + self.starts),
@@ -89,6 +91,12 @@ class Runs:
     def running(self) -> list[int]:
         """Numbers of the feeders that still feed."""
         return [number for number, process in self.feeders.items() if process.poll() is None]
+
+    def is_ready(self, number: int) -> bool:
+        """Whether a feeder feeds, and not only its process starts."""
+        return (
+            number in self.running() and self._records[number].exists() and bool(self._records[number].stat().st_size)
+        )
 
     @property
     def is_over(self) -> bool:

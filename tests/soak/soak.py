@@ -11,7 +11,7 @@ from hltnode.daemon.event_building.accounting import closes
 from tests.soak.absences import Absences
 from tests.soak.collector import Collector
 from tests.soak.consumer import SlowConsumer
-from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, FEEDERS
+from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, FEEDERS, SOURCES
 from tests.soak.decision_log import DecisionLog, DecisionReader
 from tests.soak.faults import END_KINDS, FEEDER_KINDS, RUN_KINDS, Kind, Standing, plan
 from tests.soak.matrix import make_rows, render
@@ -71,6 +71,7 @@ class Soak:
                 self.timeline,
                 feeders=FEEDERS,
                 fsync=fsync,
+                sources=SOURCES if name == "a" else None,
                 tmpfs=name == "a" and Kind.DISK_FULL in kinds,
             )
             for name, fsync in (("a", "flush"), ("b", "file"))
@@ -96,7 +97,7 @@ class Soak:
         self.collector = Collector(directory / "collected", {n.name: n.output for n in self._each_node}, options.seed)
         self.consumers = {n.name: SlowConsumer(n.decisions, options.seed) for n in self._each_node}
         self._reader = DecisionReader({n.name: n.monitor for n in self._each_node}, self._decisions)
-        self.strikes = Strikes(self.nodes, self.runs, self.collector, self.timeline, options.seed)
+        self.strikes = Strikes(self.nodes, self.runs, self.collector, self._decisions, self.timeline, options.seed)
         self._random = random.Random(f"{options.seed}/near the end")
         self._restarts = dict.fromkeys(self.nodes, 0)
         self._accounts: dict[str, dict[str, Any]] = {}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tests.soak.collector import Collector
 from tests.soak.content import EVENTS_PER_MEP
+from tests.soak.decision_log import DecisionLog
 from tests.soak.faults import FEEDER_KINDS, Kind, PlannedFault
 from tests.soak.nodes import SoakNode
 from tests.soak.power_cut import CutReport
@@ -17,6 +18,8 @@ from tests.soak.runs import Runs
 from tests.soak.timeline import Span, Timeline
 
 POLL_SECONDS = 0.05
+# The last MEPs of a run, two seconds of it.
+END_MEPS = 60
 
 Steps = Iterator[float]
 
@@ -32,7 +35,13 @@ class Strikes:
     """Carries out faults, several at once, on nodes by name and on the feeders."""
 
     def __init__(
-        self, nodes: Mapping[str, SoakNode], runs: Runs, collector: Collector, timeline: Timeline, seed: int
+        self,
+        nodes: Mapping[str, SoakNode],
+        runs: Runs,
+        collector: Collector,
+        decisions: DecisionLog,
+        timeline: Timeline,
+        seed: int,
     ) -> None:
         self.cuts: list[tuple[SoakNode, CutReport]] = []
         self.forged: dict[str, int] = {}
@@ -40,6 +49,7 @@ class Strikes:
         self._nodes = nodes
         self._runs = runs
         self._collector = collector
+        self._decisions = decisions
         self._timeline = timeline
         self._random = random.Random(f"{seed}/strikes")
         self._active: list[_Active] = []
@@ -70,11 +80,25 @@ class Strikes:
 
     def can_strike(self, fault: PlannedFault) -> bool:
         """Whether the target runs and no other fault is on it."""
-        if self.is_hindered(fault.target):
+        if self.is_hindered(fault.target) or self._is_kept_apart(fault.kind):
             return False
         if fault.kind in FEEDER_KINDS:
-            return _feeder(fault.target) in self._runs.running()
+            return self._runs.is_ready(_feeder(fault.target))
         return self._nodes[fault.target].is_running
+
+    def _is_kept_apart(self, kind: Kind) -> bool:
+        """Without keys a stranger may take the place of a feeder that is away, and begin a run that no feeder has begun
+        (SECURITY.md): forged messages come while all feeders feed.
+        """
+        if kind is Kind.FORGE:
+            feeders_away = any(active.span.kind in FEEDER_KINDS for active in self._active)
+            return feeders_away or not self._all_feed()
+        return kind in FEEDER_KINDS and any(active.span.kind is Kind.FORGE for active in self._active)
+
+    def _all_feed(self) -> bool:
+        """Whether the run has begun and is not near its end."""
+        decided = self._decisions.highest_mep(self._runs.run)
+        return 0 <= decided < self._runs.last_mep - END_MEPS
 
     def begin(self, fault: PlannedFault) -> None:
         """Strike."""
@@ -164,6 +188,8 @@ class Strikes:
         forger = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         while forger.poll() is None:
             yield POLL_SECONDS
+            if not self._all_feed():
+                forger.terminate()
         output, _ = forger.communicate()
         if forger.returncode:
             self.problems.append(f"the forger ended with exit code {forger.returncode}")

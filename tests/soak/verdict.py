@@ -161,7 +161,7 @@ class Judge:
                     meps[event.run, event.number // EVENTS_PER_MEP, place] += 1
                 else:
                     result.complete += 1
-        unexplained = []
+        unexplained, not_named = [], []
         for (run, mep, place), events in sorted(meps.items()):
             session = self._timeline.session_of_file(place.file)
             if session is None:
@@ -169,7 +169,7 @@ class Judge:
                 continue
             decision, time = self._decision(session, run, mep)
             if decision is not None and decision.missing != place.missing:
-                result.problems.append(
+                not_named.append(
                     f"run {run}, MEP {mep}: {place.file} lacks sources {sorted(place.missing)}, "
                     f"its decision names {sorted(decision.missing)}"
                 )
@@ -184,6 +184,9 @@ class Judge:
                 f"run {run}, MEP {mep} at {session.node}, decided at {time:.2f} s ({reason}) without sources "
                 f"{sorted(place.missing)}, near: {self._near(time)}"
             )
+        if not_named:
+            result.problems.append(f"{len(not_named)} MEPs lack other sources than their decision names:")
+            result.problems += [f"... {line}" for line in not_named[:SHOWN]]
         if unexplained:
             events = result.incomplete_unexplained.total()
             result.problems.append(f"{events} incomplete events of {len(unexplained)} MEPs are not explained:")
