@@ -39,6 +39,9 @@ class FeederRecords:
     ready: dict[tuple[int, int], list[float]] = field(default_factory=lambda: defaultdict(list))
     """By feeder and index of the node the times at which a process began to connect."""
 
+    sent: dict[tuple[int, int, int], list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    """By run, MEP and source the node, as index, and the time of each fragment; to find the reason of a failure."""
+
     def read(self, feeder: int, log: Path) -> None:
         """Add the records of one process; a line that it was writing when it was killed is left out."""
         if not log.exists():
@@ -47,7 +50,10 @@ class FeederRecords:
             if not row.endswith("\n"):
                 continue
             record = json.loads(row)
-            if "fault" in record:
+            if "sent" in record:
+                fragment = record["run"], record["mep"], record["source"]
+                self.sent[fragment].append((record["node"], record["sent"]))
+            elif "fault" in record:
                 self.faults[record["run"], record["mep"], record["source"]] = record["fault"]
             elif "ready" in record:
                 self.ready[feeder, record["node"]].append(record["ready"])
@@ -68,6 +74,7 @@ class Absences:
     ) -> None:
         self._records = records
         self._feeder_of = feeder_of
+        self._nodes = nodes
         self._of: dict[tuple[int, str], list[Absence]] = {}
         for feeder in set(feeder_of.values()):
             spans = timeline.of_target(f"feeder{feeder}", ABSENCES)
@@ -86,6 +93,14 @@ class Absences:
             if begin <= back + CLOCK_SECONDS < until:
                 back = until
         return min(back, runs + RETURN_SECONDS)
+
+    def when_sent(self, run: int, mep: int, since: float) -> str:
+        """When the fragments of a MEP were sent to which node, relative to a time."""
+        sent = {
+            source: [f"{self._nodes[node]} {time - since:+.2f}" for node, time in self._records.sent[run, mep, source]]
+            for source in sorted(self._feeder_of)
+        }
+        return "; ".join(f"{source}: {', '.join(times) or 'never'}" for source, times in sent.items())
 
     def explain(
         self, node: str, run: int, mep: int, missing: Iterable[int], begin: float, end: float

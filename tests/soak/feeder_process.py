@@ -1,10 +1,11 @@
-"""`hltnode feed` with a record of damaged fragments and silences.
+"""`hltnode feed` with a record of what was sent when, of damaged fragments and of silences.
 
     python -m tests.soak.feeder_process LOG STARTED feed ...
 
 A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
 damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node, from
-STARTED on, the time at which the process was started; `{"node", "ready"}` when the process begins to connect.
+STARTED on, the time at which the process was started; `{"node", "ready"}` when the process begins to connect; and
+`{"node", "sent", "run", "mep", "source"}` for each fragment.
 """
 
 import json
@@ -45,10 +46,11 @@ class RecordingInjector(FaultInjector):
         self._last_s = now_s
         before = dict(self.counts)
         frames = super().take(now_ns, frame)
+        run, mep, source = _RUN_MEP_SOURCE.unpack_from(frame)
         for fault in _HARMFUL:
             if self.counts[fault] > before[fault]:
-                run, mep, source = _RUN_MEP_SOURCE.unpack_from(frame)
                 self._write({"fault": str(fault), "run": run, "mep": mep, "source": source})
+        self._write({"node": self._node, "sent": now_s, "run": run, "mep": mep, "source": source})
         return frames
 
     def _write(self, record: dict[str, object]) -> None:

@@ -94,9 +94,8 @@ class Runs:
 
     def is_ready(self, number: int) -> bool:
         """Whether a feeder feeds, and not only its process starts."""
-        return (
-            number in self.running() and self._records[number].exists() and bool(self._records[number].stat().st_size)
-        )
+        records = self._records.get(number)
+        return number in self.running() and records is not None and records.exists() and records.stat().st_size > 0
 
     @property
     def is_over(self) -> bool:

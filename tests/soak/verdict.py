@@ -182,7 +182,8 @@ class Judge:
             reason = "decision not seen" if decision is None else decision.reason
             unexplained.append(
                 f"run {run}, MEP {mep} at {session.node}, decided at {time:.2f} s ({reason}) without sources "
-                f"{sorted(place.missing)}, near: {self._near(time)}"
+                f"{sorted(place.missing)}, near: {self._near(time)}; "
+                f"fragments sent (s after the decision): {self._absences.when_sent(run, mep, time)}"
             )
         if not_named:
             result.problems.append(f"{len(not_named)} MEPs lack other sources than their decision names:")
