@@ -1,6 +1,7 @@
 """Medians and ratios: how every benchmark of hltnode measures and reports."""
 
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,3 +35,62 @@ def alternating_medians(first: Callable[[], float], second: Callable[[], float],
     second()
     pairs = [(first(), second()) for _ in range(runs)]
     return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Items per second, and what one costs in processor time of the whole process, its I/O threads included (µs).
+
+    On a machine that others use the rate depends on them; the processor time hardly does.
+    """
+
+    per_second: float
+    cpu_us: float
+
+
+class Stopwatch:
+    """Started when it is made."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter(), time.process_time()
+
+    def throughput(self, items: int) -> Throughput:
+        """Of this number of items since the start."""
+        seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        return Throughput(items / seconds, cpu / items * 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Medians of two measurements that were taken in turn, and the medians of the ratios of each turn.
+
+    A ratio above 1 says that the second is better: more per second, or less processor time.
+    """
+
+    first: Throughput
+    second: Throughput
+    ratio: float
+    cpu_ratio: float
+
+
+def compare_in_turn(first: Callable[[], Throughput], second: Callable[[], Throughput], runs: int) -> Comparison:
+    """Measure both in turn, after one warm-up of each; every other turn begins with the second."""
+    first()
+    second()
+    pairs = []
+    for turn in range(runs):
+        if turn % 2:
+            after = second()
+            pairs.append((first(), after))
+        else:
+            pairs.append((first(), second()))
+    return Comparison(
+        _medians([a for a, _ in pairs]),
+        _medians([b for _, b in pairs]),
+        ratio=statistics.median(b.per_second / a.per_second for a, b in pairs),
+        cpu_ratio=statistics.median(a.cpu_us / b.cpu_us for a, b in pairs),
+    )
+
+
+def _medians(taken: list[Throughput]) -> Throughput:
+    return Throughput(statistics.median(it.per_second for it in taken), statistics.median(it.cpu_us for it in taken))

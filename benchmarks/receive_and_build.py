@@ -15,7 +15,7 @@ from pathlib import Path
 import uvloop
 import zmq
 
-from benchmarks.measure import Result, alternating_medians
+from benchmarks.measure import Comparison, Result, Stopwatch, Throughput, compare_in_turn
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, Effect, SealSlot, SlotFreed, StartRun
@@ -32,7 +32,7 @@ SOURCES = range(4096, 4104)
 EVENTS_PER_MEP = 64
 RUN = 7
 HWM = 8
-RUNS = 9
+RUNS = 15
 SLOT_BYTES = 128 * KIB * KIB
 MAX_MEP_BYTES = 40 * KIB * KIB
 
@@ -83,12 +83,12 @@ def receive_bare(frame_bytes: int, orders: Connection) -> None:
             orders.send(socket.getsockopt_string(zmq.LAST_ENDPOINT))
             for _ in SOURCES:
                 socket.recv_into(buffer)
-            begin = time.perf_counter()
+            watch = Stopwatch()
             for _ in range(n_frames - len(SOURCES)):
                 socket.recv_into(buffer)
-            elapsed = time.perf_counter() - begin
+            measured = watch.throughput(n_frames - len(SOURCES))
         context.term()
-        orders.send((n_frames - len(SOURCES)) / elapsed)
+        orders.send(measured)
 
 
 def receive_and_build(_frame_bytes: int, orders: Connection) -> None:
@@ -114,27 +114,49 @@ class Peer:
         self._process.join()
 
 
-def rate(sender: Peer, receiver: Peer, n_frames: int) -> float:
-    """Frames per second of one pass of the sender to a receiver."""
+def one_pass(sender: Peer, receiver: Peer, n_frames: int) -> Throughput:
+    """One pass of the sender to a receiver, as the receiver measures it."""
     receiver.orders.send(n_frames)
     sender.orders.send(receiver.orders.recv())
-    measured: float = receiver.orders.recv()
+    measured: Throughput = receiver.orders.recv()
     return measured
 
 
-def rates_in_turn(
+def compare_receivers(
     frame_bytes: int, first: Callable[[int, Connection], None], second: Callable[[int, Connection], None]
-) -> tuple[float, float]:
-    """Medians of the frames per second that two receivers take from one sender, in turn."""
+) -> Comparison:
+    """The frames that two receivers take from one sender, in turn."""
     peers = [Peer(target, frame_bytes) for target in (send, first, second)]
     sender, *receivers = peers
     n_frames = sender.orders.recv()
     try:
-        one, other = (partial(rate, sender, receiver, n_frames) for receiver in receivers)
-        return alternating_medians(one, other, RUNS)
+        one, other = (partial(one_pass, sender, receiver, n_frames) for receiver in receivers)
+        return compare_in_turn(one, other, RUNS)
     finally:
         for peer in peers:
             peer.close()
+
+
+def results(what: str, baseline: str, frame_bytes: int, found: Comparison, target: float) -> Iterator[Result]:
+    """The rows of one frame size: frames per second, and processor time per frame."""
+    name = f"{what}{frame_bytes // KIB} KiB frames"
+    gbits = found.second.per_second * frame_bytes * 8e-9
+    yield Result(
+        f"{name} ({gbits:.1f} Gbit/s)",
+        found.second.per_second,
+        "frames/s",
+        f"{baseline}: {found.first.per_second:,.0f} frames/s",
+        found.ratio,
+        target,
+    )
+    yield Result(
+        f"{name}, processor time",
+        found.second.cpu_us,
+        "µs/frame",
+        f"{baseline}: {found.first.cpu_us:,.1f} µs/frame",
+        found.cpu_ratio,
+        target,
+    )
 
 
 async def receive_frames(
@@ -142,8 +164,8 @@ async def receive_frames(
     n_frames: int,
     buffers: list[memoryview],
     sealed: Callable[[EventBuilder, int], None] = lambda _builder, _slot: None,
-) -> float:
-    """Frames per second through receiver and builder; `sealed` is called with each slot before it is freed."""
+) -> Throughput:
+    """Frames through receiver and builder; `sealed` is called with each slot before it is freed."""
     limits = SlotLimits(input_bytes=SLOT_BYTES, events=1 << 16, meps=1024, fragments=1 << 16, mep_bytes=MAX_MEP_BYTES)
     pool = SlotPool(3, limits)
     counters = Counters()
@@ -155,18 +177,18 @@ async def receive_frames(
         counters,
     )
     loop = asyncio.get_running_loop()
-    done = loop.create_future()
-    begin = 0.0
+    done: asyncio.Future[Throughput] = loop.create_future()
+    watch: Stopwatch | None = None
 
     def carry_out(effects: Sequence[Effect]) -> None:
-        nonlocal begin
-        begin = begin or time.perf_counter()
+        nonlocal watch
+        watch = watch or Stopwatch()  # the measurement starts with the first MEP that closes
         for effect in effects:
             if isinstance(effect, SealSlot):
                 sealed(builder, effect.batch.slot)
                 carry_out(builder.handle(time.monotonic_ns(), SlotFreed(effect.batch.slot)))
         if counters.fragments_received == n_frames and not done.done():
-            done.set_result(time.perf_counter())
+            done.set_result(watch.throughput(n_frames - len(SOURCES)))
 
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     receiver = Receiver(
@@ -175,25 +197,16 @@ async def receive_frames(
     builder.handle(0, StartRun(run=RUN, sources=tuple(SOURCES), first_mep=0, events_per_mep=EVENTS_PER_MEP))
     receiver.start(loop)
     orders.send(receiver.endpoint)
-    first = len(SOURCES)  # the measurement starts with the first MEP that closes
-    end: float = await done
+    measured = await done
     receiver.close()
     context.term()
     if counters.fragments_built != n_frames:
         raise RuntimeError(f"{counters.fragments_built} of {n_frames} fragments built: {counters}")
-    return (n_frames - first) / (end - begin)
+    return measured
 
 
 def run(_shared: Path) -> Iterator[Result]:
     """Measure each frame size, baseline and node in turn."""
     for frame_bytes in FRAME_BYTES:
-        bare, node = rates_in_turn(frame_bytes, receive_bare, receive_and_build)
-        gbits = node * frame_bytes * 8e-9
-        yield Result(
-            f"{frame_bytes // KIB} KiB frames ({gbits:.1f} Gbit/s)",
-            node,
-            "frames/s",
-            f"bare PULL recv_into: {bare:,.0f} frames/s",
-            node / bare,
-            0.8,
-        )
+        found = compare_receivers(frame_bytes, receive_bare, receive_and_build)
+        yield from results("", "bare PULL recv_into", frame_bytes, found, 0.8)

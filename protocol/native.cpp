@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "crc32c.h"
+
 namespace nb = nanobind;
 
 namespace {
@@ -15,6 +17,10 @@ using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::
 
 constexpr std::size_t mfp_header_size = 20;
 constexpr uint8_t no_bank = 255;  // type of an absent bank
+
+uint16_t u16_at(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
+uint32_t u32_at(const uint8_t* bytes) { return u16_at(bytes) | static_cast<uint32_t>(u16_at(bytes + 2)) << 16; }
+uint64_t u64_at(const uint8_t* bytes) { return u32_at(bytes) | static_cast<uint64_t>(u32_at(bytes + 4)) << 32; }
 
 // Checksum of MDF records (docs/formats/mdf.md): Bob Jenkins' one-at-a-time hash, seed 0; characters are signed, as in
 // the C++ code that defined the format.
@@ -32,15 +38,10 @@ uint32_t jenkins(const Bytes& bytes)
     return hash;
 }
 
-// Sum of the padded sizes of the n fragments of an MFP (docs/formats/mfp.md), or -1 where an absent bank has a size.
-// The caller has checked that both arrays lie inside the packet.
-int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
+// Sum of the padded sizes of n fragments, of which `types` and `sizes` are the arrays of an MFP, or -1 where an absent
+// bank has a size.
+int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint32_t n, uint32_t align)
 {
-    const std::size_t sizes_at = (mfp_header_size + n + 3) & ~std::size_t{3};
-    if (align > 15 || sizes_at + 2 * std::size_t{n} > mfp.size())
-        throw nb::value_error("the arrays of the MFP do not lie inside the packet");
-    const uint8_t* types = mfp.data() + mfp_header_size;
-    const uint8_t* sizes = mfp.data() + sizes_at;
     const uint32_t mask = (1u << align) - 1;
     uint64_t sum = 0;
     bool absent_with_size = false;
@@ -52,34 +53,168 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
     return absent_with_size ? -1 : static_cast<int64_t>(sum);
 }
 
+// Sum of the padded sizes of the n fragments of an MFP (docs/formats/mfp.md), or -1 where an absent bank has a size.
+// The caller has checked that both arrays lie inside the packet.
+int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
+{
+    const std::size_t sizes_at = (mfp_header_size + n + 3) & ~std::size_t{3};
+    if (align > 15 || sizes_at + 2 * std::size_t{n} > mfp.size())
+        throw nb::value_error("the arrays of the MFP do not lie inside the packet");
+    return padded_fragments(mfp.data() + mfp_header_size, mfp.data() + sizes_at, n, align);
+}
+
 // A view of the bytes of an object; valid during the lifetime of this one.
 class View {
   public:
-    explicit View(PyObject* object)
+    explicit View(PyObject* object, int flags = PyBUF_SIMPLE)
     {
-        if (PyObject_GetBuffer(object, &buffer_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        if (PyObject_GetBuffer(object, &buffer_, flags) != 0) throw nb::python_error();
     }
     View(const View&) = delete;
     View& operator=(const View&) = delete;
     ~View() { PyBuffer_Release(&buffer_); }
-    const void* data() const { return buffer_.buf; }
+    void* data() const { return buffer_.buf; }
+    const uint8_t* bytes() const { return static_cast<const uint8_t*>(buffer_.buf); }
     std::size_t size() const { return static_cast<std::size_t>(buffer_.len); }
 
   private:
     Py_buffer buffer_;
 };
 
+constexpr std::size_t frame_header_size = 40, crc_at = 36;
+
+// The transport header (docs/formats/transport-frame.md) at the beginning of a frame.
+struct FrameHeader {
+    uint32_t magic, run, length, crc;
+    uint16_t version, source, reserved;
+    uint64_t mep;
+
+    explicit FrameHeader(const uint8_t* frame)
+        : magic(u32_at(frame)),
+          run(u32_at(frame + 8)),
+          length(u32_at(frame + 12)),
+          crc(u32_at(frame + crc_at)),
+          version(u16_at(frame + 4)),
+          source(u16_at(frame + 32)),
+          reserved(u16_at(frame + 34)),
+          mep(u64_at(frame + 16))
+    {
+    }
+};
+
+// Why the header of a frame is refused, as a RejectReason's value, or "": the checks of frame_header.decode_header.
+const char* refusal_of_header(const uint8_t* frame, std::size_t size)
+{
+    if (size < frame_header_size) return "truncated";
+    const FrameHeader header(frame);
+    if (header.magic != 0x464E4C48) return "bad_magic";
+    if (header.version != 1) return "bad_version";
+    if (header.length > size) return "oversized";
+    if (header.length > size - frame_header_size) return "truncated";
+    if (header.length < size - frame_header_size) return "bad_size";
+    return header.reserved ? "malformed" : "";
+}
+
+// Why an MFP is refused, or "": the checks of Mfp.parse.
+const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+{
+    if (size < mfp_header_size) return "truncated";
+    if (u16_at(mfp) != 0x40CE) return "bad_magic";
+    const uint32_t packet_size = u32_at(mfp + 4);
+    if (packet_size != size) return packet_size > size ? "truncated" : "bad_size";
+    const uint32_t n = u16_at(mfp + 2), align = mfp[18];
+    if (n == 0) return "bad_size";
+    if (align < 2 || align > 8) return "malformed";
+    const std::size_t sizes_at = (mfp_header_size + n + 3) & ~std::size_t{3};
+    const std::size_t data_at = (sizes_at + 2 * std::size_t{n} + 3) & ~std::size_t{3};
+    if (data_at > size) return "bad_size";
+    if (u64_at(mfp + 8) > UINT64_MAX - (n - 1)) return "malformed";
+    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + sizes_at, n, align);
+    if (fragments < 0) return "malformed";
+    return data_at + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
+}
+
+// What a frame says of itself: whether its header can be read, why frame or MFP is refused ("" if it is not), run,
+// source, MEP, bytes of the MFP, first event, number of events. The CRC is not looked at.
+nb::tuple inspect_frame(const nb::handle& received)
+{
+    const View frame(received.ptr());
+    const char* refusal = refusal_of_header(frame.bytes(), frame.size());
+    if (*refusal) return nb::make_tuple(false, refusal, 0, 0, 0, 0, 0, 0);
+    const FrameHeader header(frame.bytes());
+    const uint8_t* mfp = frame.bytes() + frame_header_size;
+    refusal = refusal_of_mfp(mfp, header.length);
+    if (*refusal) return nb::make_tuple(true, refusal, header.run, header.source, header.mep, header.length, 0, 0);
+    if (u16_at(mfp + 16) != header.source) refusal = "malformed";
+    return nb::make_tuple(true, refusal, header.run, header.source, header.mep, header.length, u64_at(mfp + 8),
+                          u16_at(mfp + 2));
+}
+
+// A thread that gives the interpreter up may have to wait for it afterwards: not for a microsecond's work.
+constexpr std::size_t long_work = 1 << 14;
+
+// Copy the MFP of a frame to `to`, unless that is null, and compute the CRC on the way; whether it is the announced
+// one.
+bool copy_and_check(const View& frame, uint8_t* to, crc32c::Copy copy)
+{
+    const std::size_t size = frame.size() - frame_header_size;
+    const auto work = [&] {
+        return copy(copy(0, frame.bytes(), nullptr, crc_at), frame.bytes() + frame_header_size, to, size);
+    };
+    uint32_t crc;
+    if (size < long_work) {
+        crc = work();
+    } else {
+        const nb::gil_scoped_release released;
+        crc = work();
+    }
+    return crc == FrameHeader(frame.bytes()).crc;
+}
+
+crc32c::Copy implementation_at(std::size_t index)
+{
+    if (index >= crc32c::implementations().size()) throw nb::index_error("there is no such implementation of CRC32C");
+    return crc32c::implementations()[index].copy;
+}
+
+void require_readable_header(const View& frame)
+{
+    if (*refusal_of_header(frame.bytes(), frame.size())) throw nb::value_error("the header of the frame is not sound");
+}
+
+bool has_right_crc(const nb::handle& received, std::size_t implementation)
+{
+    const View frame(received.ptr());
+    require_readable_header(frame);
+    return copy_and_check(frame, nullptr, implementation_at(implementation));
+}
+
+bool copy_mfp(const nb::handle& received, const nb::handle& slot, std::size_t offset, std::size_t implementation)
+{
+    const View frame(received.ptr());
+    require_readable_header(frame);
+    const View place(slot.ptr(), PyBUF_WRITABLE);
+    if (offset > place.size() || frame.size() - frame_header_size > place.size() - offset)
+        throw nb::value_error("the MFP does not fit its place");
+    return copy_and_check(frame, static_cast<uint8_t*>(place.data()) + offset, implementation_at(implementation));
+}
+
+nb::list crc32c_implementations()
+{
+    nb::list names;
+    for (const auto& implementation : crc32c::implementations()) names.append(implementation.name);
+    return names;
+}
+
 constexpr std::size_t bank_header_size = 8;
 constexpr uint16_t bank_magic = 0xCBCB;
-
-uint16_t u16_at(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
 
 // The raw banks (docs/formats/raw-bank.md) that fill a memoryview of bytes, as objects of `type`, a tuple of type,
 // version, source id and a view of the payload; and where the first damaged bank starts, or the end.
 nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
 {
     const View bytes(view.ptr());
-    const auto* data = static_cast<const uint8_t*>(bytes.data());
+    const uint8_t* data = bytes.bytes();
     nb::list banks;
     std::size_t at = 0;
     while (bytes.size() - at >= bank_header_size && u16_at(data + at) == bank_magic) {
@@ -108,7 +243,7 @@ nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::
         for (std::size_t k = 0; k < n_lists; ++k) {
             if (at + word > data.size()) return nb::make_tuple(starts, lengths, -1);
             const uint8_t* number = data.data() + at;
-            const std::size_t n_ids = u16_at(number) | static_cast<std::size_t>(u16_at(number + 2)) << 16;
+            const std::size_t n_ids = u32_at(number);
             lengths.append(n_ids);
             at += word * (n_ids + 1);
         }
@@ -163,6 +298,15 @@ NB_MODULE(_native, module)
                "Starts of particles in truth data, lengths of their lists, and the end, -1 where the bytes end before");
     module.def("encode_banks", &encode_banks, nb::arg("banks"),
                "Raw banks, given as (type, version, source id, payload), back to back; ValueError if one does not fit");
+    module.def("inspect_frame", &inspect_frame, nb::arg("frame"),
+               "What a frame says of itself and why it is refused, its CRC not looked at");
+    module.def("has_right_crc", &has_right_crc, nb::arg("frame"), nb::arg("implementation") = 0,
+               "Whether the CRC32C of a frame with a sound header is the announced one");
+    module.def("copy_mfp", &copy_mfp, nb::arg("frame"), nb::arg("slot"), nb::arg("offset"),
+               nb::arg("implementation") = 0,
+               "Copy the MFP of a frame to an offset of a slot; whether its CRC32C is the announced one");
+    module.def("crc32c_implementations", &crc32c_implementations,
+               "Names of the implementations of CRC32C that this machine can run, the fastest first");
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 where an absent bank has a size");
 }

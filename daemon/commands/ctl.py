@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 import zmq
+from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
-from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
 from hltnode.daemon.security.curve_keys import ClientKeys, SecurityError, load_client_keys, load_token
-from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.transport.control_messages import MAX_CONTROL_SIZE, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
@@ -23,6 +23,16 @@ DEFAULT_ENDPOINT = "tcp://127.0.0.1:5556"
 # States that a node leaves without a command: configure and stop are complete when it has left them.
 _TRANSIENT = frozenset({RunState.CONFIGURED, RunState.DRAINING})
 POLL_SECONDS = 0.1
+# A node answers a connection within a round trip; a machine that is off answers nothing at all.
+CONNECT_SECONDS = 5.0
+# What ends the wait for a connection at once, and why.
+_TROUBLE = {
+    zmq.EVENT_CONNECT_RETRIED: "the connection is refused: is the node running?",
+    zmq.EVENT_DISCONNECTED: "the connection was lost before the answer came: has the node ended, or does it use CURVE?",
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake failed: do both sides use CURVE, or none?",
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key",
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "node and operator do not agree on CURVE, or on the key of the node",
+}
 # A full /status of a large site.
 MAX_ANSWER_BYTES = 16 << 20
 
@@ -35,7 +45,9 @@ Requester = Callable[[CommandName, int | None], Reply]
 
 
 def ctl(
-    command: Annotated[CommandName, typer.Argument(help="configure, start, pause, resume, stop, status or reload.")],
+    command: Annotated[
+        CommandName, typer.Argument(help="configure, start, pause, resume, stop, close, status or reload.")
+    ],
     to: Annotated[
         str, typer.Option("--to", metavar="ENDPOINT", help="Control endpoint of the node.")
     ] = DEFAULT_ENDPOINT,
@@ -47,10 +59,14 @@ def ctl(
     ] = None,
     server_key: ServerKeyOption = None,
     key_file: KeyFileOption = None,
-    run: Annotated[int | None, typer.Option("--run", min=1, max=0xFFFFFFFF, help="start: the run number.")] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", min=1, max=0xFFFFFFFF, help="start, close: the run number.")
+    ] = None,
     timeout: Annotated[
         float,
-        typer.Option("--timeout", min=0.1, help="Seconds for the answer, and for configure and stop to complete."),
+        typer.Option(
+            "--timeout", min=0.1, help="Seconds for the answer, and for configure, stop and close to complete."
+        ),
     ] = 60.0,
 ) -> None:
     """Send a command to a running node and wait until it is executed; exit code 1 if the node refuses it.
@@ -61,14 +77,10 @@ def ctl(
     """
     with user_errors():
         if http is None:
-            socket = connect(to, load_client_keys(server_key, key_file))
-            try:
+            with ControlConnection(to, load_client_keys(server_key, key_file)) as connection:
                 reply = command_and_wait(
-                    lambda name, run: request_over_socket(socket, to, name, run, timeout), command, run, timeout
+                    lambda name, run: connection.request(name, run, timeout), command, run, timeout
                 )
-            finally:
-                socket.close(linger=0)
-                socket.context.term()
         else:
             token = None if token_file is None else load_token(token_file)
             if token is None and command is not CommandName.STATUS:
@@ -86,45 +98,86 @@ def command_and_wait(request: Requester, command: CommandName, run: int | None, 
     """Send a command; if it leads to a transient state, poll until the node has left it. Raises CtlError."""
     end = time.monotonic() + timeout
     reply = request(command, run)
-    waits = reply.ok and command in (CommandName.CONFIGURE, CommandName.STOP)
+    waits = reply.ok and command in (CommandName.CONFIGURE, CommandName.STOP, CommandName.CLOSE)
     state = reply.state
-    while waits and state in _TRANSIENT:
+    is_closing = waits and command is CommandName.CLOSE
+    while waits and (state in _TRANSIENT or is_closing):
         if time.monotonic() > end:
-            raise CtlError(f"still {state} after {timeout:g} s")
+            raise CtlError(f"still {'closing' if is_closing else state} after {timeout:g} s")
         time.sleep(POLL_SECONDS)
-        state = request(CommandName.STATUS, None).state
+        status = request(CommandName.STATUS, None)
+        state = status.state
+        is_closing = is_closing and json.loads(status.text)["closing"] is not None
     return Reply(reply.request, reply.ok and state is not RunState.ERROR, state, reply.text)
 
 
-def connect(endpoint: str, keys: ClientKeys | None) -> zmq.Socket[bytes]:
-    """A control connection; CURVE with keys."""
-    socket: zmq.Socket[bytes] = zmq.Context().socket(zmq.DEALER)
-    socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
-    socket.setsockopt(zmq.LINGER, 0)
-    if keys is not None:
-        keys.apply(socket)
-    try:
-        socket.connect(endpoint)
-    except zmq.ZMQError as error:
-        socket.close()
-        raise CtlError(f"{endpoint}: {error}") from error
-    return socket
+class ControlConnection:
+    """A connection to the control socket of a node; CURVE with keys. Use as context manager.
 
+    Raises:
+        CtlError: the endpoint is none.
+    """
 
-def request_over_socket(
-    socket: zmq.Socket[bytes], endpoint: str, name: CommandName, run: int | None, timeout: float
-) -> Reply:
-    """One command over the control socket. Raises CtlError, MessageError."""
-    request = secrets.randbits(32)
-    socket.send(encode_message(Command(request, name, run)))
-    end = time.monotonic() + timeout
-    while socket.poll(max(0, int((end - time.monotonic()) * 1000))):
-        answer = decode_message(socket.recv())
-        if isinstance(answer, Reply) and answer.request == request:
-            return answer
-        if isinstance(answer, Error):
-            raise CtlError(f"{endpoint}: {answer.text}")
-    raise CtlError(f"{endpoint}: no answer in {timeout:g} s: is the node running, and are the keys correct?")
+    def __init__(self, endpoint: str, keys: ClientKeys | None) -> None:
+        self._endpoint = endpoint
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_SIZE)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        if keys is not None:
+            keys.apply(self._socket)
+        self._monitor = self._socket.get_monitor_socket(sum(_TROUBLE) | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self._is_connected = False
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise CtlError(f"{endpoint}: {error}") from error
+
+    def __enter__(self) -> "ControlConnection":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close(linger=0)
+        self._context.term()
+
+    def request(self, name: CommandName, run: int | None, timeout: float) -> Reply:
+        """One command and its reply. Raises CtlError, MessageError."""
+        endpoint = self._endpoint
+        request = secrets.randbits(32)
+        self._socket.send(encode_message(Command(request, name, run)))
+        start = time.monotonic()
+        end = start + timeout
+        connected_by = min(end, start + CONNECT_SECONDS)
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        while (now := time.monotonic()) < end:
+            if not self._is_connected and now >= connected_by:
+                raise CtlError(f"{endpoint}: no connection in {connected_by - start:g} s: is the address correct?")
+            limit = end if self._is_connected else connected_by
+            ready = dict(poller.poll(max(1, int((limit - now) * 1000))))
+            if self._socket in ready:
+                answer = decode_message(self._socket.recv())
+                if isinstance(answer, Reply) and answer.request == request:
+                    return answer
+                if isinstance(answer, Error):
+                    raise CtlError(f"{endpoint}: {answer.text}")
+            elif self._monitor in ready:
+                self._note(zmq.Event(parse_monitor_message(self._monitor.recv_multipart())["event"]))
+        raise CtlError(f"{endpoint}: no answer in {timeout:g} s")
+
+    def _note(self, event: zmq.Event) -> None:
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._is_connected = True
+        else:
+            raise CtlError(f"{self._endpoint}: {_TROUBLE[event]}")
 
 
 def request_over_http(url: str, token: bytes | None, name: CommandName, run: int | None, timeout: float) -> Reply:

@@ -40,6 +40,7 @@ from hltnode.daemon.security.curve_keys import load_client_keys
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
 from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
 # The default of the node (network.max_frame_bytes less the transport header).
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
@@ -170,6 +171,11 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
             raise FeedError(f"--part {part}: expected I/N with 1 <= I <= N <= {len(stream.sources)} sources")
         shares = share(stream.sources, int(match[2]))
         mine = range(int(match[1]) - 1, int(match[1]))
+    longest = f"{name}:{len(shares)}/{len(shares)}"
+    if not is_name(longest):
+        raise FeedError(
+            f"--name: {longest[:80]!r} is no name of a feeder: up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
+        )
     return [
         FeederIdentity(
             name=f"{name}:{i + 1}/{len(shares)}",

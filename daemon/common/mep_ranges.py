@@ -28,15 +28,32 @@ class MepRanges:
         self._first[i:j] = [first]
         self._last[i:j] = [last]
 
-    def discard(self, mep: int) -> None:
-        """Remove one id, if it is there."""
-        i = bisect_right(self._first, mep) - 1
-        if i < 0 or mep > self._last[i]:
+    def discard(self, first: int, last: int | None = None) -> None:
+        """Remove one id, or a range of ids (last included), as far as they are there."""
+        last = first if last is None else last
+        i = bisect_left(self._last, first)
+        j = bisect_right(self._first, last)
+        if i >= j:
             return
-        pieces = [(self._first[i], mep - 1), (mep + 1, self._last[i])]
+        pieces = [(self._first[i], first - 1), (last + 1, self._last[j - 1])]
         kept = [piece for piece in pieces if piece[0] <= piece[1]]
-        self._first[i : i + 1] = [first for first, _ in kept]
-        self._last[i : i + 1] = [last for _, last in kept]
+        self._first[i:j] = [piece[0] for piece in kept]
+        self._last[i:j] = [piece[1] for piece in kept]
+
+    def __bool__(self) -> bool:
+        return bool(self._first)
+
+    @property
+    def count(self) -> int:
+        """Number of ids."""
+        return sum(self._last) - sum(self._first) + len(self._first)
+
+    def overlap(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The (first, last) ranges of the ids that are here and in a range (last included)."""
+        i = bisect_left(self._last, first)
+        j = bisect_right(self._first, last)
+        pairs = zip(self._first[i:j], self._last[i:j], strict=True)
+        return [(max(first, begin), min(last, end)) for begin, end in pairs]
 
     def ranges(self, from_mep: int = 0) -> list[tuple[int, int]]:
         """The (first, last) ranges at or above an id."""

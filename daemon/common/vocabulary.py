@@ -26,7 +26,9 @@ class CloseReason(StrEnum):
 class HelloRefusal(StrEnum):
     """Why a hello was refused.
 
-    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources.
+    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
+    connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has to close
+    runs that are kept.
     """
 
     NO_SOURCES = "no_sources"
@@ -35,11 +37,32 @@ class HelloRefusal(StrEnum):
     TOO_MANY_FEEDERS = "too_many_feeders"
     SOURCE_TAKEN = "source_taken"
     NAME_TAKEN = "name_taken"
+    CONNECTION_TAKEN = "connection_taken"
+    TOO_MANY_RUNS = "too_many_runs"
     RUN_CANNOT_START = "run_cannot_start"
 
 
-# Answer to a message of a feeder that the node does not know (any more); its next hello repairs that.
-UNKNOWN_FEEDER = "unknown_feeder"
+@unique
+class MessageRefusal(StrEnum):
+    """Why a control message that is no hello was refused; nothing has changed then.
+
+    unknown_feeder: no hello came over this connection, its next one repairs that; unexpected: not for a node, or not of
+    its run; not_permitted: revoked MEPs that are not the sender's to revoke.
+    """
+
+    MALFORMED = "malformed"
+    UNKNOWN_FEEDER = "unknown_feeder"
+    UNEXPECTED = "unexpected"
+    NOT_PERMITTED = "not_permitted"
+
+
+@unique
+class RunEnd(StrEnum):
+    """How a run ended here: confirmed by each of its feeders, left and kept, or closed by an operator."""
+
+    CONFIRMED = "confirmed"
+    LEFT = "left"
+    CLOSED = "closed"
 
 
 @unique
@@ -131,6 +154,19 @@ class WriteErrorKind(StrEnum):
 
     DISK_FULL = "disk_full"
     IO = "io"
+
+
+@unique
+class QuarantineReason(StrEnum):
+    """Why bytes of an event file, or a journal, lie in quarantine.
+
+    not_acknowledged: the journal does not say whose they are; revoked: a feeder gave their MEPs to another node;
+    damaged: they are not what was written, or belong to a MEP of which other events are not.
+    """
+
+    NOT_ACKNOWLEDGED = "not_acknowledged"
+    REVOKED = "revoked"
+    DAMAGED = "damaged"
 
 
 @unique

@@ -5,7 +5,7 @@ nowhere else. Counts go to the plain integers of `Counters`; `accounting` says w
 exactly one class.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -52,6 +52,7 @@ _PADDING = ALIGNMENT - 1
 SHOWN_OPEN = 64
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
 _new_place = tuple.__new__
+_NO_EFFECTS: Sequence[Effect] = ()
 _mep_id = attrgetter("mep")
 
 
@@ -63,6 +64,8 @@ class EventBuilder:
         self.history = History()
         self.counters = counters
         self.run: int | None = None
+        self.starts = 0
+        """Runs that were started, those counted again that were taken up again."""
         self.sources: tuple[int, ...] = ()
         self.open: dict[int, MepRecord] = {}
         self.window = CreditWindow()
@@ -87,7 +90,7 @@ class EventBuilder:
         self._closed_sources = [0] * limits.closed_ring
         self._done = MepRanges()
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
-            FragmentArrived: lambda now_ns, fragment: self.fragment_arrived(now_ns, *fragment),
+            FragmentArrived: self._fragment_arrived,
             Tick: self._tick,
             AcknowledgedBelow: self._acknowledged_below,
             FrameDamaged: self._frame_damaged,
@@ -107,7 +110,7 @@ class EventBuilder:
         """Take one stimulus; returns the effects in the order in which they must be carried out."""
         kind = type(stimulus)
         effects = self._handlers[kind](now_ns, stimulus)
-        # Arriving fragments are noted by `fragment_arrived`, which the receiver calls itself.
+        # Fragments are noted by `fragment_copied` and `reject`, which the receiver calls itself.
         if kind is not FragmentArrived and (effects or kind is not Tick):
             self.history.note(now_ns, stimulus, effects)
         return effects
@@ -137,6 +140,7 @@ class EventBuilder:
             raise ValueError(f"{start.events_per_mep} events per MEP do not fit a slot of {self.pool.limits.events}")
         self.pool.expect_sources(len(start.sources))
         self.run = start.run
+        self.starts += 1
         self.sources = tuple(sorted(start.sources))
         self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1
@@ -154,48 +158,80 @@ class EventBuilder:
         self._grant(effects, at_least=1)
         return effects
 
-    def fragment_arrived(
+    def place_for(
         self, now_ns: int, run: int, source: int, mep_id: int, size: int, first_event: int, n_events: int
-    ) -> list[Effect]:
-        """Take one fragment: `handle` of a `FragmentArrived`, without the cost of making one. Sizes in bytes."""
+    ) -> Place | RejectReason:
+        """Where the MFP of a fragment goes, or why the fragment is refused; nothing changes. Sizes in bytes.
+
+        The place is free until `fragment_copied` is called for it, or another stimulus comes. If neither follows,
+        because the bytes were damaged, no trace is left.
+        """
         bit = self._bit_of.get(source)
         if bit is None or run != self.run:
-            return self._reject(now_ns, self._foreign(run), source, mep_id)
+            return self._foreign(run)
         needed = (size + _PADDING) & -ALIGNMENT
         mep = self.open.get(mep_id)
         if mep is None:
             refusal = self._refusal(mep_id, bit, n_events, needed)
             if refusal is not None:
-                return self._reject(now_ns, refusal, source, mep_id)
-            opened = self._open_mep(now_ns, mep_id, first_event, n_events)
-            if opened is None:
-                return self._reject(now_ns, RejectReason.NO_CREDIT, source, mep_id)
-            mep = opened
+                return refusal
+            slot = self.pool.find_place(n_events)
+            if slot is None:
+                return RejectReason.NO_CREDIT
+            mep = MepRecord(
+                mep=mep_id,
+                slot=slot.index,
+                first_event=first_event,
+                n_events=n_events,
+                opened_ns=now_ns,
+                deadline_ns=now_ns + self._limits.mep_timeout_ns,
+            )
         elif mep.sources & bit:
-            return self._reject(now_ns, RejectReason.DUPLICATE, source, mep_id)
+            return RejectReason.DUPLICATE
         elif mep.n_events != n_events or mep.first_event != first_event:
-            return self._reject(now_ns, RejectReason.MISMATCH, source, mep_id)
-        used = mep.bytes + needed
-        if used > self._mep_bytes:
-            return self._reject(now_ns, RejectReason.OVERSIZED, source, mep_id)
+            return RejectReason.MISMATCH
+        elif mep.bytes + needed > self._mep_bytes:
+            return RejectReason.OVERSIZED
         index = mep.slot
+        return _new_place(Place, (index, self._slots[index].cursor, size, source, bit, mep))
+
+    def fragment_copied(self, now_ns: int, place: Place) -> Sequence[Effect]:
+        """The MFP of a sound fragment lies at the place that `place_for` gave for it just before."""
+        index, offset, size, source, bit, mep = place
         slot = self._slots[index]
-        offset = slot.cursor
+        if not mep.sources:
+            self._open(now_ns, slot, mep)
+        needed = (size + _PADDING) & -ALIGNMENT
         slot.cursor = offset + needed
-        mep.bytes = used
+        mep.bytes += needed
         mep.sources = sources = mep.sources | bit
         mep.fragments.append((source, offset, size))
-        effects: list[Effect] = [_new_place(Place, (index, offset))]
-        if sources == self._all_sources:
-            self._close(now_ns, mep, CloseReason.COMPLETE, effects)
-            self._seal_if_due(now_ns, slot, effects)
-            # While half a slot of credits is out, the next tick is early enough for more.
-            if self.window.outstanding * 2 < self._places_of_a_slot:
-                self._grant(effects, at_least=0)
-            self._note_completed(mep_id)
-            if len(effects) > 2:
-                self.history.note(now_ns, None, effects[2:])
+        if sources != self._all_sources:
+            return _NO_EFFECTS
+        effects: list[Effect] = []
+        self._close(now_ns, mep, CloseReason.COMPLETE, effects)
+        self._seal_if_due(now_ns, slot, effects)
+        # While half a slot of credits is out, the next tick is early enough for more.
+        if self.window.outstanding * 2 < self._places_of_a_slot:
+            self._grant(effects, at_least=0)
+        self._note_completed(mep.mep)
+        if len(effects) > 1:
+            self.history.note(now_ns, None, effects[1:])
         return effects
+
+    def reject(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> list[Effect]:
+        """Refuse a sound fragment for the reason that `place_for` gave."""
+        self.counters.fragments_rejected[reason] += 1
+        effects: list[Effect] = [Reject(run, reason, source, mep, reason is RejectReason.NO_CREDIT)]
+        self.history.note(now_ns, None, effects)
+        return effects
+
+    def _fragment_arrived(self, now_ns: int, fragment: FragmentArrived) -> list[Effect]:
+        """The two steps as one stimulus, for callers without bytes."""
+        place = self.place_for(now_ns, *fragment)
+        if isinstance(place, RejectReason):
+            return self.reject(now_ns, place, fragment.run, fragment.source, fragment.mep)
+        return [place, *self.fragment_copied(now_ns, place)]
 
     def _frame_damaged(self, _now_ns: int, frame: FrameDamaged) -> list[Effect]:
         self.counters.fragments_rejected[frame.reason] += 1
@@ -297,15 +333,15 @@ class EventBuilder:
         return []
 
     def _revoke_meps(self, _now_ns: int, revoke: RevokeMeps) -> list[Effect]:
-        for mep_id in revoke.meps:
-            i = mep_id % self._ring
-            if self._closed_id[i] == mep_id:
+        revoked = MepRanges(revoke.meps)
+        for first, last in revoke.meps:
+            self._done.discard(first, last)
+        for i, mep_id in enumerate(self._closed_id):
+            if mep_id >= 0 and mep_id in revoked:
                 self._closed_id[i] = -1
-            self._done.discard(mep_id)
-            mep = self.open.get(mep_id)
-            if mep is not None:
-                self._drop(mep)
-                self.counters.fragments_lost_in_drop += len(mep.fragments)
+        for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
+            self._drop(mep)
+            self.counters.fragments_lost_in_drop += len(mep.fragments)
         return []
 
     # What they share
@@ -337,25 +373,13 @@ class EventBuilder:
             return RejectReason.OVERSIZED
         return None
 
-    def _open_mep(self, now_ns: int, mep_id: int, first_event: int, n_events: int) -> MepRecord | None:
-        slot = self.pool.find_place(n_events)
-        if slot is None:
-            return None
+    def _open(self, now_ns: int, slot: Slot, mep: MepRecord) -> None:
         if not slot.meps:
             slot.deadline_ns = now_ns + self._limits.flush_deadline_ns
-        mep = MepRecord(
-            mep=mep_id,
-            slot=slot.index,
-            first_event=first_event,
-            n_events=n_events,
-            opened_ns=now_ns,
-            deadline_ns=now_ns + self._limits.mep_timeout_ns,
-        )
-        slot.open_mep(mep)
-        self.open[mep_id] = mep
+        self.pool.open_mep(mep)
+        self.open[mep.mep] = mep
         self.window.opened()
         self.counters.meps_opened += 1
-        return mep
 
     def _close(self, now_ns: int, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
@@ -425,9 +449,3 @@ class EventBuilder:
         if window.limit < self._sent_limit or window.outstanding > before:
             self._sent_limit = window.limit
             effects.append(GrantCredit(self.run, window.limit))
-
-    def _reject(self, now_ns: int, reason: RejectReason, source: int, mep: int) -> list[Effect]:
-        self.counters.fragments_rejected[reason] += 1
-        effects: list[Effect] = [Reject(self.run or 0, reason, source, mep, reason is RejectReason.NO_CREDIT)]
-        self.history.note(now_ns, None, effects)
-        return effects

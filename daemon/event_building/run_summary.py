@@ -4,19 +4,17 @@ The counters of a node go on from run to run; a summary is what they have grown 
 is killed writes none; the next session writes one about itself.
 """
 
-import json
-import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from hltnode.daemon.common.vocabulary import RunEnd
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 
 
 class RunSummary:
@@ -54,38 +52,31 @@ class RunSummary:
             "missing_by_source": {str(s): of_source.missing for s, of_source in counters.sources.items()},
         }
 
-    def end(self) -> dict[str, Any]:
-        """The summary of the run; `write_summary` adds the files."""
+    def end(self, how: RunEnd) -> dict[str, Any]:
+        """The summary of the run that the builder had; whoever writes it adds the files."""
+        assert self._builder.run is not None
+        return self._summary(self._builder.run, how, self._begin_s, self._before)
+
+    def end_kept(self, run: int, how: RunEnd) -> dict[str, Any]:
+        """The summary of a run that was kept, and of which nothing has come since it was left."""
+        return self._summary(run, how, self._wall_s(), self._totals())
+
+    def _summary(self, run: int, how: RunEnd, begin_s: float, before: dict[str, Any]) -> dict[str, Any]:
         totals = self._totals()
-        grown = {part: _minus(values, self._before.get(part, {})) for part, values in totals.items()}
+        grown = {part: _minus(values, before.get(part, {})) for part, values in totals.items()}
         grown["missing_by_source"] = {source: n for source, n in grown["missing_by_source"].items() if n}
         return {
             "version": SUMMARY_VERSION,
-            "run": self._builder.run,
+            "run": run,
             "node": self._node,
             "session": self._session,
-            "begin": _iso(self._begin_s),
+            "ended": how,
+            "begin": _iso(begin_s),
             "end": _iso(self._wall_s()),
             **grown,
             "identities": {part: totals[part]["unaccounted"] == 0 for part in ("fragments", "meps")},
             "accounting_closes": closes({part: totals[part] for part in ("fragments", "meps")}),
         }
-
-
-def write_summary(summary: dict[str, Any], directory: Path, prefix: str) -> Path:
-    """Write a summary with the names and sizes of the run's finished files. Raises OSError."""
-    stem = f"{prefix}_{summary['run']:010d}"
-    files = {path.name: path.stat().st_size for path in sorted(directory.glob(f"{stem}_*.mdf"))}
-    path = directory / f"{stem}_summary.json"
-    part = 1
-    while path.exists():
-        # The run was left and taken up again by the same session.
-        part += 1
-        path = directory / f"{stem}_summary_{part}.json"
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({**summary, "files": files}, indent=1) + "\n")
-    os.rename(new, path)
-    return path
 
 
 def _minus(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:

@@ -139,9 +139,15 @@ class SlotPool:
                 return slot
         for slot in self.slots:
             if slot.state is SlotState.FREE and slot.places(n_events) > 0:
-                self.filling.append(slot)
                 return slot
         return None
+
+    def open_mep(self, mep: MepRecord) -> None:
+        """Open a MEP in its slot, for which there is a place."""
+        slot = self.slots[mep.slot]
+        if slot.state is SlotState.FREE:
+            self.filling.append(slot)
+        slot.open_mep(mep)
 
     def free_places(self, events_per_mep: int) -> int:
         """Places for MEPs in slots that are free."""

@@ -112,7 +112,11 @@ class StartRun(NamedTuple):
 
 
 class FragmentArrived(NamedTuple):
-    """A fragment whose frame and MFP are sound; size of the MFP in bytes."""
+    """A fragment whose frame and MFP are sound; size of the MFP in bytes.
+
+    The receiver takes the two steps by `EventBuilder.place_for` and `EventBuilder.fragment_copied`, because it learns
+    only while it copies whether a frame is sound.
+    """
 
     run: int
     source: int
@@ -182,9 +186,12 @@ class Abandon(NamedTuple):
 
 
 class RevokeMeps(NamedTuple):
-    """These MEPs are assigned to another node: those that are open are dropped, and all may be sent here again."""
+    """These MEPs are assigned to another node: those that are open are dropped, and all may be sent here again.
 
-    meps: tuple[int, ...]
+    ``meps`` are (first, last) ranges.
+    """
+
+    meps: tuple[tuple[int, int], ...]
 
 
 Stimulus = (
@@ -206,14 +213,22 @@ Stimulus = (
 
 
 class Place(NamedTuple):
-    """Copy the MFP to this offset (bytes) of this slot, before the effects that follow are carried out."""
+    """Copy the MFP to this offset (bytes) of this slot, before the effects that follow are carried out.
+
+    The rest is for `EventBuilder.fragment_copied`: size in bytes and source of the MFP, the bit of the source, and the
+    MEP, which the fragment opens if nothing of it is there yet.
+    """
 
     slot: int
     offset: int
+    size: int
+    source: int
+    bit: int
+    record: MepRecord
 
 
 class Reject(NamedTuple):
-    """The fragment is not used; ``run`` is the current run, 0 if there is none.
+    """The fragment is not used; ``run`` is that of the fragment, which may be another than the current one.
 
     ``resend`` says whether sending it again can help.
     """

@@ -19,7 +19,7 @@ from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import UNKNOWN_FEEDER, HelloRefusal
+from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.feeder.fault_injection import FaultInjector
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.send_window import SendWindow
@@ -35,7 +35,9 @@ from hltnode.protocol.transport.feeder_messages import (
     Hello,
     Nack,
     Revoked,
+    RunClosed,
     Welcome,
+    split_revoked,
 )
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 
@@ -160,9 +162,26 @@ class Feeder:
         await self._connection.send_message(self._ended)
 
     async def finish(self, last_mep: int | None) -> None:
-        """Say that this was all and wait until everything is acknowledged. Raises FeederRefusedError."""
+        """Say that this was all, wait until everything is acknowledged, and confirm it. Raises FeederRefusedError."""
         await self.end_run(last_mep)
         await self._until(lambda: self.window.unacknowledged == 0)
+        await self.confirm()
+
+    async def confirm(self) -> None:
+        """Send a hello, which says what is acknowledged: the node keeps the run until all of it is confirmed."""
+        identity = self.identity
+        await self._connection.send_message(
+            Hello(
+                feeder=identity.name,
+                session=self.session,
+                run=identity.run,
+                sources=identity.sources,
+                first_mep=self.floor(),
+                events_per_mep=identity.events_per_mep,
+                max_fragment_bytes=identity.max_fragment_bytes,
+                supervises=self.supervising,
+            )
+        )
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with self._changed:
@@ -217,26 +236,16 @@ class Feeder:
         try:
             while True:
                 self.window.queue_passed_over(clock.monotonic_ns(), all_sent=self._ended is not None)
-                identity = self.identity
-                await self._connection.send_message(
-                    Hello(
-                        feeder=identity.name,
-                        session=self.session,
-                        run=identity.run,
-                        sources=identity.sources,
-                        first_mep=self.floor(),
-                        events_per_mep=identity.events_per_mep,
-                        max_fragment_bytes=identity.max_fragment_bytes,
-                    )
-                )
+                await self.confirm()
                 if self._ended is not None:
                     await self._connection.send_message(self._ended)
                 if self.supervising and self.is_connected and self.window.revoked:
-                    await self._connection.send_message(Revoked(identity.run, tuple(as_ranges(self.window.revoked))))
+                    for message in split_revoked(self.identity.run, as_ranges(self.window.revoked)):
+                        await self._connection.send_message(message)
                 await clock.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
-                    log.info("waiting_for_node", feeder=identity.name)
+                    log.info("waiting_for_node", feeder=self.identity.name)
                 refused_ns = self._refused_since_ns
                 if refused_ns is not None and clock.monotonic_ns() - refused_ns > REFUSED_SECONDS * 1e9:
                     raise FeederRefusedError(self._refusal)
@@ -246,15 +255,20 @@ class Feeder:
                 await self._notify()
 
     async def _read_control(self) -> None:
-        while True:
-            raw = await self._connection.receive_message()
-            try:
-                message = decode_message(raw)
-            except ProtocolError as error:
-                log.warning("bad_control_message", feeder=self.identity.name, error=str(error))
-                continue
-            self._take(message)
-            await self._notify()
+        try:
+            while True:
+                raw = await self._connection.receive_message()
+                try:
+                    message = decode_message(raw)
+                except ProtocolError as error:
+                    log.warning("bad_control_message", feeder=self.identity.name, error=str(error))
+                    continue
+                self._take(message)
+                await self._notify()
+        finally:
+            # A caller that waits for acknowledgements has to see that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
 
     def _take(self, message: ControlMessage) -> None:
         match message:
@@ -276,6 +290,11 @@ class Feeder:
                 log.info("node_leaves", feeder=self.identity.name, reason=message.reason)
             case Error():
                 self._error(message)
+            case RunClosed():
+                raise FeederRefusedError(
+                    f"run {message.run} was closed by an operator, "
+                    f"{self.window.unacknowledged} MEPs of feeder {self.identity.name} are not acknowledged"
+                )
             case _:
                 log.warning("unexpected_message", feeder=self.identity.name, type=type(message).__name__)
 
@@ -316,7 +335,7 @@ class Feeder:
         if error.reason == HelloRefusal.NAME_TAKEN:
             # Of two processes only one may send: this one was silent until another one took its place.
             self._lose()
-        if error.reason == UNKNOWN_FEEDER:
+        if error.reason == MessageRefusal.UNKNOWN_FEEDER:
             return
         if self._refused_since_ns is None:
             self._refused_since_ns = self._clock.monotonic_ns()

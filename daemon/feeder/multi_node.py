@@ -346,6 +346,8 @@ async def distribute_meps(
             if working.done():
                 working.result()
             await nodes.wait(WATCH_SECONDS)
+        for feeder in feeders:
+            await feeder.confirm()
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

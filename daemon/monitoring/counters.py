@@ -22,7 +22,9 @@ from hltnode.daemon.common.vocabulary import (
     DropReason,
     EventStream,
     HelloRefusal,
+    MessageRefusal,
     OutputName,
+    QuarantineReason,
     Stage,
     WriteErrorKind,
 )
@@ -115,6 +117,17 @@ class WriterCounters:
     errors: dict[WriteErrorKind, int] = field(default_factory=lambda: dict.fromkeys(WriteErrorKind, 0))
     pending_bytes: int = 0
     """Bytes that were taken but not yet written."""
+    quarantined_events: dict[QuarantineReason, int] = field(default_factory=lambda: dict.fromkeys(QuarantineReason, 0))
+    """Events that were taken out of .part files and lie in quarantine."""
+    quarantined_files: dict[QuarantineReason, int] = field(default_factory=lambda: dict.fromkeys(QuarantineReason, 0))
+    missing_events: int = 0
+    """Acknowledged events that are in the journal and in no file."""
+    out_of_reach_meps: int = 0
+    """Revoked MEPs whose events are, or may be, in a finished file."""
+    journal_damage: int = 0
+    """Places where the journal could not be read at a start."""
+    power_cuts: int = 0
+    """1 if the machine was down since the last session, which did not end in order."""
 
 
 @dataclass(slots=True)
@@ -140,6 +153,8 @@ class Counters:
     control_messages_rejected: int = 0
     hellos_refused: dict[HelloRefusal, int] = field(default_factory=lambda: dict.fromkeys(HelloRefusal, 0))
     """Of these messages the hellos that were refused."""
+    messages_refused: dict[MessageRefusal, int] = field(default_factory=lambda: dict.fromkeys(MessageRefusal, 0))
+    """Of these messages those that were no hellos."""
     control_messages_unsent: int = 0
     """Messages to feeders that were gone or did not read; a feeder's next hello makes up for them."""
     credits_granted: int = 0

@@ -136,6 +136,9 @@ class NodeCollector(Collector):
         yield _counter("control_messages_rejected", "Control messages refused.", c.control_messages_rejected)
         yield _counter("control_messages_unsent", "Messages to feeders gone or not reading.", c.control_messages_unsent)
         yield _counters("hellos_refused", "Hellos of feeders refused, by reason.", "reason", c.hellos_refused.items())
+        refused = c.messages_refused.items()
+        yield _counters("control_messages_refused", "Other messages refused, by reason.", "reason", refused)
+        yield _gauge("runs_kept", "Runs that feeders have not confirmed, beside the current one.", state.runs_kept)
         yield _counter("credits_granted", "MEPs that feeders were allowed to send.", c.credits_granted)
         yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", state.credits_outstanding)
         yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
@@ -209,6 +212,19 @@ class NodeCollector(Collector):
         yield _counters("events_dropped", "Events not written because the disk refused.", "stream", left_out)
         yield _counters("write_errors", "Attempts that the disk refused.", "kind", writer.errors.items())
         yield _gauge("event_bytes_pending", "Bytes waiting for the disk.", writer.pending_bytes)
+        by_reason = writer.quarantined_events.items()
+        yield _counters("quarantined_events", "Events moved to quarantine/, by reason.", "reason", by_reason)
+        by_reason = writer.quarantined_files.items()
+        yield _counters("quarantined_files", "Files written to quarantine/, by reason.", "reason", by_reason)
+        text = "Acknowledged events that the journal knows and that no file held at the start."
+        yield _counter("events_missing", text, writer.missing_events)
+        text = "Revoked MEPs whose events are or may be in a finished file."
+        yield _counter("revoked_meps_out_of_reach", text, writer.out_of_reach_meps)
+        yield _counter(
+            "journal_damage", "Places where the journal was not readable at the start.", writer.journal_damage
+        )
+        text = "Starts after which the machine had been down and the session before had not ended in order."
+        yield _counter("power_cuts", text, writer.power_cuts)
 
 
 def create_registry(collector: NodeCollector) -> CollectorRegistry:

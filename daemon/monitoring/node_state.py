@@ -13,6 +13,8 @@ class NodeState:
 
     run_state: RunState = RunState.IDLE
     run: int = 0
+    runs_kept: int = 0
+    """Runs that are not over, beside the current one: their feeders have not confirmed everything."""
     feeders_connected: int = 0
     credits_outstanding: int = 0
     """MEPs allowed and not yet opened."""

@@ -34,11 +34,9 @@ from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_
 from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
-from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
-from hltnode.daemon.output.output_stage import FinishFiles, OutputStage, RevokeEvents
-from hltnode.daemon.output.recovery import take_over
+from hltnode.daemon.output.output_stage import Confirmed, FinishFiles, OutputStage, RevokeEvents, Supervised
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
@@ -50,6 +48,7 @@ from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.daemon.security.access_control import AccessControl
+from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
@@ -183,17 +182,16 @@ class Node:
         self.access = AccessControl(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
         self._closers.append(lambda _linger_ms: self.access.close())
         output = config.output
-        self._writer = EventWriter(
-            output.directory,
-            f"{config.node.name}_{self.session}",
-            self.counters.writer,
+        settings = StoreSettings(
             max_file_bytes=output.max_file_bytes,
             max_file_events=output.max_file_events,
             fsync=output.fsync,
             policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
-        journal = take_over(output.directory, config.node.name, f"{config.node.name}_{self.session}", output.fsync)
-        self._acknowledgements.remember({run: tuple(done.ranges()) for run, done in journal.content.done.items()})
+        self._store = take_over(
+            output.directory, config.node.name, self.session, self.counters.writer, settings, boot=boot_id()
+        )
+        self._acknowledgements.remember(self._store.journal.content.done())
         self.control = ControlSocket(
             self._context, config.network.control, self.counters, self.access.guard(Endpoint.CONTROL)
         )
@@ -211,6 +209,8 @@ class Node:
             lambda: self.state,
             self._finish_files,
             self._revoke_events,
+            self._confirmed,
+            self._supervised,
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
@@ -280,8 +280,7 @@ class Node:
         self._output = OutputStage(
             self._workspaces,
             self._buffers,
-            self._writer,
-            journal,
+            self._store,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
             lambda written: self._call_loop(self._batch_delivery.put, written),
             lambda receipt: self._call_loop(self.feeder_protocol.events_revoked, receipt),
@@ -298,7 +297,7 @@ class Node:
             self.counters,
             self.health,
             self._pipeline,
-            self._writer,
+            self._store,
             self.outputs,
             self._silence,
             self._notifier,
@@ -371,6 +370,12 @@ class Node:
 
     def _revoke_events(self, request: RevokeEvents) -> None:
         self._output.submit(request)
+
+    def _confirmed(self, run: int, below: int) -> None:
+        self._output.submit(Confirmed(run, below))
+
+    def _supervised(self, run: int) -> None:
+        self._output.submit(Supervised(run))
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:

@@ -11,10 +11,10 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.node.dead_time import DeadTimeClock
 from hltnode.daemon.node.systemd import Notifier
-from hltnode.daemon.output.event_writer import EventWriter
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+from hltnode.daemon.storage.event_store import EventStore
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
@@ -41,7 +41,7 @@ class PeriodicTasks:
         counters: Counters,
         health: Health,
         pipeline: Pipeline,
-        writer: EventWriter,
+        store: EventStore,
         outputs: Outputs,
         silence: SilentSourceMonitor,
         notifier: Notifier,
@@ -53,7 +53,7 @@ class PeriodicTasks:
         self._counters = counters
         self._health = health
         self._pipeline = pipeline
-        self._writer = writer
+        self._store = store
         self._outputs = outputs
         self._silence = silence
         self._notifier = notifier
@@ -109,7 +109,7 @@ class PeriodicTasks:
         health.loop_tick_ns = now_ns
         health.pipeline_tick_ns = self._pipeline.tick_ns
         health.feeders_connected = self._protocol.registry.connected(now_ns)
-        health.disk_problem = self._writer.problem
+        health.disk_problem = self._store.problem
         health.output_problem = self._outputs.problem(now_ns)
         state = self._state()
         health.not_taking = None if state is RunState.RUNNING else f"state is {state}"

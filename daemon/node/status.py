@@ -1,6 +1,7 @@
 """The state of a node for others: /status, the shorter answer to the status command, and what metrics show of it."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from hltnode.daemon.event_building.accounting import accounting
@@ -13,7 +14,9 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without the lists that grow with the site: a reply on the control socket is small.
-_SUMMARY = ("node", "session", "state", "run", "version", "tck", "accounting")
+_SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "tck", "accounting")
+# Run numbers in the shorter answer.
+SUMMARY_RUNS = 16
 
 
 def memory_status(memory: SlotMemory) -> dict[str, int]:
@@ -50,6 +53,7 @@ class NodeStatus:
         return NodeState(
             run_state=self._run_state(),
             run=builder.run or 0,
+            runs_kept=len(protocol.registry.kept),
             feeders_connected=protocol.registry.connected(self._clock_ns()),
             credits_outstanding=builder.window.outstanding,
             slots=builder.pool.by_state(),
@@ -64,6 +68,9 @@ class NodeStatus:
             "session": self._session,
             "state": self._run_state(),
             "run": builder.run,
+            "closing": self._protocol.closing,
+            "kept": len(self._protocol.registry.kept),
+            "kept_runs": self._protocol.kept_runs(self._clock_ns()),
             "version": info.version,
             "backend": info.backend,
             "tck": info.tck,
@@ -87,4 +94,5 @@ class NodeStatus:
     def summary(self) -> dict[str, Any]:
         """The answer to the status command."""
         status = self.full()
-        return {key: status[key] for key in _SUMMARY}
+        runs = list(islice(self._protocol.registry.kept, SUMMARY_RUNS))
+        return {**{key: status[key] for key in _SUMMARY}, "kept_runs": runs}

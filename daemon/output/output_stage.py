@@ -5,7 +5,6 @@ A failing disk holds the batch, so its slot, so the credits: the feeders wait, n
 
 import queue
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.compute.engine_interface import Workspace
 from hltnode.daemon.compute.pipeline import ComputedBatch, flags_of
-from hltnode.daemon.event_building.run_summary import write_summary
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.event_encoder import EventEncoder
-from hltnode.daemon.output.event_writer import EventWriter, OutputError
-from hltnode.daemon.output.journal import Journal
-from hltnode.daemon.output.recovery import revoke_events
+from hltnode.daemon.storage.event_store import EventStore
+from hltnode.daemon.storage.journal_content import Ranges
+from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
 from hltnode.protocol.errors import ProtocolError
@@ -83,8 +82,8 @@ class WrittenBatch:
 class FinishFiles:
     """Request to give the files of a run their final names and to write its summary.
 
-    With `run_ended` the MEPs of the run are removed from the journal; otherwise the run may continue in the next
-    session.
+    With `run_ended` all its files are finished and its MEPs are removed from the journal; otherwise the run may
+    continue in the next session, and files with MEPs that a feeder may revoke keep their .part names.
     """
 
     summary: dict[str, Any]
@@ -92,13 +91,37 @@ class FinishFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeEvents:
-    """Request to remove the events of MEPs that another node builds now; those `in_slots` are not written yet."""
+class Supervised:
+    """A feeder may revoke MEPs of the run: its files keep their .part names until their MEPs are confirmed.
+
+    To be submitted before the first batch of the run.
+    """
 
     run: int
-    meps: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """Every feeder has confirmed all MEPs of the run below this id: none of them can be revoked any more."""
+
+    run: int
+    below: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeEvents:
+    """Request to remove the events of MEPs that another node builds now, given as (first, last) ranges.
+
+    Those `in_slots` are not written yet.
+    """
+
+    run: int
+    meps: Ranges
     in_slots: frozenset[int]
     receipt: tuple[bytes, Revoked]
+
+
+Request = FinishFiles | Supervised | Confirmed | RevokeEvents
 
 
 class OutputStage:
@@ -116,8 +139,7 @@ class OutputStage:
         self,
         workspaces: Sequence[Workspace],
         buffers: Sequence[memoryview],
-        writer: EventWriter,
-        journal: Journal,
+        store: EventStore,
         encoder: EventEncoder,
         done: Callable[[WrittenBatch], None],
         events_revoked: Callable[[tuple[bytes, Revoked]], None],
@@ -130,18 +152,17 @@ class OutputStage:
     ) -> None:
         self._workspaces = workspaces
         self._buffers = buffers
-        self._writer = writer
-        self._journal = journal
+        self._store = store
         self._encoder = encoder
         self._done = done
         self._events_revoked = events_revoked
-        self._revoked: set[int] = set()
+        self._revoked: set[tuple[int, int]] = set()
         self._crashed = crashed
         self._node = node
         self._tck = tck
         self._n_lines = n_lines
         self._include_events = include_events
-        self._queue: queue.SimpleQueue[ComputedBatch | FinishFiles | RevokeEvents | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
 
@@ -149,8 +170,8 @@ class OutputStage:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, item: ComputedBatch | FinishFiles | RevokeEvents) -> None:
-        """Queue a batch, the end of a run or a request to revoke events; any thread."""
+    def submit(self, item: ComputedBatch | Request) -> None:
+        """Queue a batch or a request; any thread."""
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
@@ -167,34 +188,40 @@ class OutputStage:
     def _run(self) -> None:
         try:
             while (item := self._queue.get()) is not None:
-                if isinstance(item, FinishFiles):
-                    self._finish_run(item)
-                elif isinstance(item, RevokeEvents):
-                    self._revoke_events(item)
-                else:
-                    self._write(item)
-            self._retry(self._writer.finish_files)
-            left = self._writer.abandon()
+                self._take(item)
+            self._retry(self._store.close)
+            left = self._store.abandon()
             if left:
                 log.critical("events_not_written", bytes=left)
-            else:
-                self._retry(self._journal.close)
         except BaseException as error:
             self._crashed(error)
             raise
+
+    def _take(self, item: ComputedBatch | Request) -> None:
+        match item:
+            case FinishFiles():
+                self._finish_run(item)
+            case Supervised():
+                self._store.supervise(item.run)
+            case Confirmed():
+                self._retry(partial(self._store.confirm, item.run, item.below))
+            case RevokeEvents():
+                self._revoke_events(item)
+            case _:
+                self._write(item)
 
     def _write(self, computed: ComputedBatch) -> None:
         batch = computed.batch
         results = self._results(computed)
         decisions = []
         events: list[KeptEvent] = []
-        kept: list[tuple[int, dict[EventStream, int]]] = []
+        finished: list[int] = []
         first = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
-            if mep.mep in self._revoked:
-                self._revoked.discard(mep.mep)
+            if (batch.run, mep.mep) in self._revoked:
+                self._revoked.discard((batch.run, mep.mep))
                 continue
             if mep.error_stream:
                 results.accepted[of_mep] = 0
@@ -202,53 +229,24 @@ class OutputStage:
             mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
             decisions.append(self._decision(batch.run, mep, mine))
             events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
-            records = Counter(event.stream for event in events_of_mep)
-            kept.append((mep.mep, {stream: records[stream] for stream in EventStream}))
+            finished.append(mep.mep)
             if self._include_events:
                 events += events_of_mep
-        self._journal.acknowledged_below(batch.run, batch.floor)
-        if self._retry(lambda: self._flush(kept)) and self._retry(lambda: self._note(batch.run, kept)):
+        self._store.journal.content.acknowledged_below(batch.run, batch.floor)
+        if self._retry(partial(self._store.commit, batch.run, as_ranges(finished))):
             self._done(WrittenBatch(computed, results, decisions, events))
+            self._retry(self._store.finish_files)
 
     def _finish_run(self, item: FinishFiles) -> None:
-        self._retry(self._writer.finish_files)
-        if item.run_ended:
-            self._retry(partial(self._journal.run_ended, item.summary["run"]))
-
-        def summarise() -> None:
-            directory = self._writer.directory
-            try:
-                write_summary(item.summary, directory, self._writer.prefix)
-            except OSError as error:
-                raise OutputError(directory, error) from error
-
-        self._retry(summarise)
+        finish = self._store.end_run if item.run_ended else self._store.leave_run
+        self._retry(partial(finish, item.summary["run"]))
+        self._retry(partial(self._store.write_summary, item.summary))
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        """Remove the events from the files, which are finished first; the MEPs still in slots are skipped later."""
-        self._revoked |= request.in_slots
-
-        def remove() -> None:
-            self._writer.finish_files()
-            content = self._journal.content
-            out_of_reach = revoke_events(self._writer.directory, content, request.run, set(request.meps))
-            if out_of_reach:
-                log.critical("events_out_of_reach", run=request.run, meps=sorted(out_of_reach))
-            self._journal.compact()
-
-        if self._retry(remove):
+        """The events do not stay in the files; the MEPs still in slots are skipped later."""
+        self._revoked |= {(request.run, mep) for mep in request.in_slots}
+        if self._retry(partial(self._store.revoke, request.run, request.meps)):
             self._events_revoked(request.receipt)
-
-    def _flush(self, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
-        """Write; records dropped by a policy are the last ones, and do not count as kept."""
-        for stream, dropped in self._writer.flush().items():
-            for _, records in reversed(kept):
-                gone = min(dropped, records[stream])
-                records[stream] -= gone
-                dropped -= gone
-
-    def _note(self, run: int, kept: list[tuple[int, dict[EventStream, int]]]) -> None:
-        self._journal.append(run, kept, self._writer.positions())
 
     def _results(self, computed: ComputedBatch) -> Results:
         if computed.error is None:
@@ -310,11 +308,11 @@ class OutputStage:
                 flags=flags,
             )
             stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
-            self._writer.append(stream, run, record)
+            self._store.append(stream, run, mep.mep, record)
             events.append(KeptEvent(stream, run, record))
         return events
 
-    def _retry(self, write: Callable[[], None]) -> bool:
+    def _retry(self, write: Callable[[], object]) -> bool:
         """Retry until `write` succeeds; False if the node stops first."""
         while True:
             try:

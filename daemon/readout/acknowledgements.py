@@ -1,4 +1,4 @@
-"""Which MEPs of a run are done, also when the run is left and taken up again (no I/O, no clock)."""
+"""Which MEPs of which run are done: what the feeders need not send again (no I/O, no clock)."""
 
 from collections.abc import Iterable, Mapping, Set
 
@@ -8,55 +8,53 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Acknowledgements:
-    """MEPs of the current run that the feeders need not send again, and those of runs that may go on later."""
+    """MEPs that are acknowledged, by run: of the current run, and of those that are kept."""
 
     def __init__(self) -> None:
-        self._now = MepRanges()
-        self._earlier: dict[int, Ranges] = {}
-        self._revoked: set[int] = set()
-
-    def __contains__(self, mep: int) -> bool:
-        return mep in self._now
+        self._runs: dict[int, MepRanges] = {}
+        self._revoked: set[tuple[int, int]] = set()
 
     def remember(self, done: Mapping[int, Ranges]) -> None:
         """What earlier sessions of the node have finished, as (first, last) ranges of each run."""
-        self._earlier = dict(done)
+        self._runs.update((run, MepRanges(ranges)) for run, ranges in done.items())
 
-    def earlier(self, run: int) -> Ranges:
-        """(first, last) ranges of a run that is not the current one."""
-        return self._earlier.get(run, ())
+    def runs(self) -> list[int]:
+        """The runs of which something is acknowledged."""
+        return [run for run, done in self._runs.items() if done]
 
-    def begin(self, run: int) -> None:
-        """A run becomes the current one, with what was finished of it earlier."""
-        self._now = MepRanges(self._earlier.pop(run, ()))
+    def done(self, run: int) -> MepRanges:
+        """What is acknowledged of a run; not to be changed."""
+        return self._runs.get(run) or MepRanges()
 
-    def acknowledged_below(self, below: int) -> None:
-        """Every MEP below this id is acknowledged to the feeders."""
+    def ranges(self, run: int, from_mep: int = 0) -> Ranges:
+        """(first, last) ranges of a run at or above an id."""
+        return tuple(self.done(run).ranges(from_mep))
+
+    def acknowledged_below(self, run: int, below: int) -> None:
+        """Every MEP of a run below this id is acknowledged to its feeders."""
         if below > 0:
-            self._now.add(0, below - 1)
+            self._runs.setdefault(run, MepRanges()).add(0, below - 1)
 
-    def finish(self, meps: Iterable[int]) -> None:
-        """A batch with these MEPs is done; those that were revoked meanwhile are not."""
+    def finish(self, run: int, meps: Iterable[int]) -> list[int]:
+        """A batch with these MEPs is done; returns those that count, without any that was revoked meanwhile."""
+        finished = []
+        done = self._runs.setdefault(run, MepRanges())
         for mep in meps:
-            if mep in self._revoked:
-                self._revoked.discard(mep)
+            if (run, mep) in self._revoked:
+                self._revoked.discard((run, mep))
             else:
-                self._now.add(mep)
+                done.add(mep)
+                finished.append(mep)
+        return finished
 
-    def revoke(self, meps: Set[int], on_their_way: Set[int]) -> None:
-        """These MEPs went to another node; those on their way will still `finish` here, which does not count."""
-        for mep in meps:
-            self._now.discard(mep)
-        self._revoked |= meps & on_their_way
+    def revoke(self, run: int, meps: Iterable[tuple[int, int]], on_their_way: Set[int]) -> None:
+        """These (first, last) ranges went to another node; those on their way do not count when they `finish`."""
+        done = self._runs.setdefault(run, MepRanges())
+        for first, last in meps:
+            done.discard(first, last)
+        self._revoked.update((run, mep) for mep in on_their_way)
 
-    def ranges(self, from_mep: int = 0) -> Ranges:
-        """(first, last) ranges of the current run at or above an id."""
-        return tuple(self._now.ranges(from_mep))
-
-    def leave(self, run: int) -> None:
-        """The current run stops and may go on later: what is acknowledged now must be known then."""
-        self._earlier[run] = self.ranges()
-
-    def forget(self) -> None:
-        """There is no current run."""
-        self._now = MepRanges()
+    def forget(self, run: int) -> None:
+        """The run is over or closed: nothing of it will be sent again."""
+        self._runs.pop(run, None)
+        self._revoked = {(of_run, mep) for of_run, mep in self._revoked if of_run != run}

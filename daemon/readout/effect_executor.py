@@ -17,6 +17,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Nack
 
@@ -71,21 +72,29 @@ class EffectExecutor:
             elif isinstance(effect, SealSlot):
                 self._submit(effect.batch)
             elif isinstance(effect, GrantCredit):
-                self._connections.send(self._registry.identities(), Credit(effect.run, effect.meps))
+                self._connections.send(self._registry.identities(effect.run), Credit(effect.run, effect.meps))
 
     def _reject(self, reject: Reject) -> None:
         left_out = self._limit.due(("reject", reject.reason))
         if left_out is not None:
             log.warning(
-                "fragment_rejected", reason=reject.reason, source=reject.source, mep=reject.mep, left_out=left_out
+                "fragment_rejected",
+                reason=reject.reason,
+                run=reject.run,
+                source=reject.source,
+                mep=reject.mep,
+                left_out=left_out,
             )
-        owner = self._registry.owner_of(reject.source)
+        owner = self._registry.owner_of(reject.run, reject.source)
         if owner is None:
             return
+        reason, resend = reject.reason, reject.resend
+        if reason is RejectReason.FOREIGN_RUN:
+            # A run with known feeders is kept: what they send is taken when it is the current one again.
+            reason, resend = RejectReason.NO_CREDIT, True
         self._counters.nacks_sent += 1
-        nack = Nack(reject.run, reject.source, reject.mep, reject.reason, reject.resend)
-        self._connections.send((owner,), nack)
-        if reject.mep in self._acknowledgements:
+        self._connections.send((owner,), Nack(reject.run, reject.source, reject.mep, reason, resend))
+        if reject.mep in self._acknowledgements.done(reject.run):
             # The feeder has missed the acknowledgement, else it would not have sent this.
             self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))
 

@@ -1,22 +1,22 @@
-"""The conversation with the feeders: hellos, credits, acknowledgements, revocations, and the end of a run.
+"""The conversation with the feeders: hellos, credits, acknowledgements, revocations.
 
 No sockets and no clock of its own: messages come in by calls, answers leave through `FeederConnections`, and the
-effects of the builder are carried out by the `EffectExecutor`. All calls come from the event loop.
+effects of the builder are carried out by the `EffectExecutor`. Which run is taken is decided by the `RunKeeper`. All
+calls come from the event loop.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import as_ranges
+from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import UNKNOWN_FEEDER, HelloRefusal
-from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
-    AcknowledgedBelow,
     Batch,
     CloseOpen,
     Drain,
@@ -27,37 +27,54 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     SetTimes,
     SlotAdvanced,
     SlotFreed,
-    StartRun,
     Tick,
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.output_stage import RevokeEvents
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.effect_executor import FeederConnections
-from hltnode.daemon.readout.feeder_registry import FeederRegistry, HelloRefusedError, RunStart
+from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders
+from hltnode.daemon.readout.run_keeper import RunKeeper
 from hltnode.protocol.transport.control_messages import ControlMessage
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, EndOfRun, Error, Goodbye, Hello, Revoked, Welcome
+from hltnode.protocol.transport.feeder_messages import (
+    Credit,
+    EndOfRun,
+    Error,
+    Goodbye,
+    Hello,
+    Revoked,
+    RunClosed,
+    Welcome,
+    split_ack,
+)
+from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.run_control_messages import RunState
 
-# When the last feeder has announced the end of the run, last fragments may still be in the sockets.
-END_OF_RUN_PATIENCE_NS = 2_000_000_000
-# No feeder of ours revokes more MEPs in one range: a node cannot have more in its slots.
-MAX_REVOKED = 65_536
+# Acknowledgements in the answer to one hello, of up to 1024 ranges each: what is left follows with the next hello,
+# because `first_mep` has gone on by then.
+MAX_ACKS_OF_A_HELLO = 64
+# Runs and feeders that a status page shows.
+SHOWN_RUNS = 32
+SHOWN_FEEDERS = 64
 LOG_INTERVAL_NS = 10_000_000_000
-# Lines of the builder's history in the log when an identity is broken; the summary of the run has all of them.
-LOGGED_HISTORY = 32
+# Ranges of MEPs in one log line.
+LOGGED_RANGES = 32
 
 log = get_logger("feeder_protocol")
 
 
 class FeederProtocol:
-    """What the node answers to feeders, and when a run begins and ends.
+    """What the node answers to feeders.
 
     Args:
         carry_out: carries out effects of the builder.
         node_state: state of the run control; feeders are taken while it is running or paused.
-        finish_run: called with the summary of a run when it is over (True), or when this session leaves it (False).
+        finish_run: called with the summary of a run when it is over (True), or when it is left and kept (False).
         revoke_events: hands the MEPs that went to another node to the outputs.
+        confirm: called with a run and an id when every feeder has confirmed every MEP below it: nothing below it can be
+            revoked any more.
+        supervise: called with a run before its first feeder that may revoke MEPs is welcomed.
     """
 
     def __init__(
@@ -71,6 +88,8 @@ class FeederProtocol:
         node_state: Callable[[], RunState],
         finish_run: Callable[[dict[str, Any], bool], None],
         revoke_events: Callable[[RevokeEvents], None],
+        confirm: Callable[[int, int], None],
+        supervise: Callable[[int], None],
         *,
         node: str,
         session: str,
@@ -84,95 +103,111 @@ class FeederProtocol:
         self._counters = counters
         self._carry_out = carry_out
         self._node_state = node_state
-        self._finish_run = finish_run
         self._revoke_events = revoke_events
-        self._summary = RunSummary(counters, builder, node=node, session=session)
+        self._supervise = supervise
+        self._runs = RunKeeper(
+            builder,
+            registry,
+            acknowledgements,
+            connections,
+            counters,
+            RunSummary(counters, builder, node=node, session=session),
+            carry_out,
+            finish_run,
+            confirm,
+            clock_ns,
+        )
         self._node = node
         self._session = session
-        self._configured_run = registry.run or 0
+        self._configured_run = registry.configured_run
         self._max_fragment_bytes = max_fragment_bytes
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._starts = 0
-        self._run_over = False
-        self._last_traffic_ns = 0
-        self._last_received = 0
+        self._revoking = 0
 
     # Control messages
 
     def message_arrived(self, identity: bytes, message: ControlMessage) -> None:
         """Take one message of a feeder."""
         now_ns = self._clock_ns()
-        feeder = self.registry.message_came(now_ns, identity)
+        known = self.registry.message_came(now_ns, identity)
         if isinstance(message, Hello):
             self._hello(now_ns, identity, message)
-        elif feeder is None:
-            self._connections.send((identity,), Error(UNKNOWN_FEEDER, "say hello first"))
-        elif isinstance(message, EndOfRun) and message.run == self.registry.run:
-            self.registry.end_of_run(feeder, message)
-            log.info("feeder_ended_run", feeder=feeder.hello.feeder, run=message.run, last_mep=message.last_mep)
-        elif isinstance(message, Revoked) and message.run == self.registry.run:
-            self._revoked(identity, message)
+        elif known is None:
+            self._refuse(identity, MessageRefusal.UNKNOWN_FEEDER, "say hello first")
+        elif isinstance(message, EndOfRun) and message.run == known[0].run:
+            if known[0].end_of_run(known[1], message):
+                self._log_feeder("feeder_ended_run", known[1], last_mep=message.last_mep)
+        elif isinstance(message, Revoked):
+            self._revoked(identity, *known, message)
         elif isinstance(message, Goodbye):
-            self.registry.goodbye(feeder)
-            log.info("feeder_left", feeder=feeder.hello.feeder, reason=message.reason)
+            known[1].gone = True
+            self._log_feeder("feeder_left", known[1], reason=message.reason)
         else:
-            self._counters.control_messages_rejected += 1
-            self._connections.send(
-                (identity,), Error("unexpected", f"{type(message).__name__} is not for the node now")
-            )
+            text = f"{type(message).__name__} is not for the node now"
+            self._refuse(identity, MessageRefusal.UNEXPECTED, text)
+
+    def _refuse(self, identity: bytes, reason: MessageRefusal, text: str) -> None:
+        self._counters.control_messages_rejected += 1
+        self._counters.messages_refused[reason] += 1
+        self._connections.send((identity,), Error(reason, as_remark(text)))
+
+    def _log_feeder(self, event: str, feeder: Feeder, **details: object) -> None:
+        """One line per feeder and ten seconds: a feeder may repeat what it says as often as it likes."""
+        name = feeder.hello.feeder
+        if (left_out := self._limit.due((event, name, feeder.hello.run))) is not None:
+            log.info(event, feeder=name, run=feeder.hello.run, left_out=left_out, **details)
 
     def _hello(self, now_ns: int, identity: bytes, hello: Hello) -> None:
         state = self._node_state()
-        waiting = state is RunState.PAUSED and not self.registry.started
-        if waiting or state not in (RunState.RUNNING, RunState.PAUSED):
-            # No error: the feeder repeats its hello until the node is started.
-            self._connections.send((identity,), Goodbye(f"node is {state}"))
+        if self._runs.is_closed(hello.run):
+            self._connections.send((identity,), RunClosed(hello.run))
             return
-        if (
-            state is RunState.RUNNING
-            and hello.run != self.registry.run
-            and self.registry.is_deserted(now_ns)
-            and self.builder.is_idle
-        ):
-            # All feeders of the last run ended without a goodbye, and another run is to begin.
-            if self.registry.started and not self._run_over:
-                self._end_run()
-            self._forget_run()
         try:
-            self._refuse_double(now_ns, hello)
-            start = self.registry.hello(now_ns, identity, hello)
-            if start is not None:
-                self._start_run(now_ns, start)
+            self.registry.check(hello)
+            run = None
+            if state in (RunState.RUNNING, RunState.PAUSED):
+                run = self._runs.place(now_ns, hello, begins=state is RunState.RUNNING)
+            if run is None:
+                # No error: the feeder repeats its hello until the node is started.
+                self._connections.send((identity,), Goodbye(f"node is {state}"))
+                return
+            self._refuse_double(now_ns, run, hello)
+            self.registry.hello(now_ns, identity, run, hello, self._acknowledgements.done(hello.run))
+            if hello.supervises and not run.supervised:
+                run.supervised = True
+                self._supervise(run.run)
+            self._runs.follow(now_ns, run, starts=state is RunState.RUNNING)
         except HelloRefusedError as error:
-            self._counters.control_messages_rejected += 1
-            self._counters.hellos_refused[error.reason] += 1
-            if self._limit.due(("hello", error.reason)) is not None:
-                log.warning("hello_refused", feeder=hello.feeder, reason=error.reason, text=str(error))
-            self._connections.send((identity,), Error(error.reason, str(error)))
+            self._refuse_hello(identity, hello, error)
             return
-        run = hello.run
         self._connections.send((identity,), self._welcome(run))
-        if self.builder.run == run and self.registry.started:
-            floor = self.registry.floor()
-            self.builder.handle(now_ns, AcknowledgedBelow(floor))
-            self._acknowledgements.acknowledged_below(floor)
-            acked = self._acknowledgements.ranges(hello.first_mep)
-            if acked:
-                self._connections.send((identity,), Ack(run, acked))
-            self._connections.send((identity,), Credit(run, self.builder.window.limit))
+        acks = split_ack(run.run, self._acknowledgements.ranges(run.run, hello.first_mep))
+        for ack in islice(acks, MAX_ACKS_OF_A_HELLO):
+            self._connections.send((identity,), ack)
+        if run.started and self._runs.closing is None:
+            self._connections.send((identity,), Credit(run.run, self.builder.window.limit))
 
-    def _welcome(self, run: int) -> Welcome:
-        return Welcome(self._node, self._session, run, self._max_fragment_bytes)
+    def _refuse_hello(self, identity: bytes, hello: Hello, error: HelloRefusedError) -> None:
+        self._counters.control_messages_rejected += 1
+        self._counters.hellos_refused[error.reason] += 1
+        if self._limit.due(("hello", error.reason)) is not None:
+            log.warning("hello_refused", feeder=hello.feeder, reason=error.reason, text=str(error))
+        self._connections.send((identity,), Error(error.reason, as_remark(str(error))))
 
-    def _refuse_double(self, now_ns: int, hello: Hello) -> None:
+    def _welcome(self, run: RunFeeders) -> Welcome:
+        # Feeders send what they kept only to a session that they do not know.
+        session = f"{self._session}.{run.epoch}" if run.epoch else self._session
+        return Welcome(self._node, session, run.run, self._max_fragment_bytes)
+
+    def _refuse_double(self, now_ns: int, run: RunFeeders, hello: Hello) -> None:
         """A process that was restarted takes its place, one that is started a second time does not.
 
         They differ in the connection of the first one, which ends with its process. The welcome that probes for it
         contains nothing new for a feeder of this run.
         """
-        rival = self.registry.rival(now_ns, hello)
-        if rival is not None and self._connections.reaches(rival.identity, self._welcome(rival.hello.run)):
+        rival = run.rival(now_ns, hello)
+        if rival is not None and self._connections.reaches(rival.identity, self._welcome(run)):
             raise HelloRefusedError(
                 HelloRefusal.NAME_TAKEN,
                 # Not its session: with that, the receiver of this answer could send a hello in its place.
@@ -180,39 +215,57 @@ class FeederProtocol:
                 f"its last message came {(now_ns - rival.last_message_ns) / 1e9:.1f} s ago",
             )
 
-    def _start_run(self, now_ns: int, start: RunStart) -> None:
-        done = self._acknowledgements.earlier(start.run)
-        try:
-            effects = self.builder.handle(
-                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
-            )
-        except ValueError as error:
-            self.registry.finish_run()
-            raise HelloRefusedError(HelloRefusal.RUN_CANNOT_START, str(error)) from error
-        self._run_over = False
-        self._acknowledgements.begin(start.run)
-        self._summary.begin()
-        log.info(
-            "run_started",
-            run=start.run,
-            sources=len(start.sources),
-            first_mep=start.first_mep,
-            events_per_mep=start.events_per_mep,
-        )
-        self._carry_out(effects)
-
-    def _revoked(self, identity: bytes, message: Revoked) -> None:
+    def _revoked(self, identity: bytes, run: RunFeeders, feeder: Feeder, message: Revoked) -> None:
         """Drop MEPs that went to another node while this one was lost: none of their events may stay here."""
-        meps = {m for first, last in message.meps for m in range(first, min(last, first + MAX_REVOKED) + 1)}
-        log.warning("meps_revoked", run=message.run, meps=len(meps), first=min(meps, default=None))
-        in_slots = self.builder.meps_in_slots()
-        self._carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(tuple(meps))))
-        self._acknowledgements.revoke(meps, in_slots)
-        self._revoke_events(RevokeEvents(message.run, frozenset(meps), frozenset(meps & in_slots), (identity, message)))
+        forbidden = self._why_forbidden(run, feeder, message)
+        if forbidden is not None:
+            if (left_out := self._limit.due("forbidden")) is not None:
+                log.warning(
+                    "revocation_refused", feeder=feeder.hello.feeder, run=run.run, reason=forbidden, left_out=left_out
+                )
+            self._refuse(identity, MessageRefusal.NOT_PERMITTED, forbidden)
+            return
+        # Only what the node has of them costs anything.
+        asked = MepRanges(message.meps)
+        is_current = run.started
+        in_slots = {mep for mep in self.builder.meps_in_slots() if is_current and mep in asked}
+        is_open = {mep for mep in self.builder.open if is_current and mep in asked}
+        done = self._acknowledgements.done(run.run)
+        written = MepRanges(common for span in message.meps for common in done.overlap(*span))
+        for mep in in_slots:
+            written.add(mep)
+        revoked = MepRanges(written.ranges())
+        for mep in is_open:
+            revoked.add(mep)
+        if revoked:
+            log.warning("meps_revoked", run=run.run, n=revoked.count, meps=revoked.ranges()[:LOGGED_RANGES])
+            if is_current:
+                self._carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(tuple(revoked.ranges()))))
+            self._acknowledgements.revoke(run.run, written.ranges(), in_slots)
+        if not written and not self._revoking:
+            self._connections.send((identity,), message)
+            return
+        # Behind the revocations that are being carried out: this one may repeat one of them.
+        self._revoking += 1
+        self._revoke_events(RevokeEvents(run.run, tuple(written.ranges()), frozenset(in_slots), (identity, message)))
+
+    def _why_forbidden(self, run: RunFeeders, feeder: Feeder, message: Revoked) -> str | None:
+        if not feeder.hello.supervises:
+            return f"feeder {feeder.hello.feeder} does not supervise"
+        if message.run != run.run:
+            return f"MEPs of run {message.run}: this connection feeds run {run.run}"
+        below = max(run.floor, feeder.hello.first_mep)
+        for first, last in message.meps:
+            if first < below:
+                return f"MEP {first}: every MEP below {below} is confirmed"
+            if feeder.done_before.overlap(first, last):
+                return f"MEPs {first} to {last}: some were acknowledged to an earlier session"
+        return None
 
     def events_revoked(self, receipt: tuple[bytes, Revoked]) -> None:
         """The files hold nothing of revoked MEPs any more: confirm it to the feeder that asked for it."""
         identity, message = receipt
+        self._revoking -= 1
         self._connections.send((identity,), message)
 
     # The pipeline and time
@@ -223,75 +276,35 @@ class FeederProtocol:
 
     def batch_done(self, batch: Batch) -> None:
         """Decisions are out and events are safe: acknowledge, and free the slot."""
-        meps = [mep.mep for mep in batch.meps]
-        self._acknowledgements.finish(meps)
+        meps = self._acknowledgements.finish(batch.run, [mep.mep for mep in batch.meps])
         self._counters.meps_acknowledged += len(meps)
         # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
         self._carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
-        self._connections.send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
+        for ack in split_ack(batch.run, as_ranges(meps)):
+            self._connections.send(self.registry.identities(batch.run), ack)
 
     def tick(self, now_ns: int) -> None:
         """Check deadlines, feeders and the end of the run."""
         self._carry_out(self.builder.handle(now_ns, Tick()))
-        if self._counters.fragments_received != self._last_received:
-            self._last_received = self._counters.fragments_received
-            self._last_traffic_ns = now_ns
-        if not self._run_over and self._has_ended(now_ns):
-            self._end_run()
-        if self._run_over and self.registry.started and self.registry.is_deserted(now_ns):
-            self._forget_run()
-
-    def _has_ended(self, now_ns: int) -> bool:
-        if not self.registry.all_ended(now_ns) or not self.builder.is_idle:
-            return False
-        return self.registry.is_satisfied() or now_ns - self._last_traffic_ns > END_OF_RUN_PATIENCE_NS
-
-    def _end_run(self) -> None:
-        self._run_over = True
-        self._summarise(over=True)
-
-    def leave_run(self) -> None:
-        """This session ends while the run goes on: write what it has done."""
-        if self.registry.started and not self._run_over:
-            self._run_over = True
-            self._summarise(over=False)
-
-    def _summarise(self, *, over: bool) -> None:
-        summary = self._summary.end()
-        if not summary["accounting_closes"]:
-            self._report_broken(summary)
-            summary["history"] = self.builder.recent_history()
-        self._finish_run(summary, over)
-
-    def _report_broken(self, accounts: dict[str, Any]) -> None:
-        self._counters.accounting_broken += 1
-        history = self.builder.recent_history()[-LOGGED_HISTORY:]
-        log.critical("accounting_broken", **{"run": self.builder.run, **accounts}, history=history)
-
-    def _forget_run(self) -> None:
-        self.registry.finish_run()
-        self._acknowledgements.forget()
-
-    def check_accounts(self) -> bool:
-        """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
-        accounts = accounting(self._counters, self.builder)
-        if closes(accounts):
-            log.info("run_summary", run=self.builder.run, objects=dict(self._counters.objects), **accounts)
-            return True
-        self._report_broken(accounts)
-        return False
+        self._runs.tick(now_ns)
 
     # Run control
 
     def open_runs(self, run: int | None) -> int:
         """Take feeders from now on: of this run, or as configured. Returns the run, 0 for that of the first feeder."""
-        if self._starts:
-            # Feeders send what they kept of a stopped run only to a session that they do not know.
-            self._session = f"{self._session.partition('.')[0]}.{self._starts}"
-        self._starts += 1
         taken = self._configured_run if run is None else run
-        self.registry.take_run(taken)
+        self._runs.reopen(taken)
+        self.registry.configured_run = taken
         return taken
+
+    def close(self, run: int | None) -> str:
+        """An operator closes a run, see `RunKeeper.close`. Raises RunNotClosedError."""
+        return self._runs.close(run)
+
+    @property
+    def closing(self) -> int | None:
+        """The run that is being closed: its last MEPs are computed."""
+        return self._runs.closing
 
     def pause(self) -> None:
         """Grant no more until `resume`; what was granted may still come."""
@@ -306,13 +319,10 @@ class FeederProtocol:
         times = SetTimes(mep_timeout_ms * 1_000_000, flush_deadline_ms * 1_000_000)
         self._carry_out(self.builder.handle(self._clock_ns(), times))
 
-    def close_run(self) -> None:
-        """The drain is over: leave the run, if there was one, and forget its feeders."""
-        if self.registry.started and not self._run_over and self.builder.run is not None:
-            self._acknowledgements.leave(self.builder.run)
-            self.leave_run()
+    def leave_run(self) -> None:
+        """The drain is over: leave the run, if there is one; its feeders wait for the next session."""
         self.say_goodbye()
-        self._forget_run()
+        self._runs.leave()
 
     def abandon(self) -> None:
         """Drop MEPs that are open, and do not wait for what is in the pipeline."""
@@ -334,8 +344,28 @@ class FeederProtocol:
 
     def say_goodbye(self) -> None:
         """Announce to the feeders that this session ends; they wait for the next one."""
-        self._connections.send(self.registry.identities(), Goodbye("session ends"))
+        current = self.registry.current
+        if current is not None:
+            self._connections.send(current.identities(), Goodbye("session ends"))
+
+    # Status
+
+    def check_accounts(self) -> bool:
+        """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
+        return self._runs.check_accounts()
 
     def feeders(self, now_ns: int) -> list[dict[str, object]]:
-        """The feeders for /status."""
-        return [feeder.describe(now_ns) for feeder in self.registry.feeders()]
+        """The feeders of the current run for /status."""
+        current = self.registry.current
+        return [] if current is None else [feeder.describe(now_ns) for feeder in current.feeders()]
+
+    def kept_runs(self, now_ns: int) -> list[dict[str, object]]:
+        """The runs that are not over beside the current one, why, and their feeders, for /status."""
+        return [
+            {
+                "run": run.run,
+                "reason": run.reason_to_keep(now_ns),
+                "feeders": [feeder.describe(now_ns) for feeder in run.feeders()[:SHOWN_FEEDERS]],
+            }
+            for run in islice(self.registry.kept.values(), SHOWN_RUNS)
+        ]

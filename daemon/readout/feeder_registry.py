@@ -1,125 +1,85 @@
-"""The feeders of a run as the node knows them (no I/O, no clock): which hellos have come, for which run and sources."""
+"""Which connection is which feeder of which run: the current run, and those that are kept (no I/O, no clock)."""
 
-from dataclasses import dataclass
+from itertools import count
 
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import HelloRefusal
-from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
+from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders, RunStart
+from hltnode.protocol.transport.feeder_messages import Hello
 
-# Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
-SILENT_NS = 5_000_000_000
-
-
-class HelloRefusedError(ValueError):
-    """A hello that does not fit the run; `reason` goes into the Error message."""
-
-    def __init__(self, reason: HelloRefusal, text: str) -> None:
-        super().__init__(text)
-        self.reason = reason
-
-
-@dataclass(slots=True)
-class Feeder:
-    """One feeder process: its last hello, its address on the control socket, and whether it has ended its run."""
-
-    identity: bytes
-    hello: Hello
-    last_message_ns: int
-    ended: bool = False
-    last_mep: int | None = None
-    gone: bool = False
-
-    def is_silent(self, now_ns: int) -> bool:
-        """True if it said goodbye or has sent no message for long."""
-        return self.gone or now_ns - self.last_message_ns > SILENT_NS
-
-    def describe(self, now_ns: int) -> dict[str, object]:
-        """The feeder for /status."""
-        return {
-            "name": self.hello.feeder,
-            "sources": len(self.hello.sources),
-            "connected": not self.is_silent(now_ns),
-            "ended": self.ended,
-            "last_mep": self.last_mep,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class RunStart:
-    """What the builder needs to start the run."""
-
-    run: int
-    sources: tuple[int, ...]
-    first_mep: int
-    events_per_mep: int
+# Runs that are kept until their feeders come back or an operator closes them: far more than anyone leaves by intent.
+MAX_KEPT_RUNS = 1000
 
 
 class FeederRegistry:
-    """Collects hellos until a run can start, then keeps track of the feeders until it ends.
+    """The current run, the kept ones, and their feeders.
 
     Args:
         run: the run to take, 0 for the run of the first hello.
-        feeders: how many hellos are needed before the run starts.
+        feeders: how many hellos are needed before a run starts.
         sources: the expected sources, None for the union of what the feeders announce.
         max_events_per_mep: the most events that one MEP may have.
     """
 
     def __init__(self, *, run: int, feeders: int, sources: tuple[int, ...] | None, max_events_per_mep: int) -> None:
-        self._configured_run = run
+        self.configured_run = run
+        """The only run that is taken; 0 for any."""
+        self.current: RunFeeders | None = None
+        self.kept: dict[int, RunFeeders] = {}
         self._expected = feeders
         self._configured_sources = sources
         self._max_events_per_mep = max_events_per_mep
-        self._feeders: dict[str, Feeder] = {}
-        self._owner: dict[int, Feeder] = {}
-        self._by_identity: dict[bytes, Feeder] = {}
-        self.run: int | None = run or None
-        self.started = False
+        self._by_identity: dict[bytes, tuple[RunFeeders, Feeder]] = {}
+        self._epochs = count()
 
-    def take_run(self, run: int) -> None:
-        """Take this run from now on and no other one, 0 for that of the first hello; only between runs."""
-        self._configured_run = run
-        self.finish_run()
+    # Runs
 
-    def rival(self, now_ns: int, hello: Hello) -> Feeder | None:
-        """The feeder of this name in another process whose last message is recent: it runs, or has just crashed."""
-        known = self._feeders.get(hello.feeder)
-        if known is None or known.hello.session == hello.session or known.is_silent(now_ns):
-            return None
-        return known
+    def find(self, run: int) -> RunFeeders | None:
+        """The feeders of a run that is current or kept."""
+        if self.current is not None and self.current.run == run:
+            return self.current
+        return self.kept.get(run)
 
-    def hello(self, now_ns: int, identity: bytes, hello: Hello) -> RunStart | None:
-        """Note a hello, new or repeated; the start of the run if this one was still missing.
+    def keep(self, run: int) -> None:
+        """Keep a run that an earlier session of the node has left."""
+        self.kept[run] = RunFeeders(run, self._expected)
 
-        A new session takes the place of an old one of the same name; see `rival`. Raises HelloRefusedError for a hello
-        that cannot be part of the run.
+    def begin(self, run: int) -> RunFeeders:
+        """Make a run the current one, whether it is kept or new; there must be no other.
+
+        Raises HelloRefusedError: too many runs are kept.
         """
-        self._check(now_ns, hello)
-        known = self._feeders.get(hello.feeder)
-        if known is not None and known.hello.session == hello.session:
-            self._by_identity.pop(known.identity, None)
-            known.identity, known.hello, known.last_message_ns, known.gone = identity, hello, now_ns, False
-            self._by_identity[identity] = known
-            return None
-        if known is not None:
-            self._forget(known)
-        feeder = Feeder(identity, hello, now_ns)
-        self._feeders[hello.feeder] = feeder
-        self._by_identity[identity] = feeder
-        self.run = hello.run
-        for source in hello.sources:
-            self._owner[source] = feeder
-        if self.started or len(self._feeders) < self._expected:
-            return None
-        self.started = True
-        hellos = [feeder.hello for feeder in self._feeders.values()]
-        union = tuple(sorted({source for hello in hellos for source in hello.sources}))
-        return RunStart(
-            run=self.run,
-            sources=self._configured_sources or union,
-            first_mep=min(hello.first_mep for hello in hellos),
-            events_per_mep=max(hello.events_per_mep for hello in hellos),
-        )
+        if run not in self.kept and len(self.kept) >= MAX_KEPT_RUNS:
+            raise HelloRefusedError(
+                HelloRefusal.TOO_MANY_RUNS, f"{len(self.kept)} runs are kept: an operator has to close some"
+            )
+        self.current = self.kept.pop(run, None) or RunFeeders(run, self._expected)
+        self.current.begin_epoch(next(self._epochs))
+        return self.current
 
-    def _check(self, now_ns: int, hello: Hello) -> None:
+    def leave(self) -> None:
+        """Keep the current run; there is none then."""
+        if self.current is not None:
+            self.current.begin_epoch(next(self._epochs))
+            self.kept[self.current.run] = self.current
+            self.current = None
+
+    def forget(self, run: RunFeeders) -> None:
+        """The run is over or closed: its feeders are unknown from now on."""
+        for feeder in run.feeders():
+            self._by_identity.pop(feeder.identity, None)
+        self.kept.pop(run.run, None)
+        if run is self.current:
+            self.current = None
+
+    def start(self, run: RunFeeders) -> RunStart | None:
+        """The start of the current run if a hello was the last that was missing."""
+        return run.start(self._configured_sources) if run is self.current else None
+
+    # Feeders
+
+    def check(self, hello: Hello) -> None:
+        """Raises HelloRefusedError for a hello that fits no run at all."""
         if not hello.sources:
             raise HelloRefusedError(HelloRefusal.NO_SOURCES, f"feeder {hello.feeder} announces no sources")
         if not 0 < hello.events_per_mep <= self._max_events_per_mep:
@@ -127,90 +87,38 @@ class FeederRegistry:
                 HelloRefusal.EVENTS_PER_MEP,
                 f"{hello.events_per_mep} events per MEP, 1 to {self._max_events_per_mep} expected",
             )
-        if self._configured_run and hello.run != self._configured_run:
+
+    def hello(self, now_ns: int, identity: bytes, run: RunFeeders, hello: Hello, done: MepRanges) -> Feeder:
+        """Note a hello of a run; `done` are the MEPs that are acknowledged by now. Raises HelloRefusedError."""
+        bound = self._by_identity.get(identity)
+        if bound is not None and (bound[0] is not run or bound[1].hello.feeder != hello.feeder):
             raise HelloRefusedError(
-                HelloRefusal.FOREIGN_RUN, f"this node takes run {self._configured_run}, not {hello.run}"
+                HelloRefusal.CONNECTION_TAKEN,
+                f"this connection is that of feeder {bound[1].hello.feeder} of run {bound[0].run}",
             )
-        if self.run is not None and hello.run != self.run and self._feeders:
-            raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node takes run {self.run}, not {hello.run}")
-        if hello.feeder not in self._feeders and len(self._feeders) >= self._expected:
-            silent = next((feeder for feeder in self._feeders.values() if feeder.is_silent(now_ns)), None)
-            if silent is None:
-                raise HelloRefusedError(HelloRefusal.TOO_MANY_FEEDERS, f"all of {self._expected} feeders are there")
-            self._forget(silent)
-        for source in hello.sources:
-            owner = self._owner.get(source)
-            if owner is not None and owner.hello.feeder != hello.feeder and not owner.is_silent(now_ns):
-                raise HelloRefusedError(
-                    HelloRefusal.SOURCE_TAKEN, f"source {source} is sent by feeder {owner.hello.feeder}"
-                )
-
-    def _forget(self, feeder: Feeder) -> None:
-        del self._feeders[feeder.hello.feeder]
-        self._by_identity.pop(feeder.identity, None)
-        for source, owner in list(self._owner.items()):
-            if owner is feeder:
-                del self._owner[source]
-
-    def message_came(self, now_ns: int, identity: bytes) -> Feeder | None:
-        """The feeder behind an identity, None if it is unknown; notes the time of the message."""
-        feeder = self._by_identity.get(identity)
-        if feeder is not None:
-            feeder.last_message_ns = now_ns
+        feeder, before = run.join(now_ns, identity, hello, done)
+        if before is not None:
+            self._by_identity.pop(before, None)
+        self._by_identity[identity] = (run, feeder)
         return feeder
 
-    def end_of_run(self, feeder: Feeder, message: EndOfRun) -> None:
-        """A feeder has sent everything."""
-        feeder.ended = True
-        feeder.last_mep = message.last_mep
+    def message_came(self, now_ns: int, identity: bytes) -> tuple[RunFeeders, Feeder] | None:
+        """The run and the feeder behind an identity, None if it is unknown; notes the time of the message."""
+        known = self._by_identity.get(identity)
+        if known is not None:
+            known[1].last_message_ns = now_ns
+        return known
 
-    def goodbye(self, feeder: Feeder) -> None:
-        """A feeder leaves by intent: nothing more comes from it."""
-        feeder.ended = True
-        feeder.gone = True
+    def owner_of(self, run: int, source: int) -> bytes | None:
+        """Address of the feeder that sends a source of a run."""
+        feeders = self.find(run)
+        return None if feeders is None else feeders.owner_of(source)
 
-    def owner_of(self, source: int) -> bytes | None:
-        """Address of the feeder that sends a source."""
-        feeder = self._owner.get(source)
-        return None if feeder is None else feeder.identity
-
-    def identities(self) -> list[bytes]:
-        """Addresses of all feeders that have not left."""
-        return [feeder.identity for feeder in self._feeders.values() if not feeder.gone]
+    def identities(self, run: int) -> list[bytes]:
+        """Addresses of all feeders of a run that have not left."""
+        feeders = self.find(run)
+        return [] if feeders is None else feeders.identities()
 
     def connected(self, now_ns: int) -> int:
-        """Number of feeders that are not silent."""
-        return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
-
-    def all_ended(self, now_ns: int) -> bool:
-        """True when no feeder of a started run will send more: all have ended or are silent, one at least has ended."""
-        feeders = self._feeders.values()
-        over = all(feeder.ended or feeder.is_silent(now_ns) for feeder in feeders)
-        return self.started and over and any(feeder.ended for feeder in feeders)
-
-    def is_deserted(self, now_ns: int) -> bool:
-        """True when all feeders have said goodbye or are silent."""
-        return all(feeder.is_silent(now_ns) for feeder in self._feeders.values())
-
-    def feeders(self) -> list[Feeder]:
-        """All feeders of the run."""
-        return list(self._feeders.values())
-
-    def floor(self) -> int:
-        """Below this id every MEP is acknowledged to every feeder; 0 without feeders."""
-        return min((feeder.hello.first_mep for feeder in self._feeders.values()), default=0)
-
-    def is_satisfied(self) -> bool:
-        """True when every feeder has left, or the last MEP that it announced is acknowledged."""
-        return all(
-            feeder.gone or feeder.last_mep is None or feeder.hello.first_mep > feeder.last_mep
-            for feeder in self._feeders.values()
-        )
-
-    def finish_run(self) -> None:
-        """The run is over: the next hello of a new session may start another one."""
-        self.started = False
-        self._feeders.clear()
-        self._owner.clear()
-        self._by_identity.clear()
-        self.run = self._configured_run or None
+        """Number of feeders of the current run that are not silent."""
+        return 0 if self.current is None else self.current.connected(now_ns)

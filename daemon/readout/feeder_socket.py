@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 import zmq
 
 from hltnode.daemon.common.peer import Peer
+from hltnode.daemon.common.vocabulary import MessageRefusal
 from hltnode.daemon.common.zmq_sockets import HEARTBEAT, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
+from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.
@@ -120,7 +122,8 @@ class ControlSocket:
 
     def _refuse(self, identity: bytes, reason: str, text: str) -> None:
         self._counters.control_messages_rejected += 1
-        self.send((identity,), Error(reason, text[:200]))
+        self._counters.messages_refused[MessageRefusal.MALFORMED] += 1
+        self.send((identity,), Error(reason, as_remark(text)))
 
 
 def _peer(frame: zmq.Frame) -> Peer:

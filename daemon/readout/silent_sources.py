@@ -54,7 +54,7 @@ class SilentSourceMonitor:
         self._counters = counters
         self._watch = SilentSources(silent_ns)
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._run: int | None = None
+        self._starts = 0
         self._next_look_ns = 0
 
     @property
@@ -67,8 +67,8 @@ class SilentSourceMonitor:
         if now_ns < self._next_look_ns or self._builder.run is None:
             return
         self._next_look_ns = now_ns + LOOK_NS
-        if self._builder.run != self._run:
-            self._run = self._builder.run
+        if self._builder.starts != self._starts:
+            self._starts = self._builder.starts
             self._watch.start_run(now_ns)
         sources = {source: self._counters.sources[source] for source in self._builder.sources}
         fell_silent, came_back = self._watch.look(now_ns, sources)
@@ -77,4 +77,6 @@ class SilentSourceMonitor:
 
     def _report(self, event: str, sources: frozenset[int]) -> None:
         if sources and (left_out := self._limit.due(event)) is not None:
-            log.warning(event, run=self._run, sources=sorted(sources)[:SHOWN], n=len(sources), left_out=left_out)
+            log.warning(
+                event, run=self._builder.run, sources=sorted(sources)[:SHOWN], n=len(sources), left_out=left_out
+            )

@@ -14,6 +14,7 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.daemon.run_control.state_machine import (
     IllegalTransitionError,
     InternalTrigger,
@@ -88,7 +89,7 @@ class RunController:
             # Before it is carried out: nothing is done for a command that is not legal.
             next_state(before, name)
             text = self._carry_out(name, run)
-        except (IllegalTransitionError, CommandFailedError) as error:
+        except (IllegalTransitionError, CommandFailedError, RunNotClosedError) as error:
             self._counters.operation.commands[name, Outcome.REFUSED] += 1
             if (left_out := self._limit.due(name)) is not None:
                 log.warning("command_refused", command=name, state=before, reason=str(error), left_out=left_out)
@@ -100,7 +101,7 @@ class RunController:
         return CommandResult(True, after, text)
 
     def _carry_out(self, name: CommandName, run: int | None) -> str:
-        if run is not None and name is not CommandName.START:
+        if run is not None and name not in (CommandName.START, CommandName.CLOSE):
             raise CommandFailedError(f"{name} takes no run number")
         match name:
             case CommandName.CONFIGURE:
@@ -118,6 +119,8 @@ class RunController:
             case CommandName.STOP:
                 self._job = asyncio.get_running_loop().create_task(self._stop_job())
                 return "draining"
+            case CommandName.CLOSE:
+                return self._protocol.close(run)
             case CommandName.RELOAD:
                 return self._reload()
             case CommandName.STATUS:
@@ -146,7 +149,7 @@ class RunController:
     async def _stop_job(self) -> None:
         await self._drain()
         if self.state is RunState.DRAINING:
-            self._protocol.close_run()
+            self._protocol.leave_run()
             self._machine.apply(InternalTrigger.DRAINED)
             log.info("run_stopped")
 

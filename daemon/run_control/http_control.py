@@ -1,4 +1,4 @@
-"""Commands over HTTP: POST /control/COMMAND with a bearer token, body empty or {"run": N} for start."""
+"""Commands over HTTP: POST /control/COMMAND with a bearer token, body empty or {"run": N} for start and close."""
 
 import hmac
 import json

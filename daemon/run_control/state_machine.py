@@ -35,6 +35,8 @@ TRANSITIONS: dict[tuple[RunState, CommandName | InternalTrigger], RunState] = {
     (RunState.RUNNING, CommandName.STOP): RunState.DRAINING,
     (RunState.PAUSED, CommandName.STOP): RunState.DRAINING,
     (RunState.DRAINING, InternalTrigger.DRAINED): RunState.READY,
+    # A run is closed while the node may have one, or keeps one; that does not change the state.
+    **{(state, CommandName.CLOSE): state for state in (RunState.READY, RunState.RUNNING, RunState.PAUSED)},
     **{(state, InternalTrigger.FAILED): RunState.ERROR for state in RunState},
     **{(state, command): state for state in RunState for command in _ANYWHERE},
 }

@@ -14,19 +14,28 @@ from hltnode.protocol.transport.feeder_messages import (
     Hello,
     Nack,
     Revoked,
+    RunClosed,
     Welcome,
 )
-from hltnode.protocol.transport.messages import MessageCodec
+from hltnode.protocol.transport.messages import MAX_RANGES, MessageCodec
 from hltnode.protocol.transport.run_control_messages import Command, Reply
 
-CONTROL_VERSION = 1
+CONTROL_VERSION = 2
+# The largest message is an `Ack` of MAX_RANGES ranges, 19 kB, then a `Hello` of 4096 sources, 12 kB.
+MAX_CONTROL_SIZE = 32 << 10
 
 ControlMessage: TypeAlias = (
-    Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error | Command | Reply
+    Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error | RunClosed | Command | Reply
 )
 
 _CODEC: MessageCodec[ControlMessage] = MessageCodec(
-    *get_args(ControlMessage), what="control message", version=CONTROL_VERSION
+    *get_args(ControlMessage),
+    what="control message",
+    version=CONTROL_VERSION,
+    change="since version 2 a hello says whether the feeder supervises, and first_mep confirms what is acknowledged",
+    max_size=MAX_CONTROL_SIZE,
+    # The message itself, the list of ranges, and each range.
+    max_containers=MAX_RANGES + 2,
 )
 
 

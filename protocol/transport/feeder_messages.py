@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.messages import U16, U32, U64, Message, Ranges, check_ranges
+from hltnode.protocol.transport.messages import (
+    MAX_RANGES,
+    U16,
+    U32,
+    U64,
+    Message,
+    Name,
+    Ranges,
+    Remark,
+    check_ranges,
+)
+
+# MEPs of one `Revoked`: more than a node has in its slots. The node looks at each of them.
+MAX_REVOKED = 65_536
 
 
 class Hello(Message, frozen=True):
     """Feeder to node: the name of the feeder, and what it sends.
 
     `session` is new for each start of the feeder process; `sources` are u16 source ids; `max_fragment_bytes` is the
-    largest MFP that the feeder will send.
+    largest MFP that the feeder will send.  Every MEP below `first_mep` is acknowledged to this feeder, by this node or
+    another one: with `first_mep` above its last MEP it confirms the whole run.  Only a feeder that `supervises` may
+    revoke MEPs.
     """
 
-    feeder: str
-    session: str
+    feeder: Name
+    session: Name
     run: U32
     sources: tuple[U16, ...]
     first_mep: U64
     events_per_mep: U16
     max_fragment_bytes: U32
+    supervises: bool
 
 
 class Welcome(Message, frozen=True):
     """Node to feeder: accepted.  `session` is new for each start of the node; no MFP may exceed the given size."""
 
-    node: str
-    session: str
+    node: Name
+    session: Name
     run: U32
     max_fragment_bytes: U32
 
@@ -51,7 +69,7 @@ class Ack(Message, frozen=True):
 class Revoked(Message, frozen=True):
     """MEPs, by ranges with first and last included, that were assigned to another node.
 
-    Feeder to node: discard the fragments and results of these.  Node to feeder: these have been discarded.
+    Supervising feeder to node: discard the fragments and results of these.  Node to feeder: these have been discarded.
     """
 
     run: U32
@@ -59,6 +77,9 @@ class Revoked(Message, frozen=True):
 
     def check(self) -> None:
         check_ranges("meps", self.meps)
+        total = sum(last - first + 1 for first, last in self.meps)
+        if total > MAX_REVOKED:
+            raise ValueError(f"{total} MEPs, at most {MAX_REVOKED} expected - at `$.meps`")
 
 
 class Nack(Message, frozen=True):
@@ -81,11 +102,47 @@ class EndOfRun(Message, frozen=True):
 class Goodbye(Message, frozen=True):
     """Either side: this connection is closed on purpose."""
 
-    reason: str
+    reason: Remark
 
 
 class Error(Message, frozen=True):
     """Either side: the last message was refused; `reason` is a short word, `text` is for people."""
 
-    reason: str
-    text: str
+    reason: Name
+    text: Remark
+
+
+class RunClosed(Message, frozen=True):
+    """Node to feeder: an operator has closed the run; what is not acknowledged now will never be."""
+
+    run: U32
+
+
+def split_ack(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Ack]:
+    """As many acknowledgements as the ranges (first, last) of a run need; none for no range."""
+    of_message: list[tuple[int, int]] = []
+    for each in ranges:
+        of_message.append(each)
+        if len(of_message) == MAX_RANGES:
+            yield Ack(run, tuple(of_message))
+            of_message = []
+    if of_message:
+        yield Ack(run, tuple(of_message))
+
+
+def split_revoked(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Revoked]:
+    """As many `Revoked` as the ranges (first, last) of a run need; none for no range."""
+    of_message: list[tuple[int, int]] = []
+    room = MAX_REVOKED
+    for first, last in ranges:
+        while first <= last:
+            end = min(last, first + room - 1)
+            of_message.append((first, end))
+            room -= end - first + 1
+            first = end + 1
+            if not room or len(of_message) == MAX_RANGES:
+                yield Revoked(run, tuple(of_message))
+                of_message = []
+                room = MAX_REVOKED
+    if of_message:
+        yield Revoked(run, tuple(of_message))

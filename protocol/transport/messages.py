@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import count
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
@@ -16,6 +17,12 @@ from hltnode.protocol.errors import MessageError, RejectReason
 MAX_MESSAGE_SIZE = 1 << 20
 # Bytes of one text.
 MAX_TEXT_LENGTH = 4096
+# Letters of a text for people: it fits MAX_TEXT_LENGTH whatever its letters are.
+MAX_REMARK_LENGTH = 1000
+# A host name has up to 63 letters.
+MAX_NAME_LENGTH = 64
+# Ranges of one message: 19 kB at most.
+MAX_RANGES = 1024
 # Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it reads its
 # announced length, and nests up to 511 deep, so this bounds what a hostile message can make it allocate to 17 MB.
 MAX_ITEMS = 4096
@@ -38,7 +45,12 @@ U16: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
 U32: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
 # msgpack itself has no integers of more than 64 bits.
 U64: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
-Ranges: TypeAlias = tuple[tuple[U64, U64], ...]
+Range: TypeAlias = tuple[U64, U64]
+Ranges: TypeAlias = Annotated[tuple[Range, ...], msgspec.Meta(max_length=MAX_RANGES)]
+# Names of processes and sessions: they go into log lines, status pages and other messages as they are.
+_NAME = r"\A[A-Za-z0-9._:/-]+\Z"
+Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH, pattern=_NAME)]
+Remark: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_REMARK_LENGTH)]
 
 
 def _wire_name(class_name: str) -> str:
@@ -55,6 +67,18 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
     def check(self) -> None:
         """Raise ValueError if fields, each valid by itself, contradict one another."""
+
+
+def is_name(text: str) -> bool:
+    """True if a message can carry `text` as a name."""
+    return len(text) <= MAX_NAME_LENGTH and re.search(_NAME, text) is not None
+
+
+def as_remark(text: str) -> str:
+    """`text` as a message can carry it: what UTF-8 does not have is replaced, the middle of a long text left out."""
+    text = text.encode(errors="replace").decode()
+    half = MAX_REMARK_LENGTH // 2 - 1
+    return text if len(text) <= MAX_REMARK_LENGTH else f"{text[:half]}…{text[-half:]}"
 
 
 def check_ranges(name: str, ranges: Ranges) -> None:

@@ -29,12 +29,13 @@ class CommandName(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"
+    CLOSE = "close"
     STATUS = "status"
     RELOAD = "reload"
 
 
 class Command(Message, frozen=True):
-    """Operator to node.  `request` is repeated in the reply; `run` is for start only: the run number, or None."""
+    """Operator to node.  `request` is repeated in the reply; `run` is for start and close: the run number, or None."""
 
     request: U32
     command: CommandName

@@ -165,7 +165,7 @@ CASES: dict[str, tuple[Parser, bytes]] = {
         _bank_parser(decode_routing_bits, BankType.HLT_ROUTING_BITS, 0),
         bytes(encode_routing_bits((1, 0, 0)).payload),
     ),
-    "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20))),
+    "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20, False))),
     "ack": (decode_message, encode_message(f.Ack(1, ((0, 4), (7, 7))))),
     "nack": (decode_message, encode_message(f.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
     "end of run": (decode_message, encode_message(f.EndOfRun(1, 5))),

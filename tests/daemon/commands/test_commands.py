@@ -237,13 +237,13 @@ async def test_commands_over_http_need_the_token_and_answer_with_the_state(tmp_p
 
 
 HOSTILE_COMMANDS: list[object] = [
-    {"v": 1, "type": "command", "request": 1, "command": "reboot", "run": None},
-    {"v": 1, "type": "command", "request": -1, "command": "stop", "run": None},
-    {"v": 1, "type": "command", "request": 1, "command": "stop"},
-    {"v": 1, "type": "command", "request": 1, "command": "stop", "run": "7"},
-    {"v": 1, "type": "command", "request": 1, "command": ["stop"], "run": None},
-    {"v": 1, "type": "command", "request": 1, "command": "stop", "run": None, "sudo": True},
-    {"v": 1, "type": "command", "request": 1, "command": "x" * 4096, "run": None},
+    {"v": 2, "type": "command", "request": 1, "command": "reboot", "run": None},
+    {"v": 2, "type": "command", "request": -1, "command": "stop", "run": None},
+    {"v": 2, "type": "command", "request": 1, "command": "stop"},
+    {"v": 2, "type": "command", "request": 1, "command": "stop", "run": "7"},
+    {"v": 2, "type": "command", "request": 1, "command": ["stop"], "run": None},
+    {"v": 2, "type": "command", "request": 1, "command": "stop", "run": None, "sudo": True},
+    {"v": 2, "type": "command", "request": 1, "command": "x" * 4096, "run": None},
     {"v": 2, "type": "command", "request": 1, "command": "stop", "run": None},
 ]
 

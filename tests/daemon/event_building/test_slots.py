@@ -9,8 +9,8 @@ from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 LIMITS = SlotLimits(input_bytes=4096, events=40, meps=8, fragments=16, mep_bytes=1024)
 
 
-def record(mep: int = 0, n_events: int = 10) -> MepRecord:
-    return MepRecord(mep=mep, slot=0, first_event=0, n_events=n_events, opened_ns=0, deadline_ns=0)
+def record(mep: int = 0, n_events: int = 10, slot: int = 0) -> MepRecord:
+    return MepRecord(mep=mep, slot=slot, first_event=0, n_events=n_events, opened_ns=0, deadline_ns=0)
 
 
 def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None:
@@ -37,10 +37,10 @@ def test_a_new_mep_goes_to_the_slot_that_fills_longest() -> None:
     pool = SlotPool(2, LIMITS)
     first = pool.find_place(40)
     assert first is pool.slots[0]
-    first.open_mep(record(n_events=40))
+    pool.open_mep(record(n_events=40))
     second = pool.find_place(10)
     assert second is pool.slots[1]
-    second.open_mep(record(n_events=10))
+    pool.open_mep(record(n_events=10, slot=1))
     assert pool.find_place(31) is None
 
 
@@ -48,7 +48,7 @@ def test_a_slot_never_goes_back_in_its_way() -> None:
     pool = SlotPool(2, LIMITS)
     slot = pool.find_place(1)
     assert slot is not None
-    slot.open_mep(record())
+    pool.open_mep(record())
     pool.seal(slot)
     slot.advance(SlotState.RUN)
     with pytest.raises(ValueError, match="cannot go from run to h2d"):

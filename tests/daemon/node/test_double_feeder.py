@@ -94,7 +94,7 @@ async def test_a_process_that_is_restarted_takes_its_place(tmp_path: Path) -> No
 async def test_a_process_that_was_away_too_long_and_comes_back_stops_sending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.readout.feeder_registry.SILENT_NS", 400_000_000)
+    monkeypatch.setattr("hltnode.daemon.readout.run_feeders.SILENT_NS", 400_000_000)
     monkeypatch.setattr("hltnode.daemon.feeder.feeder.HELLO_SECONDS", 0.02)
     async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as (first, connection):
         await eventually(lambda: first.window.limit > 0)

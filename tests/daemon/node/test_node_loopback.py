@@ -274,7 +274,7 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
         for run in (42, 43):
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(10), [feeder])).complete
-            await eventually(lambda: not node.feeder_protocol.registry.feeders())
+            await eventually(lambda: node.feeder_protocol.registry.current is None)
             await eventually(partial(finished_files, tmp_path, run))
             assert len(finished_files(tmp_path, run)) == 1
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20
@@ -415,8 +415,19 @@ async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, co
         status = json.loads(json.dumps(node.status.full()))
         assert (status["state"], status["run"], status["sources"]) == ("running", 42, 4)
         assert status["feeders"] == [
-            {"name": "feeder", "sources": 4, "connected": True, "ended": False, "last_mep": None}
+            {
+                "name": "feeder",
+                "sources": 4,
+                "connected": True,
+                "supervises": False,
+                "ended": False,
+                "last_mep": None,
+                "confirmed_below": 0,
+                "confirmed": False,
+                "silent_seconds": 0.0,
+            }
         ]
+        assert (status["kept"], status["kept_runs"], status["closing"]) == (0, [], None)
         assert status["accounting"]["fragments"]["built"] == 12
         assert status["slot_bytes"] == {"device": 3 << 20, "pinned": 1 << 20, "thread": 0}
         assert status["events"] == {"processed": 24, "accepted": 12, "accepted_by_line": {"every_second": 12}}

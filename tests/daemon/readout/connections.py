@@ -2,25 +2,25 @@
 
 from collections.abc import Iterable
 
-from hltnode.protocol.transport.control_messages import ControlMessage
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 
 
 class RecordedConnections:
-    """Every message with its receivers; `alive` are the identities that `reaches` finds."""
+    """Every message with its receivers, as they read it; `alive` are the identities that `reaches` finds."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[tuple[bytes, ...], ControlMessage]] = []
         self.alive: set[bytes] = set()
 
     def send(self, identities: Iterable[bytes], message: ControlMessage) -> None:
-        self.sent.append((tuple(identities), message))
+        self.sent.append((tuple(identities), decode_message(encode_message(message))))
 
     def reaches(self, identity: bytes, message: ControlMessage) -> bool:
-        self.sent.append(((identity,), message))
+        self.send((identity,), message)
         return identity in self.alive
 
-    def take(self) -> list[ControlMessage]:
-        """The messages since the last call."""
-        messages = [message for _, message in self.sent]
+    def take(self, identity: bytes | None = None) -> list[ControlMessage]:
+        """The messages since the last call, all or those to one peer."""
+        messages = [message for identities, message in self.sent if identity is None or identity in identities]
         self.sent.clear()
         return messages

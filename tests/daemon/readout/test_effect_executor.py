@@ -2,6 +2,7 @@
 
 import pytest
 
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Batch,
     CloseMep,
@@ -27,9 +28,10 @@ class Bench:
 
     def __init__(self) -> None:
         self.registry = FeederRegistry(run=0, feeders=2, sources=None, max_events_per_mep=100)
+        run = self.registry.begin(RUN)
         for name, source in (("a", 1), ("b", 2)):
-            hello = Hello(name, "s", RUN, (source,), 0, 10, 1000)
-            self.registry.hello(0, name.encode(), hello)
+            hello = Hello(name, "s", RUN, (source,), 0, 10, 1000, False)
+            self.registry.hello(0, name.encode(), run, hello, MepRanges())
         self.acknowledgements = Acknowledgements()
         self.connections = RecordedConnections()
         self.counters = Counters()
@@ -45,20 +47,21 @@ def bench() -> Bench:
 
 
 def test_a_sealed_slot_goes_to_the_pipeline_as_the_batch_that_the_effect_carries(bench: Bench) -> None:
-    batch = Batch(1, RUN, (MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0),), floor=2)
-    bench.executor.carry_out([Place(0, 0), SealSlot(batch)])
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0)
+    batch = Batch(1, RUN, (record,), floor=2)
+    bench.executor.carry_out([Place(slot=1, offset=0, size=8, source=1, bit=1, record=record), SealSlot(batch)])
     assert bench.batches == [batch]
     assert not bench.connections.sent
 
 
-def test_credits_go_to_every_feeder_with_the_run_of_the_effect(bench: Bench) -> None:
-    bench.executor.carry_out([GrantCredit(9, 5)])
-    assert bench.connections.sent == [((b"a", b"b"), Credit(9, 5))]
+def test_credits_go_to_every_feeder_of_the_run(bench: Bench) -> None:
+    bench.executor.carry_out([GrantCredit(RUN, 5)])
+    assert bench.connections.sent == [((b"a", b"b"), Credit(RUN, 5))]
 
 
-def test_a_rejected_fragment_is_refused_to_the_feeder_of_its_source_with_the_run_of_the_effect(bench: Bench) -> None:
-    bench.executor.carry_out([Reject(9, RejectReason.LATE, 2, 4, False)])
-    assert bench.connections.sent == [((b"b",), Nack(9, 2, 4, RejectReason.LATE, False))]
+def test_a_rejected_fragment_is_refused_to_the_feeder_of_its_source(bench: Bench) -> None:
+    bench.executor.carry_out([Reject(RUN, RejectReason.LATE, 2, 4, False)])
+    assert bench.connections.sent == [((b"b",), Nack(RUN, 2, 4, RejectReason.LATE, False))]
     assert bench.counters.nacks_sent == 1
 
 
@@ -68,9 +71,19 @@ def test_the_rejection_of_a_fragment_from_an_unknown_source_is_sent_to_no_feeder
     assert bench.counters.nacks_sent == 0
 
 
+def test_a_fragment_of_a_run_that_is_kept_is_to_be_sent_again_and_of_an_unknown_run_no_feeder_hears(
+    bench: Bench,
+) -> None:
+    bench.registry.leave()
+    bench.registry.begin(RUN + 1)
+    bench.executor.carry_out([Reject(RUN, RejectReason.FOREIGN_RUN, 2, 4, False)])
+    assert bench.connections.take() == [Nack(RUN, 2, 4, RejectReason.NO_CREDIT, True)]
+    bench.executor.carry_out([Reject(RUN + 2, RejectReason.FOREIGN_RUN, 2, 4, False)])
+    assert bench.connections.take() == []
+
+
 def test_an_acknowledgement_that_was_missed_is_repeated_with_the_rejection(bench: Bench) -> None:
-    bench.acknowledgements.begin(RUN)
-    bench.acknowledgements.finish([4])
+    bench.acknowledgements.finish(RUN, [4])
     bench.executor.carry_out([Reject(RUN, RejectReason.DUPLICATE, 1, 4, False)])
     assert bench.connections.take() == [Nack(RUN, 1, 4, RejectReason.DUPLICATE, False), Ack(RUN, ((4, 4),))]
 

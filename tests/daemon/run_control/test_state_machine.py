@@ -30,7 +30,7 @@ STEPS = {
 
 @pytest.mark.parametrize(("state", "trigger"), list(itertools.product(RunState, [*CommandName, *InternalTrigger])))
 def test_each_state_allows_exactly_its_steps(state: RunState, trigger: CommandName | InternalTrigger) -> None:
-    if trigger in (C.STATUS, C.RELOAD):
+    if trigger in (C.STATUS, C.RELOAD) or (trigger is C.CLOSE and state in (S.READY, S.RUNNING, S.PAUSED)):
         assert next_state(state, trigger) is state
     elif trigger is T.FAILED:
         assert next_state(state, trigger) is S.ERROR
@@ -48,7 +48,7 @@ def test_nothing_leads_out_of_error() -> None:
 
 
 def test_what_is_legal_is_named() -> None:
-    assert legal_commands(S.READY) == [C.START, C.STATUS, C.RELOAD]
+    assert legal_commands(S.READY) == [C.START, C.CLOSE, C.STATUS, C.RELOAD]
 
 
 def test_the_machine_goes_where_the_table_leads_and_stays_where_a_command_is_not_legal() -> None:

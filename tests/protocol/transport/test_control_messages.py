@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgpack
@@ -10,29 +11,69 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.protocol.errors import MessageError, RejectReason
-from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, EndOfRun, Error, Goodbye, Hello, Nack, Welcome
-from hltnode.protocol.transport.messages import MAX_ITEMS, MAX_MESSAGE_SIZE, MAX_TEXT_LENGTH
+from hltnode.protocol.transport.control_messages import (
+    MAX_CONTROL_SIZE,
+    ControlMessage,
+    decode_message,
+    encode_message,
+)
+from hltnode.protocol.transport.feeder_messages import (
+    MAX_REVOKED,
+    Ack,
+    Credit,
+    EndOfRun,
+    Error,
+    Goodbye,
+    Hello,
+    Nack,
+    RunClosed,
+    Welcome,
+    split_ack,
+    split_revoked,
+)
+from hltnode.protocol.transport.messages import (
+    MAX_ITEMS,
+    MAX_NAME_LENGTH,
+    MAX_RANGES,
+    MAX_REMARK_LENGTH,
+    MAX_TEXT_LENGTH,
+    as_remark,
+    is_name,
+)
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 from tests.protocol.strategies import u16, u32, u64
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+name = st.from_regex(r"\A[A-Za-z0-9._:/-]{1,64}\Z")
 ranges = st.lists(st.tuples(u64, u64).map(lambda pair: (min(pair), max(pair))), max_size=5).map(tuple)
 
 messages = st.one_of(
-    st.builds(Hello, text, text, u32, st.lists(u16, max_size=9).map(tuple), u64, u16, u32),
-    st.builds(Welcome, text, text, u32, u32),
+    st.builds(Hello, name, name, u32, st.lists(u16, max_size=9).map(tuple), u64, u16, u32, st.booleans()),
+    st.builds(Welcome, name, name, u32, u32),
     st.builds(Credit, u32, u32),
     st.builds(Ack, u32, ranges),
     st.builds(Nack, u32, u16, u64, st.sampled_from(RejectReason), st.booleans()),
     st.builds(EndOfRun, u32, st.none() | u64),
     st.builds(Goodbye, text),
-    st.builds(Error, text, text),
+    st.builds(Error, name, text),
+    st.builds(RunClosed, u32),
     st.builds(Command, u32, st.sampled_from(CommandName), st.none() | u32),
     st.builds(Reply, u32, st.booleans(), st.sampled_from(RunState), text),
 )
 
-CREDIT = {"v": 1, "type": "credit", "run": 7, "meps": 100}
+HELLO = {
+    "v": 2,
+    "type": "hello",
+    "feeder": "f",
+    "session": "s",
+    "run": 1,
+    "sources": [1],
+    "first_mep": 0,
+    "events_per_mep": 1,
+    "max_fragment_bytes": 1,
+    "supervises": False,
+}
+CREDIT = {"v": 2, "type": "credit", "run": 7, "meps": 100}
 
 
 @given(messages)
@@ -50,7 +91,7 @@ def refusal(content: object) -> MessageError:
     return error.value
 
 
-@pytest.mark.parametrize("version", [None, 0, 2, "1", 1.0, True])
+@pytest.mark.parametrize("version", [None, 0, 1, 3, "2", 2.0, True])
 def test_another_version_is_refused(version: object) -> None:
     assert refusal(CREDIT | {"v": version}).reason is RejectReason.BAD_VERSION
 
@@ -81,22 +122,22 @@ def test_a_missing_field_is_named() -> None:
 
 @pytest.mark.parametrize("meps", [None, 5, [5], [[1]], [[1, 2, 3]], [[2, 1]], [[1, "2"]], [[-1, 2]], {"a": 1}])
 def test_an_ack_of_anything_but_ranges_is_refused(meps: object) -> None:
-    assert refusal({"v": 1, "type": "ack", "run": 1, "meps": meps}).reason is RejectReason.MALFORMED
+    assert refusal({"v": 2, "type": "ack", "run": 1, "meps": meps}).reason is RejectReason.MALFORMED
 
 
 def test_a_nack_with_an_unknown_reason_is_refused() -> None:
-    nack = {"v": 1, "type": "nack", "run": 1, "source": 2, "mep": 3, "reason": "mood", "resend": True}
+    nack = {"v": 2, "type": "nack", "run": 1, "source": 2, "mep": 3, "reason": "mood", "resend": True}
     assert "mood" in str(refusal(nack))
 
 
-@pytest.mark.parametrize("content", [[1, 2], 5, None, "credit", {1: 2}, {b"v": 1}])
+@pytest.mark.parametrize("content", [[1, 2], 5, None, "credit", {1: 2}, {b"v": 2}])
 def test_anything_but_a_map_of_texts_is_refused(content: object) -> None:
     assert refusal(content).reason is RejectReason.MALFORMED
 
 
 def test_a_message_over_the_size_limit_is_refused_unread() -> None:
     with pytest.raises(MessageError) as error:
-        decode_message(bytes(MAX_MESSAGE_SIZE + 1))
+        decode_message(bytes(MAX_CONTROL_SIZE + 1))
     assert error.value.reason is RejectReason.OVERSIZED
 
 
@@ -104,10 +145,16 @@ def test_a_message_over_the_size_limit_is_refused_unread() -> None:
 @pytest.mark.parametrize(
     ("content", "field", "limit", "item"),
     [
-        ({"v": 1, "type": "goodbye"}, "reason", MAX_TEXT_LENGTH, "x"),
-        ({"v": 1, "type": "ack", "run": 1}, "meps", MAX_ITEMS, [[1, 1]]),
+        ({"v": 2, "type": "goodbye"}, "reason", MAX_REMARK_LENGTH, "€"),
+        ({"v": 2, "type": "reply", "request": 1, "ok": True, "state": "idle"}, "text", MAX_TEXT_LENGTH, "x"),
+        ({"v": 2, "type": "ack", "run": 1}, "meps", MAX_RANGES, [[1, 1]]),
+        ({"v": 2, "type": "revoked", "run": 1}, "meps", MAX_RANGES, [[1, 1]]),
+        (HELLO, "sources", MAX_ITEMS, [7]),
+        (HELLO, "feeder", MAX_NAME_LENGTH, "x"),
+        (HELLO, "session", MAX_NAME_LENGTH, "x"),
+        ({"v": 2, "type": "error", "text": ""}, "reason", MAX_NAME_LENGTH, "x"),
     ],
-    ids=["text", "list"],
+    ids=["remark", "text", "ack", "revoked", "sources", "feeder", "session", "word"],
 )
 def test_texts_and_lists_are_read_up_to_the_limits_and_refused_over_them(
     content: dict[str, Any], field: str, limit: int, item: Any, over: bool
@@ -117,6 +164,49 @@ def test_texts_and_lists_are_read_up_to_the_limits_and_refused_over_them(
         assert refusal(message).reason is RejectReason.MALFORMED
     else:
         assert len(getattr(decode_message(msgpack.packb(message)), field)) == limit
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\n", "\n", "über", "a\0", "\x1b[31m", "${x}", "a;b", "x" * 4090])
+@pytest.mark.parametrize("field", ["feeder", "session"])
+def test_a_name_has_letters_digits_and_a_few_marks_only(field: str, name: str) -> None:
+    assert not is_name(name)
+    error = refusal(HELLO | {field: name})
+    assert error.reason is RejectReason.MALFORMED
+    assert f"`$.{field}`" in str(error)
+
+
+def test_a_revocation_of_more_meps_than_a_node_looks_at_is_refused() -> None:
+    one = {"v": 2, "type": "revoked", "run": 1}
+    decode_message(msgpack.packb(one | {"meps": [[1, MAX_REVOKED]]}))
+    for meps in ([[0, MAX_REVOKED]], [[1, MAX_REVOKED], [7, 7]], [[0, (1 << 64) - 1]] * 60):
+        assert "at most 65536 expected" in str(refusal(one | {"meps": meps}))
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 100_000)), max_size=40), st.sampled_from([1, 700]))
+def test_any_ranges_are_split_into_messages_that_can_be_sent(pieces: list[tuple[int, int]], repeat: int) -> None:
+    expected: list[tuple[int, int]] = []
+    begin = 0
+    for gap, length in pieces * repeat:
+        begin += gap
+        expected.append((begin, begin + length - 1))
+        begin += length
+    acks = list(split_ack(7, expected))
+    assert [each for ack in acks for each in ack.meps] == expected
+    short = expected[:60]
+    revoked = list(split_revoked(7, short))
+    split: list[ControlMessage] = [*acks, *revoked]
+    for message in split:
+        assert decode_message(encode_message(message)) == message
+    parts = [each for message in revoked for each in message.meps]
+    assert all(before[1] < after[0] for before, after in pairwise(parts))
+    assert all(any(first <= a and b <= last for first, last in short) for a, b in parts)
+    assert sum(b - a for a, b in parts) + len(parts) == sum(b - a for a, b in short) + len(short)
+
+
+@given(st.text(st.characters(), max_size=3000))
+def test_any_text_becomes_a_remark_that_can_be_sent(text: str) -> None:
+    message = Goodbye(as_remark(text))
+    assert decode_message(encode_message(message)) == message
 
 
 def test_a_message_that_would_be_refused_cannot_be_written() -> None:

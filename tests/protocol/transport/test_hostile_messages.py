@@ -26,6 +26,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Hello,
     Nack,
     Revoked,
+    RunClosed,
     Welcome,
 )
 from hltnode.protocol.transport.messages import MAX_ITEMS, MAX_TEXT_LENGTH
@@ -35,7 +36,7 @@ Content = dict[str, Any]
 Decode = Callable[[bytes], object]
 
 CONTROL_MESSAGES: tuple[ControlMessage, ...] = (
-    Hello("feeder", "s", 1, (1, 2), 0, 100, 1 << 20),
+    Hello("feeder", "s", 1, (1, 2), 0, 100, 1 << 20, False),
     Welcome("node", "s", 1, 1 << 20),
     Credit(1, 2),
     Ack(1, ((0, 4), (7, 7))),
@@ -44,6 +45,7 @@ CONTROL_MESSAGES: tuple[ControlMessage, ...] = (
     EndOfRun(1, 5),
     Goodbye("end"),
     Error("word", "text"),
+    RunClosed(1),
     Command(1, CommandName.START, 7),
     Reply(1, True, RunState.READY, "text"),
 )
@@ -160,9 +162,9 @@ def test_a_message_without_version_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("message", "field"),
     [
-        (Hello("x" * (MAX_TEXT_LENGTH + 1), "s", 1, (), 0, 1, 1), "feeder"),
-        (Hello("f", "é" * (MAX_TEXT_LENGTH // 2 + 1), 1, (), 0, 1, 1), "session"),
-        (Hello("f", "s", 1, (1,) * (MAX_ITEMS + 1), 0, 1, 1), "sources"),
+        (Hello("x" * (MAX_TEXT_LENGTH + 1), "s", 1, (), 0, 1, 1, False), "feeder"),
+        (Hello("f", "é" * (MAX_TEXT_LENGTH // 2 + 1), 1, (), 0, 1, 1, False), "session"),
+        (Hello("f", "s", 1, (1,) * (MAX_ITEMS + 1), 0, 1, 1, False), "sources"),
         (Ack(1, ((1, 1),) * (MAX_ITEMS + 1)), "meps"),
         (Ack(1, ((5, 4),)), "meps"),
         (Credit(True, 1), "run"),

@@ -1,4 +1,4 @@
-"""The bytes of every message: of version 1 on the control socket and for assignments, of version 2 for decisions."""
+"""The bytes of every message: of version 2 on the control socket and for decisions, of version 1 for assignments."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Hello,
     Nack,
     Revoked,
+    RunClosed,
     Welcome,
 )
 from hltnode.protocol.transport.messages import Message
@@ -46,79 +47,85 @@ BYTES: list[tuple[Message, str]] = [
             first_mep=12,
             events_per_mep=100,
             max_fragment_bytes=1048576,
+            supervises=True,
         ),
-        "89a17601a474797065a568656c6c6fa6666565646572a86665656465722d61a773657373696f6ea435663365a372756e"
+        "8aa17602a474797065a568656c6c6fa6666565646572a86665656465722d61a773657373696f6ea435663365a372756e"
         "07a7736f75726365739300cd1000cdffffa966697273745f6d65700cae6576656e74735f7065725f6d657064b26d6178"
-        "5f667261676d656e745f6279746573ce00100000",
+        "5f667261676d656e745f6279746573ce00100000aa73757065727669736573c3",
     ),
     (
         Hello(
-            feeder="",
-            session="",
+            feeder="f",
+            session="s",
             run=0,
             sources=(),
             first_mep=18446744073709551615,
             events_per_mep=65535,
             max_fragment_bytes=4294967295,
+            supervises=False,
         ),
-        "89a17601a474797065a568656c6c6fa6666565646572a0a773657373696f6ea0a372756e00a7736f757263657390a966"
+        "8aa17602a474797065a568656c6c6fa6666565646572a166a773657373696f6ea173a372756e00a7736f757263657390a966"
         "697273745f6d6570cfffffffffffffffffae6576656e74735f7065725f6d6570cdffffb26d61785f667261676d656e74"
-        "5f6279746573ceffffffff",
+        "5f6279746573ceffffffffaa73757065727669736573c2",
     ),
     (
         Welcome(node="node-1", session="a1", run=7, max_fragment_bytes=1048576),
-        "86a17601a474797065a777656c636f6d65a46e6f6465a66e6f64652d31a773657373696f6ea26131a372756e07b26d61"
+        "86a17602a474797065a777656c636f6d65a46e6f6465a66e6f64652d31a773657373696f6ea26131a372756e07b26d61"
         "785f667261676d656e745f6279746573ce00100000",
     ),
     (
         Credit(run=7, meps=100),
-        "84a17601a474797065a6637265646974a372756e07a46d65707364",
+        "84a17602a474797065a6637265646974a372756e07a46d65707364",
     ),
     (
         Ack(run=7, meps=((0, 4), (7, 7), (300, 70000))),
-        "84a17601a474797065a361636ba372756e07a46d6570739392000492070792cd012cce00011170",
+        "84a17602a474797065a361636ba372756e07a46d6570739392000492070792cd012cce00011170",
     ),
     (
         Ack(run=7, meps=()),
-        "84a17601a474797065a361636ba372756e07a46d65707390",
+        "84a17602a474797065a361636ba372756e07a46d65707390",
     ),
     (
         Revoked(run=7, meps=((1, 2), (18446744073709551615, 18446744073709551615))),
-        "84a17601a474797065a77265766f6b6564a372756e07a46d6570739292010292cfffffffffffffffffcfffffffffffffffff",
+        "84a17602a474797065a77265766f6b6564a372756e07a46d6570739292010292cfffffffffffffffffcfffffffffffffffff",
     ),
     (
         Nack(run=7, source=4096, mep=3, reason=RejectReason.BAD_MAGIC, resend=True),
-        "87a17601a474797065a46e61636ba372756e07a6736f75726365cd1000a36d657003a6726561736f6ea96261645f6d61"
+        "87a17602a474797065a46e61636ba372756e07a6736f75726365cd1000a36d657003a6726561736f6ea96261645f6d61"
         "676963a6726573656e64c3",
     ),
     (
         EndOfRun(run=7, last_mep=5),
-        "84a17601a474797065aa656e645f6f665f72756ea372756e07a86c6173745f6d657005",
+        "84a17602a474797065aa656e645f6f665f72756ea372756e07a86c6173745f6d657005",
     ),
     (
         EndOfRun(run=7, last_mep=None),
-        "84a17601a474797065aa656e645f6f665f72756ea372756e07a86c6173745f6d6570c0",
+        "84a17602a474797065aa656e645f6f665f72756ea372756e07a86c6173745f6d6570c0",
     ),
     (
         Goodbye(reason="run über"),
-        "83a17601a474797065a7676f6f64627965a6726561736f6ea972756e20c3bc626572",
+        "83a17602a474797065a7676f6f64627965a6726561736f6ea972756e20c3bc626572",
     ),
     (
         Error(reason="bad_version", text="control message: version 1 expected, 2 found"),
-        "84a17601a474797065a56572726f72a6726561736f6eab6261645f76657273696f6ea474657874d92c636f6e74726f6c"
+        "84a17602a474797065a56572726f72a6726561736f6eab6261645f76657273696f6ea474657874d92c636f6e74726f6c"
         "206d6573736167653a2076657273696f6e20312065787065637465642c203220666f756e64",
     ),
     (
+        RunClosed(run=7),
+        "83a17602a474797065aa72756e5f636c6f736564a372756e07",
+    ),
+    (
         Command(request=0, command=CommandName.CONFIGURE, run=None),
-        "85a17601a474797065a7636f6d6d616e64a77265717565737400a7636f6d6d616e64a9636f6e666967757265a372756ec0",
+        "85a17602a474797065a7636f6d6d616e64a77265717565737400a7636f6d6d616e64a9636f6e666967757265a372756ec0",
     ),
     (
         Command(request=1, command=CommandName.START, run=4711),
-        "85a17601a474797065a7636f6d6d616e64a77265717565737401a7636f6d6d616e64a57374617274a372756ecd1267",
+        "85a17602a474797065a7636f6d6d616e64a77265717565737401a7636f6d6d616e64a57374617274a372756ecd1267",
     ),
     (
         Reply(request=0, ok=True, state=RunState.IDLE, text="{}"),
-        "86a17601a474797065a57265706c79a77265717565737400a26f6bc3a57374617465a469646c65a474657874a27b7d",
+        "86a17602a474797065a57265706c79a77265717565737400a26f6bc3a57374617465a469646c65a474657874a27b7d",
     ),
     (
         Follow(feeder="feeder-a", run=7, nodes="tcp://a:1 tcp://b:2", session="s", position=65536),

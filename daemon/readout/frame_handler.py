@@ -1,0 +1,88 @@
+"""What is done with each frame: checked, placed by the event builder, copied while its CRC is computed."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_frame
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
+
+# A frame that the wire has damaged may be whole the next time; other damage was made by the feeder and stays.
+_WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
+
+
+class FrameHandler:
+    """Takes the frames one by one; no sockets.
+
+    The place of a MFP has to be known before it is copied, and whether it was damaged is known after that. So the
+    builder is asked for the place first, and hears of the fragment when its CRC was right. A wrong CRC counts before
+    any other reason that the content or the builder may have to refuse a fragment.
+
+    Args:
+        buffers: the pinned input of each slot, writable views of bytes.
+        carry_out: takes the effects of the builder.
+    """
+
+    def __init__(
+        self,
+        builder: EventBuilder,
+        buffers: Sequence[memoryview],
+        counters: Counters,
+        carry_out: Callable[[Sequence[Effect]], None],
+        *,
+        max_frame_bytes: int,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._builder = builder
+        self._buffers = buffers
+        self._counters = counters
+        self._carry_out = carry_out
+        self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
+        self._clock_ns = clock_ns
+
+    def frame_arrived(self, frame: Buffer) -> None:
+        """Take one frame, whatever its bytes."""
+        counters = self._counters
+        n_bytes = len(frame)
+        counters.fragments_received += 1
+        counters.fragment_bytes_received += n_bytes
+        now_ns = self._clock_ns()
+        is_readable, refusal, run, source_id, mep, size, first_event, n_events = inspect_frame(frame)
+        if not is_readable:
+            # Whose frame it is, is not known.
+            counters.fragments_rejected[RejectReason(refusal)] += 1
+            return
+        source = counters.sources.get(source_id)
+        if source is not None:
+            source.fragments += 1
+            source.bytes += n_bytes
+            source.last_seen_ns = now_ns
+        if size > self._max_mfp_bytes:
+            self._refuse_damaged(now_ns, RejectReason.OVERSIZED, source_id, mep)
+            return
+        if refusal:
+            self._refuse_damaged(
+                now_ns, RejectReason(refusal) if has_right_crc(frame) else RejectReason.BAD_CRC, source_id, mep
+            )
+            return
+        builder = self._builder
+        place = builder.place_for(now_ns, run, source_id, mep, size, first_event, n_events)
+        if isinstance(place, Place):
+            if copy_mfp(frame, self._buffers[place.slot], place.offset):
+                effects = builder.fragment_copied(now_ns, place)
+                if effects:
+                    self._carry_out(effects)
+            else:
+                self._refuse_damaged(now_ns, RejectReason.BAD_CRC, source_id, mep)
+        elif has_right_crc(frame):
+            self._carry_out(builder.reject(now_ns, place, run, source_id, mep))
+        else:
+            self._refuse_damaged(now_ns, RejectReason.BAD_CRC, source_id, mep)
+
+    def _refuse_damaged(self, now_ns: int, reason: RejectReason, source: int, mep: int) -> None:
+        damaged = FrameDamaged(reason, source, mep, reason in _WORTH_SENDING_AGAIN)
+        self._carry_out(self._builder.handle(now_ns, damaged))

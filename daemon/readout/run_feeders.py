@@ -1,0 +1,246 @@
+"""The feeders that take part in one run, and how far each has confirmed it (no I/O, no clock)."""
+
+from dataclasses import dataclass, field
+
+from hltnode.daemon.common.mep_ranges import MepRanges
+from hltnode.daemon.common.vocabulary import HelloRefusal
+from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
+
+# Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
+SILENT_NS = 5_000_000_000
+# A feeder that has vanished without a goodbye may have been killed, and come back: within this time it finds its run.
+# Longer than the delay with which supervisors of processes restart them.
+RETURN_NS = 60_000_000_000
+# Names that may take part in a run beyond the expected number, each in the place of one that had fallen silent.
+MAX_REPLACED = 64
+
+
+class HelloRefusedError(ValueError):
+    """A hello that does not fit the run; `reason` goes into the Error message."""
+
+    def __init__(self, reason: HelloRefusal, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class Feeder:
+    """One feeder process: its last hello, its address on the control socket, and how far it is with its run."""
+
+    identity: bytes
+    hello: Hello
+    last_message_ns: int
+    done_before: MepRanges = field(default_factory=MepRanges)
+    """MEPs that were acknowledged to an earlier session of the same name: not this one's to revoke."""
+    present: bool = True
+    """It has said hello since its run became the current one."""
+    ended: bool = False
+    last_mep: int | None = None
+    gone: bool = False
+    replaced: bool = False
+    """It fell silent, and a feeder of another name has its place."""
+
+    def is_silent(self, now_ns: int) -> bool:
+        """True if it said goodbye or has sent no message for long."""
+        return self.gone or now_ns - self.last_message_ns > SILENT_NS
+
+    @property
+    def has_confirmed(self) -> bool:
+        """True if everything that it had to send is acknowledged to it."""
+        return self.ended and (self.last_mep is None or self.hello.first_mep > self.last_mep)
+
+    def describe(self, now_ns: int) -> dict[str, object]:
+        """The feeder for /status."""
+        return {
+            "name": self.hello.feeder,
+            "sources": len(self.hello.sources),
+            "connected": not self.is_silent(now_ns),
+            "supervises": self.hello.supervises,
+            "ended": self.ended,
+            "last_mep": self.last_mep,
+            "confirmed_below": self.hello.first_mep,
+            "confirmed": self.has_confirmed,
+            "silent_seconds": round((now_ns - self.last_message_ns) * 1e-9, 1) if self.is_silent(now_ns) else 0.0,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """What the builder needs to start the run."""
+
+    run: int
+    sources: tuple[int, ...]
+    first_mep: int
+    events_per_mep: int
+
+
+class RunFeeders:
+    """The feeders that took part in a run since the node knows it.
+
+    Args:
+        expected: how many feeders the run needs.
+    """
+
+    def __init__(self, run: int, expected: int) -> None:
+        self.run = run
+        self.epoch = 0
+        """Changes when the run becomes the current one, and when it is left: feeders start anew then."""
+        self.started = False
+        self.supervised = False
+        """True if a feeder may revoke MEPs of this run."""
+        self.floor = 0
+        """Every MEP below it is confirmed by every feeder; never falls."""
+        self._expected = expected
+        self._feeders: dict[str, Feeder] = {}
+        self._owner: dict[int, Feeder] = {}
+
+    # Hellos
+
+    def rival(self, now_ns: int, hello: Hello) -> Feeder | None:
+        """The feeder of this name in another process whose last message is recent: it runs, or has just crashed."""
+        known = self._feeders.get(hello.feeder)
+        if known is None or known.hello.session == hello.session or known.is_silent(now_ns):
+            return None
+        return known
+
+    def join(self, now_ns: int, identity: bytes, hello: Hello, done: MepRanges) -> tuple[Feeder, bytes | None]:
+        """The feeder of a hello, new or repeated, and the address that is no longer its own.
+
+        A new session takes the place of an old one of the same name, see `rival`; what is `done` by then is not its
+        to revoke. Raises HelloRefusedError if there is no place for it.
+        """
+        silent = self._place(now_ns, hello)
+        if silent is not None:
+            silent.replaced = True
+        known = self._feeders.get(hello.feeder)
+        if known is not None and known.hello.sources != hello.sources:
+            self._owner = {source: owner for source, owner in self._owner.items() if owner is not known}
+        before = None if known is None else known.identity
+        if known is not None and known.hello.session == hello.session:
+            known.identity, known.hello, known.last_message_ns = identity, hello, now_ns
+            known.gone, known.replaced, known.present = False, False, True
+            feeder = known
+        else:
+            feeder = Feeder(identity, hello, now_ns)
+            if known is not None:
+                feeder.done_before = MepRanges(done.ranges())
+            self._feeders[hello.feeder] = feeder
+        for source in hello.sources:
+            self._owner[source] = feeder
+        return feeder, before if before != identity else None
+
+    def _place(self, now_ns: int, hello: Hello) -> Feeder | None:
+        """The silent feeder whose place a hello takes, None if it has one. Raises HelloRefusedError."""
+        active = self._active()
+        known = self._feeders.get(hello.feeder)
+        place = None
+        if len(active) >= self._expected and (known is None or known.replaced):
+            silent = [feeder for feeder in active if feeder.is_silent(now_ns)]
+            if not silent or (known is None and len(self._feeders) >= self._expected + MAX_REPLACED):
+                raise HelloRefusedError(HelloRefusal.TOO_MANY_FEEDERS, f"all of {self._expected} feeders are there")
+            wanted = set(hello.sources)
+            place = next((feeder for feeder in silent if wanted.intersection(feeder.hello.sources)), silent[0])
+        for source in hello.sources:
+            owner = self._owner.get(source)
+            if owner is not None and owner.hello.feeder != hello.feeder and not owner.is_silent(now_ns):
+                raise HelloRefusedError(
+                    HelloRefusal.SOURCE_TAKEN, f"source {source} is sent by feeder {owner.hello.feeder}"
+                )
+        return place
+
+    def begin_epoch(self, epoch: int) -> None:
+        """The run becomes the current one, or is left: every feeder has to say hello before it counts as present."""
+        self.epoch = epoch
+        self.started = False
+        for feeder in self._feeders.values():
+            feeder.present = False
+
+    def start(self, configured_sources: tuple[int, ...] | None) -> RunStart | None:
+        """The start of the run if it has not started and every feeder is there, or has nothing left to send."""
+        active = self._active()
+        if self.started or len(active) < self._expected:
+            return None
+        if not all(feeder.present or feeder.has_confirmed for feeder in active):
+            return None
+        self.started = True
+        hellos = [feeder.hello for feeder in active]
+        return RunStart(
+            run=self.run,
+            sources=configured_sources or tuple(sorted({source for hello in hellos for source in hello.sources})),
+            first_mep=max(self.floor, min(hello.first_mep for hello in hellos)),
+            events_per_mep=max(hello.events_per_mep for hello in hellos),
+        )
+
+    def raise_floor(self) -> bool:
+        """Let the floor follow what the feeders have confirmed; True if it has risen."""
+        active = self._active()
+        below = min((feeder.hello.first_mep for feeder in active), default=0)
+        if len(active) < self._expected or below <= self.floor:
+            return False
+        self.floor = below
+        return True
+
+    # Other messages
+
+    @staticmethod
+    def end_of_run(feeder: Feeder, message: EndOfRun) -> bool:
+        """A feeder has sent everything; False if that was known."""
+        news = not feeder.ended or feeder.last_mep != message.last_mep
+        feeder.ended = True
+        feeder.last_mep = message.last_mep
+        return news
+
+    # Questions
+
+    def _active(self) -> list[Feeder]:
+        return [feeder for feeder in self._feeders.values() if not feeder.replaced]
+
+    def feeders(self) -> list[Feeder]:
+        """All feeders that took part."""
+        return list(self._feeders.values())
+
+    def owner_of(self, source: int) -> bytes | None:
+        """Address of the feeder that sends a source."""
+        feeder = self._owner.get(source)
+        return None if feeder is None else feeder.identity
+
+    def identities(self) -> list[bytes]:
+        """Addresses of all feeders that have not left."""
+        return [feeder.identity for feeder in self._feeders.values() if not feeder.gone and not feeder.replaced]
+
+    def connected(self, now_ns: int) -> int:
+        """Number of feeders that are not silent."""
+        return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
+
+    def is_deserted(self, now_ns: int) -> bool:
+        """True when all feeders have said goodbye or are silent."""
+        return all(feeder.is_silent(now_ns) for feeder in self._feeders.values())
+
+    def has_been_left(self, now_ns: int) -> bool:
+        """True when each feeder has said goodbye, or has been silent for so long that it may not come back."""
+        return all(self._has_left(now_ns, feeder) for feeder in self._feeders.values())
+
+    def is_over(self, now_ns: int) -> bool:
+        """True when each feeder that took part has confirmed its last MEP, and has left.
+
+        One that has confirmed and vanishes without a goodbye may have been killed: it is waited for.
+        """
+        feeders = self._feeders.values()
+        return len(feeders) >= self._expected and all(
+            feeder.has_confirmed and self._has_left(now_ns, feeder) for feeder in feeders
+        )
+
+    @staticmethod
+    def _has_left(now_ns: int, feeder: Feeder) -> bool:
+        return feeder.gone or now_ns - feeder.last_message_ns > RETURN_NS
+
+    def reason_to_keep(self, now_ns: int) -> str:
+        """Why the run is not over, for people."""
+        if len(self._feeders) < self._expected:
+            return f"{len(self._feeders)} of {self._expected} feeders have come back"
+        for feeder in self._feeders.values():
+            if not feeder.has_confirmed:
+                last = "not ended" if not feeder.ended else f"last MEP {feeder.last_mep}"
+                silent = "; silent" if feeder.is_silent(now_ns) else ""
+                return f"feeder {feeder.hello.feeder} has confirmed below MEP {feeder.hello.first_mep}, {last}{silent}"
+        return "its feeders have confirmed and not all have left"

@@ -1,0 +1,270 @@
+"""Which run is the current one, which are kept, and how each of them ends.
+
+A run is known from its first acknowledged MEP until each feeder that took part has confirmed its last MEP, or an
+operator closes it. While its feeders are away it may be left for another run: then it is kept, its feeders get their
+acknowledgements, and what is missing is taken when it is the current one again.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import HelloRefusal, RunEnd
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.run_summary import RunSummary
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
+    CloseOpen,
+    Effect,
+    EndRun,
+    StartRun,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.effect_executor import FeederConnections
+from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.daemon.readout.run_feeders import HelloRefusedError, RunFeeders
+from hltnode.protocol.transport.feeder_messages import Hello, RunClosed
+
+# How often the runs that are kept are checked for their end.
+LOOK_NS = 1_000_000_000
+# Closed runs whose feeders get to know it when they come back late.
+MAX_CLOSED_RUNS = 1000
+# Lines of the builder's history in the log when an identity is broken; the summary of the run has all of them.
+LOGGED_HISTORY = 32
+
+log = get_logger("run_keeper")
+
+
+class RunNotClosedError(ValueError):
+    """There is no such run to close; the message says which there are."""
+
+
+class RunKeeper:
+    """Begins, leaves, ends and closes runs; all calls come from the event loop.
+
+    Args:
+        carry_out: carries out effects of the builder.
+        finish_run: called with the summary of a run when it is over (True), or when it is left and kept (False).
+        confirm: called with a run and an id when every feeder has confirmed every MEP below it.
+    """
+
+    def __init__(
+        self,
+        builder: EventBuilder,
+        registry: FeederRegistry,
+        acknowledgements: Acknowledgements,
+        connections: FeederConnections,
+        counters: Counters,
+        summary: RunSummary,
+        carry_out: Callable[[Sequence[Effect]], None],
+        finish_run: Callable[[dict[str, Any], bool], None],
+        confirm: Callable[[int, int], None],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._builder = builder
+        self._registry = registry
+        self._acknowledgements = acknowledgements
+        self._connections = connections
+        self._counters = counters
+        self._summary = summary
+        self._carry_out = carry_out
+        self._finish_run = finish_run
+        self._confirm = confirm
+        self._clock_ns = clock_ns
+        self._next_look_ns = 0
+        self._closed: dict[int, None] = {}
+        self.closing: int | None = None
+        """The current run while its last MEPs are computed because an operator closes it."""
+        for run in acknowledgements.runs():
+            registry.keep(run)
+
+    # Hellos
+
+    def is_closed(self, run: int) -> bool:
+        """True if an operator has closed this run and has not started it anew since."""
+        return run in self._closed
+
+    def place(self, now_ns: int, hello: Hello, *, begins: bool) -> RunFeeders | None:
+        """The run that a hello belongs to; a run may begin with it if `begins`, None if it would have to.
+
+        Raises HelloRefusedError: the node takes another run.
+        """
+        registry = self._registry
+        self._end_if_over(now_ns)
+        current = registry.current
+        if current is not None and current.run == hello.run:
+            return current
+        kept = registry.kept.get(hello.run)
+        wanted = registry.configured_run in (0, hello.run)
+        if begins and wanted and (current is None or (current.is_deserted(now_ns) and self._may_leave)):
+            self.leave()
+            return registry.begin(hello.run)
+        if kept is not None:
+            return kept
+        if not begins:
+            return None
+        taken = registry.configured_run if current is None or not wanted else current.run
+        raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node takes run {taken}, not {hello.run}")
+
+    @property
+    def _may_leave(self) -> bool:
+        return self._builder.is_idle and self.closing is None
+
+    def follow(self, now_ns: int, run: RunFeeders, *, starts: bool) -> None:
+        """Let the floor of a run follow the last hello of a feeder, and start it (`starts`) if this one was missing.
+
+        Raises HelloRefusedError: the run cannot start.
+        """
+        if run.raise_floor():
+            self._acknowledgements.acknowledged_below(run.run, run.floor)
+            if run.started:
+                self._builder.handle(now_ns, AcknowledgedBelow(run.floor))
+            self._confirm(run.run, run.floor)
+        start = self._registry.start(run) if starts and self.closing is None else None
+        if start is None:
+            return
+        done = self._acknowledgements.ranges(run.run)
+        try:
+            effects = self._builder.handle(
+                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
+            )
+        except ValueError as error:
+            run.started = False
+            self.leave()
+            raise HelloRefusedError(HelloRefusal.RUN_CANNOT_START, str(error)) from error
+        self._summary.begin()
+        log.info(
+            "run_started",
+            run=start.run,
+            sources=len(start.sources),
+            first_mep=start.first_mep,
+            events_per_mep=start.events_per_mep,
+        )
+        self._carry_out(effects)
+
+    # Time
+
+    def tick(self, now_ns: int) -> None:
+        """Check whether runs are over, and whether the current one has been left."""
+        self._end_if_over(now_ns)
+        current = self._registry.current
+        if current is not None and self._may_leave and current.has_been_left(now_ns):
+            self.leave()
+        if now_ns >= self._next_look_ns:
+            self._next_look_ns = now_ns + LOOK_NS
+            for run in list(self._registry.kept.values()):
+                if run.is_over(now_ns):
+                    self._finish_kept(run, RunEnd.CONFIRMED)
+
+    def _end_if_over(self, now_ns: int) -> None:
+        current = self._registry.current
+        if current is None or not self._builder.is_idle:
+            return
+        if self.closing is not None:
+            self._end_current(current, RunEnd.CLOSED)
+        elif current.is_over(now_ns):
+            self._end_current(current, RunEnd.CONFIRMED)
+
+    # Ends
+
+    def leave(self) -> None:
+        """Leave the current run, if there is one; it is kept if anything of it is acknowledged."""
+        self._end_if_over(self._clock_ns())
+        current = self._registry.current
+        if current is None:
+            return
+        kept = bool(self._acknowledgements.done(current.run))
+        if current.started:
+            self._stop_building()
+            self._summarise(self._summary.end(RunEnd.LEFT), over=not kept)
+        if kept:
+            log.warning("run_kept", run=current.run)
+            self._registry.leave()
+        else:
+            self._registry.forget(current)
+
+    def close(self, run: int | None) -> str:
+        """An operator closes a run: nothing more of it will be acknowledged than what is here now.
+
+        MEPs that are open are closed with what is there. Without a number: the current run, else the only one that is
+        kept. Returns what is done, for people. Raises RunNotClosedError.
+        """
+        registry = self._registry
+        known = [*([] if registry.current is None else [registry.current.run]), *registry.kept]
+        if run is None:
+            if not known or (registry.current is None and len(known) > 1):
+                raise RunNotClosedError(f"name the run to close: {_listed(known)}")
+            run = known[0]
+        feeders = registry.find(run)
+        if feeders is None:
+            raise RunNotClosedError(f"run {run} is not known: {_listed(known)}")
+        if not feeders.started:
+            # It is kept, or its feeders are not complete: the builder has nothing of it.
+            self._finish_kept(feeders, RunEnd.CLOSED)
+            return f"run {run} is closed"
+        is_open = len(self._builder.open)
+        self.closing = run
+        now_ns = self._clock_ns()
+        self._stop_building()
+        self._carry_out(self._builder.handle(now_ns, CloseOpen()))
+        self._end_if_over(now_ns)
+        return f"run {run} is closed; {is_open} MEPs that were open are built with what is there"
+
+    def reopen(self, run: int) -> None:
+        """An operator starts a run that was closed anew."""
+        self._closed.pop(run, None)
+
+    def _end_current(self, run: RunFeeders, how: RunEnd) -> None:
+        self.closing = None
+        if run.started:
+            self._stop_building()
+            self._forget(run, self._summary.end(how), how)
+        else:
+            self._finish_kept(run, how)
+
+    def _finish_kept(self, run: RunFeeders, how: RunEnd) -> None:
+        self._forget(run, self._summary.end_kept(run.run, how), how)
+
+    def _forget(self, run: RunFeeders, summary: dict[str, Any], how: RunEnd) -> None:
+        self._summarise(summary, over=True)
+        log.info("run_over", run=run.run, how=how)
+        if how is RunEnd.CLOSED:
+            self._connections.send(run.identities(), RunClosed(run.run))
+            self._closed[run.run] = None
+            if len(self._closed) > MAX_CLOSED_RUNS:
+                del self._closed[next(iter(self._closed))]
+        self._registry.forget(run)
+        self._acknowledgements.forget(run.run)
+
+    def _stop_building(self) -> None:
+        """What still comes of the run opens no MEP."""
+        self._carry_out(self._builder.handle(self._clock_ns(), EndRun()))
+
+    def _summarise(self, summary: dict[str, Any], *, over: bool) -> None:
+        if not summary["accounting_closes"]:
+            self._report_broken(summary)
+            summary["history"] = self._builder.recent_history()
+        self._finish_run(summary, over)
+
+    # Accounts
+
+    def check_accounts(self) -> bool:
+        """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
+        accounts = accounting(self._counters, self._builder)
+        if closes(accounts):
+            log.info("run_summary", run=self._builder.run, objects=dict(self._counters.objects), **accounts)
+            return True
+        self._report_broken(accounts)
+        return False
+
+    def _report_broken(self, accounts: dict[str, Any]) -> None:
+        self._counters.accounting_broken += 1
+        history = self._builder.recent_history()[-LOGGED_HISTORY:]
+        log.critical("accounting_broken", **{"run": self._builder.run, **accounts}, history=history)
+
+
+def _listed(runs: Sequence[int]) -> str:
+    shown = ", ".join(map(str, runs[:16])) + (f" and {len(runs) - 16} more" if len(runs) > 16 else "")
+    return f"known are {shown}" if runs else "no run is known"

@@ -1,0 +1,278 @@
+"""The event store of a session: events go to files, then their MEPs to the journal, then they may be acknowledged.
+
+A file gets its final name when nothing in it can change any more: its data are forced, the journal that says whose they
+are is forced (both unless `fsync` is `never`), and in a supervised run no feeder may revoke one of its MEPs any more.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, QuarantineReason
+from hltnode.daemon.monitoring.counters import WriterCounters
+from hltnode.daemon.storage.event_files import FINAL_SUFFIX, Extent, FileKey
+from hltnode.daemon.storage.event_writer import EventWriter
+from hltnode.daemon.storage.file_bytes import copy_bytes, write_all
+from hltnode.daemon.storage.journal import Journal
+from hltnode.daemon.storage.journal_content import Ranges
+from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
+from hltnode.daemon.storage.quarantine import Quarantine
+
+# Ranges of MEPs in one log line.
+LOGGED_RANGES = 32
+
+log = get_logger("event_store")
+
+
+class EventStore:
+    """Writer, journal and quarantine of a session; made by `recovery.take_over`.
+
+    All calls from one thread at a time, `problem` from any. Methods raise OutputError when the disk refuses; nothing is
+    lost then, and the same call may be repeated.
+    """
+
+    def __init__(
+        self,
+        directory: OutputDirectory,
+        prefix: str,
+        writer: EventWriter,
+        journal: Journal,
+        quarantine: Quarantine,
+        counters: WriterCounters,
+        fsync: FsyncPolicy,
+    ) -> None:
+        self.journal = journal
+        self._directory = directory
+        self._prefix = prefix
+        self._writer = writer
+        self._quarantine = quarantine
+        self._counters = counters
+        self._fsync = fsync
+        self._confirmed: dict[int, int] = {}
+        self._refusal: str | None = None
+        self._moved: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why events cannot be written, or do not appear in the configured directory; None if all is well."""
+        return self._writer.problem or self._refusal or self._moved
+
+    def append(self, stream: EventStream, run: int, mep: int, record: bytes) -> None:
+        """Take one MDF record of a MEP; it is in a file only after the next `commit` has returned."""
+        self._writer.append(stream, run, mep, record)
+
+    def commit(self, run: int, meps: Ranges) -> None:
+        """Write what was appended, and to the journal that these MEPs are finished; then they may be acknowledged."""
+        with self._refusals():
+            self._writer.flush()
+            if self._fsync is FsyncPolicy.FLUSH:
+                self._writer.force(self.journal.copied)
+            self.journal.batch(run, meps, self._writer.written)
+            self._writer.written.clear()
+            if self._fsync is FsyncPolicy.FLUSH:
+                self.journal.force()
+                self._move_retired()
+
+    def supervise(self, run: int) -> None:
+        """A feeder may revoke MEPs of a run: its files keep their .part names until their MEPs are confirmed."""
+        self.journal.content.supervise(run)
+
+    def confirm(self, run: int, below: int) -> None:
+        """No feeder can revoke a MEP of a run below this id any more."""
+        self._confirmed[run] = max(below, self._confirmed.get(run, 0))
+        self.finish_files()
+
+    def leave_run(self, run: int) -> None:
+        """The run may go on in a later session, or later in this one: no more events for its files."""
+        with self._refusals():
+            self._writer.close_files(run)
+        self.finish_files()
+
+    def end_run(self, run: int) -> None:
+        """Nothing of a run will be sent or revoked any more: its files are finished, the journal forgets it."""
+        with self._refusals():
+            self._writer.close_files(run)
+        self.finish_files(ended=run)
+        with self._refusals():
+            self.journal.run_ended(run)
+            self.journal.force()
+        self._confirmed.pop(run, None)
+
+    def revoke(self, run: int, meps: Ranges) -> None:
+        """Take MEPs back; their events go to quarantine when the files that they are in get their final names."""
+        with self._refusals():
+            found = self.journal.revoked(run, meps)
+            out_of_reach = found.out_of_reach.ranges()
+            if out_of_reach:
+                count = sum(last - first + 1 for first, last in out_of_reach)
+                self._counters.out_of_reach_meps += count
+                log.critical("events_out_of_reach", run=run, meps=out_of_reach[:LOGGED_RANGES], n_meps=count)
+            if found.events:
+                log.warning("events_revoked", run=run, events=found.events)
+            self.journal.force()
+
+    def finish_files(self, ended: int | None = None) -> None:
+        """Give their final names to the files in which nothing can change any more, all those of an ended run included.
+
+        What does not stay in such a file goes to quarantine first.
+        """
+        with self._refusals():
+            if not self._ready(ended):
+                return
+            if self._fsync is not FsyncPolicy.NEVER:
+                self._writer.force(self.journal.copied)
+            # Only now: a file that could not be forced has another name.
+            ready = self._ready(ended)
+            for key in ready:
+                self._prepare(key)
+            self.journal.force()
+            self._move_retired()
+            for key in ready:
+                self._give_final_name(key)
+            self._force_names()
+
+    def close(self) -> None:
+        """The session ends: finish what can be finished, and say in the journal that it ended in order."""
+        with self._refusals():
+            self._writer.close_files()
+        self.finish_files()
+        with self._refusals():
+            self.journal.close()
+
+    def abandon(self) -> int:
+        """Close the descriptors as they are, and return the number of bytes that were not written."""
+        left = self._writer.abandon()
+        self.journal.abandon()
+        self._directory.close()
+        return left
+
+    def write_summary(self, summary: dict[str, Any]) -> str:
+        """Write the summary of a run, with the names and sizes of its finished files; returns its name."""
+        with self._refusals():
+            stem = f"{self._prefix}_{summary['run']:010d}"
+            names = self._directory.names()
+            files = {name: self._directory.size(name) for name in names if _is_finished(name, stem)}
+            # The run may have been left and taken up again by this session.
+            part = 1 + sum(name.startswith(f"{stem}_summary") and name.endswith(".json") for name in names)
+            name = f"{stem}_summary.json" if part == 1 else f"{stem}_summary_{part}.json"
+            new = f"{stem}_summary.new"
+            descriptor = self._directory.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try:
+                write_all(descriptor, json.dumps({**summary, "files": files}, indent=1).encode() + b"\n")
+            except OSError as error:
+                raise OutputError(self._directory.path / new, error) from error
+            finally:
+                os.close(descriptor)
+            self._directory.rename(new, name)
+            return name
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Keep the reason of a failure for `problem`."""
+        try:
+            yield
+        except OutputError as error:
+            if self._writer.problem is None:
+                self._counters.errors[error.kind] += 1
+                refusal = f"{error.filename}: {error.strerror}"
+                if refusal != self._refusal:
+                    log.error("disk_refused", kind=error.kind, path=error.filename, error=error.strerror)
+                self._refusal = refusal
+            raise
+        if self._refusal is not None:
+            log.info("disk_recovered", was=self._refusal)
+        self._refusal = None
+        moved = self._directory.moved()
+        if moved is not None and moved != self._moved:
+            log.critical("output_directory_moved", problem=moved)
+        self._moved = moved
+
+    def _ready(self, ended: int | None) -> list[FileKey]:
+        """The files in which nothing can change any more."""
+        content, confirmed = self.journal.content, self._confirmed
+        unknown = {key for key, _ in self._writer.written}
+        return [
+            key
+            for key, state in content.files.items()
+            if key not in unknown
+            and not self._writer.is_open(key)
+            and (
+                state.finished
+                or key.run == ended
+                or not content.supervised(key.run)
+                or state.last_mep < confirmed.get(key.run, 0)
+            )
+        ]
+
+    def _prepare(self, key: FileKey) -> None:
+        """Move what does not stay in a file to quarantine, and say in the journal that it is about to be finished."""
+        state = self.journal.content.files[key]
+        size = self._directory.size(key.part)
+        if state.finished or size is None:
+            return
+        extents = state.extents(size)
+        if any(extent.reason for extent in extents):
+            descriptor = self._directory.open(key.part, os.O_RDONLY)
+            try:
+                self._quarantine.copy_extents(key, descriptor, extents)
+                kept = [extent for extent in extents if extent.reason is None]
+                if kept:
+                    self._write_new(key, descriptor, kept)
+            except OutputError:
+                raise
+            except OSError as error:
+                raise OutputError(self._directory.path / key.part, error) from error
+            finally:
+                os.close(descriptor)
+        self.journal.finished(key)
+
+    def _write_new(self, key: FileKey, source: int, kept: list[Extent]) -> None:
+        """Copy what stays in a file to the file that will take its place."""
+        descriptor = self._directory.open(key.new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            for extent in kept:
+                copy_bytes(source, extent.begin, extent.end, descriptor)
+            if self._fsync is not FsyncPolicy.NEVER:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._force_names()
+
+    def _give_final_name(self, key: FileKey) -> None:
+        state = self.journal.content.files[key]
+        directory = self._directory
+        has_part, has_new = directory.size(key.part) is not None, directory.size(key.new) is not None
+        if directory.size(key.final) is not None:
+            # No order of our calls leads here; a finished file is never replaced.
+            for name in [key.part] * has_part + [key.new] * has_new:
+                self._quarantine.move(name, QuarantineReason.DAMAGED)
+        elif state.rows():
+            if has_part and has_new:
+                # Never both under a final name and as .part, so that recovery cannot finish the events twice.
+                directory.unlink(key.part)
+                self._force_names()
+            if has_part or has_new:
+                directory.rename(key.new if has_new else key.part, key.final)
+                self._counters.streams[key.stream].files += 1
+        elif has_part:
+            # All of it is in quarantine.
+            directory.unlink(key.part)
+        self._writer.release(key)
+        self.journal.content.forget(key)
+
+    def _move_retired(self) -> None:
+        """Files whose copies took their places, when the journal says so."""
+        while self._writer.retired:
+            self._quarantine.move(self._writer.retired[0].part, QuarantineReason.DAMAGED)
+            del self._writer.retired[0]
+
+    def _force_names(self) -> None:
+        if self._fsync is not FsyncPolicy.NEVER:
+            self._directory.sync()
+
+
+def _is_finished(name: str, stem: str) -> bool:
+    return name.startswith(f"{stem}_") and name.endswith(FINAL_SUFFIX)

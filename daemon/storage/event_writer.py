@@ -1,0 +1,315 @@
+"""Accepted events and the error stream, in rotating MDF files.
+
+A file is written as NAME.mdf.part; when it is full or closed it waits here until the `EventStore` gives it its final
+name. A failed write (disk full or broken) raises `OutputError`; the events stay in memory and the next `flush`
+continues at the byte where the last one stopped. Events are dropped here only if the policy of the stream allows it,
+and are counted.
+"""
+
+import errno
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import EventStream, SlowConsumerPolicy
+from hltnode.daemon.monitoring.counters import WriterCounters
+from hltnode.daemon.storage.event_files import FileKey, Piece, Row
+from hltnode.daemon.storage.file_bytes import copy_bytes
+from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
+
+# One write call takes about this much: larger ones are not faster, and joining everything at once costs memory.
+WRITE_BYTES = 4 * 1024 * 1024
+# The journal keeps a row for each MEP of a file without final name: about 150 bytes of memory each.
+MAX_FILE_MEPS = 200_000
+
+log = get_logger("event_writer")
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """A file of this session that does not have its final name yet."""
+
+    key: FileKey
+    descriptor: int
+    bytes: int = 0
+    events: int = 0
+    meps: int = 0
+    crc: int = 0
+    """CRC32C of all its bytes."""
+    unforced: bool = False
+    distrusted: bool = False
+    """The kernel could not write its pages back and forgets them: forcing it again would succeed and prove nothing."""
+    lost: bool = False
+    """What can be read of it is not what was written."""
+
+
+class _Stream:
+    """One series of files; every appended record is either on the disk or still in `pending` and `rest`."""
+
+    def __init__(self, policy: SlowConsumerPolicy) -> None:
+        self.policy = policy
+        self.pending: deque[tuple[int, int, bytes]] = deque()
+        self.chunk: Piece | None = None
+        """What `rest` is the end of."""
+        self.rest = memoryview(b"")
+        self.file: OpenFile | None = None
+        self.closed: list[OpenFile] = []
+        self.files_opened = 0
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Bytes that were appended and not written."""
+        return len(self.rest) + sum(len(record) for _, _, record in self.pending)
+
+    def files(self) -> list[OpenFile]:
+        """Its files that do not have their final names."""
+        return [*self.closed, *([self.file] if self.file is not None else ())]
+
+
+class EventWriter:
+    """Writes MDF records to files of a directory; all calls from one thread at a time.
+
+    Args:
+        prefix: start of every file name; names the node and its session, so that no two starts share a name.
+        max_file_bytes, max_file_events: a file is closed before it would exceed one of them.
+        policies: what a stream does when a write fails, `wait` (the default) or `drop_new`.
+    """
+
+    def __init__(
+        self,
+        directory: OutputDirectory,
+        prefix: str,
+        counters: WriterCounters,
+        *,
+        max_file_bytes: int,
+        max_file_events: int,
+        policies: Mapping[EventStream, SlowConsumerPolicy] | None = None,
+    ) -> None:
+        self._directory = directory
+        self._prefix = prefix
+        self._counters = counters
+        self._max_file_bytes = max_file_bytes
+        self._max_file_events = max_file_events
+        policies = policies or {}
+        self._streams = {stream: _Stream(policies.get(stream, SlowConsumerPolicy.WAIT)) for stream in EventStream}
+        self.written: list[tuple[FileKey, Piece]] = []
+        """What was written since the journal took note: the caller empties it."""
+        self.retired: list[FileKey] = []
+        """Files that were copied because they could not be forced: the caller moves them away and empties it."""
+        self.problem: str | None = None
+        """Why the last call failed, None after one that worked."""
+
+    def append(self, stream: EventStream, run: int, mep: int, record: bytes) -> None:
+        """Take one MDF record; it is in a file only after the next `flush` has returned."""
+        self._streams[stream].pending.append((run, mep, record))
+        self._counters.pending_bytes += len(record)
+
+    def flush(self) -> None:
+        """Write everything appended so far to the files.
+
+        When it returns, `written` has the pieces. A stream whose policy is `drop_new` drops what could not be written.
+
+        Raises:
+            OutputError: not everything could be written; call again later.
+        """
+        self._for_each_stream(self._flush_stream)
+
+    def close_files(self, run: int | None = None) -> None:
+        """No record will be added to the files that are open (of this run). Raises OutputError, as `flush`."""
+
+        def close_stream(name: EventStream, stream: _Stream) -> None:
+            if stream.file is not None and run in (None, stream.file.key.run):
+                self._close_file(name, stream)
+
+        self._for_each_stream(close_stream)
+
+    def force(self, copied: Callable[[FileKey, FileKey], None]) -> None:
+        """Force everything that was written to the disk.
+
+        `copied` is called to take note that a file could not be forced and that its copy, which was, takes its place.
+
+        Raises:
+            OutputError: a file could not be forced; call again later.
+        """
+
+        def force_stream(name: EventStream, stream: _Stream) -> None:
+            self._write_rest(name, stream)
+            for file in stream.files():
+                if file.unforced:
+                    self._force_file(stream, file, copied)
+
+        self._for_each_stream(force_stream)
+
+    def is_open(self, key: FileKey) -> bool:
+        """Whether records may still be added to a file."""
+        file = self._streams[key.stream].file
+        return file is not None and file.key == key
+
+    def release(self, key: FileKey) -> None:
+        """A file has its final name: close it."""
+        closed = self._streams[key.stream].closed
+        for file in [file for file in closed if file.key == key]:
+            closed.remove(file)
+            os.close(file.descriptor)
+            log.info("file_finished", path=key.final, events=file.events, bytes=file.bytes, run=key.run)
+
+    def abandon(self) -> int:
+        """Close the descriptors as they are, and return the number of bytes that were not written."""
+        for stream in self._streams.values():
+            for file in stream.files():
+                os.close(file.descriptor)
+            stream.file = None
+            stream.closed.clear()
+        return sum(stream.unwritten_bytes for stream in self._streams.values())
+
+    def _for_each_stream(self, action: Callable[[EventStream, _Stream], None]) -> None:
+        """A stream that fails does not hold up the other; raises the error of one whose policy is not `drop_new`."""
+        failures: dict[EventStream, OutputError] = {}
+        for name, stream in self._streams.items():
+            try:
+                action(name, stream)
+            except OutputError as error:
+                self._counters.errors[error.kind] += 1
+                failures[name] = error
+        for name in failures:
+            if self._streams[name].policy is SlowConsumerPolicy.DROP_NEW:
+                self._drop_pending(name)
+        self._note(failures)
+
+    def _drop_pending(self, name: EventStream) -> None:
+        """Drop the records of which no byte was written."""
+        pending = self._streams[name].pending
+        self._counters.streams[name].dropped += len(pending)
+        self._counters.pending_bytes -= sum(len(record) for _, _, record in pending)
+        pending.clear()
+
+    def _note(self, failures: Mapping[EventStream, OutputError]) -> None:
+        if not failures:
+            if self.problem is not None:
+                log.info("disk_recovered", was=self.problem)
+            self.problem = None
+            return
+        failure = next(iter(failures.values()))
+        problem = f"{failure.filename}: {failure.strerror}"
+        if problem != self.problem:
+            log.error("disk_write_failed", kind=failure.kind, path=failure.filename, error=failure.strerror)
+        self.problem = problem
+        for name, error in failures.items():
+            if self._streams[name].policy is not SlowConsumerPolicy.DROP_NEW:
+                raise error
+
+    def _flush_stream(self, name: EventStream, stream: _Stream) -> None:
+        self._write_rest(name, stream)
+        while stream.pending:
+            run, _, record = stream.pending[0]
+            if stream.file is not None and not self._fits(stream.file, run, len(record)):
+                self._close_file(name, stream)
+            if stream.file is None:
+                stream.file = self._open(name, stream, run)
+            self._take_chunk(name, stream, stream.file)
+            self._write_rest(name, stream)
+
+    def _take_chunk(self, name: EventStream, stream: _Stream, file: OpenFile) -> None:
+        """Take the next records that belong to `file`, at least one."""
+        begin = file.bytes
+        records: list[bytes] = []
+        rows: list[Row] = []
+        while stream.pending and file.bytes - begin < WRITE_BYTES:
+            run, mep, record = stream.pending[0]
+            if not self._fits(file, run, len(record)):
+                break
+            stream.pending.popleft()
+            records.append(record)
+            if rows and rows[-1].mep == mep:
+                rows[-1] = Row(mep, rows[-1].records + 1, rows[-1].bytes + len(record))
+            else:
+                rows.append(Row(mep, 1, len(record)))
+            file.events += 1
+            file.bytes += len(record)
+        chunk = b"".join(records)
+        file.meps += len(rows)
+        file.crc = crc32c(chunk, file.crc)
+        stream.rest = memoryview(chunk)
+        stream.chunk = Piece(begin, crc32c(chunk), rows)
+        self._counters.streams[name].events += len(records)
+
+    def _fits(self, file: OpenFile, run: int, size: int) -> bool:
+        if file.key.run != run:
+            return False
+        if file.events == 0:
+            return True
+        full = file.events >= self._max_file_events or file.meps >= MAX_FILE_MEPS
+        return not full and file.bytes + size <= self._max_file_bytes
+
+    def _write_rest(self, name: EventStream, stream: _Stream) -> None:
+        file = stream.file
+        if file is None or stream.chunk is None:
+            return
+        while stream.rest:
+            try:
+                written = os.write(file.descriptor, stream.rest)
+            except OSError as error:
+                raise OutputError(self._directory.path / file.key.part, error) from error
+            stream.rest = stream.rest[written:]
+            file.unforced = True
+            self._counters.pending_bytes -= written
+            self._counters.streams[name].bytes += written
+        self.written.append((file.key, stream.chunk))
+        stream.chunk = None
+
+    def _open(self, name: EventStream, stream: _Stream, run: int) -> OpenFile:
+        key = FileKey(self._prefix, run, name, stream.files_opened + 1)
+        descriptor = self._directory.open(key.part, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        stream.files_opened += 1
+        return OpenFile(key, descriptor)
+
+    def _close_file(self, name: EventStream, stream: _Stream) -> None:
+        self._write_rest(name, stream)
+        if stream.file is not None:
+            stream.closed.append(stream.file)
+            stream.file = None
+
+    def _force_file(self, stream: _Stream, file: OpenFile, copied: Callable[[FileKey, FileKey], None]) -> None:
+        path = self._directory.path / file.key.part
+        if not file.distrusted:
+            try:
+                os.fdatasync(file.descriptor)
+            except OSError as error:
+                file.distrusted = True
+                log.error("file_not_forced", path=str(path), error=error.strerror)
+        if file.distrusted:
+            if file.lost:
+                raise OutputError(path, OSError(errno.EIO, "events of this file are lost: it could not be forced"))
+            try:
+                self._copy(stream, file, copied)
+            except OutputError:
+                raise
+            except OSError as error:
+                raise OutputError(path, error) from error
+        self._directory.sync()
+        file.unforced = False
+
+    def _copy(self, stream: _Stream, file: OpenFile, copied: Callable[[FileKey, FileKey], None]) -> None:
+        """Let a new file take the place of one that could not be forced, if all of that can still be read."""
+        new = self._open(file.key.stream, stream, file.key.run)
+        try:
+            crc = copy_bytes(file.descriptor, 0, file.bytes, new.descriptor)
+            file.lost = crc != file.crc
+            os.fdatasync(new.descriptor)
+            self._directory.sync()
+            if file.lost:
+                raise OSError(errno.EIO, "events of this file are lost: it could not be forced")
+            copied(file.key, new.key)
+        except OSError:
+            os.close(new.descriptor)
+            self._directory.unlink(new.key.part)
+            raise
+        log.warning("file_copied", path=file.key.part, to=new.key.part, bytes=file.bytes)
+        os.close(file.descriptor)
+        self.retired.append(file.key)
+        self.written = [(new.key if key == file.key else key, piece) for key, piece in self.written]
+        file.key, file.descriptor, file.distrusted = new.key, new.descriptor, False

@@ -1,0 +1,226 @@
+"""The start of a session: event files and journal of earlier sessions, after a stop, a kill or a power cut.
+
+Nothing is deleted, and finished files are not opened. What a .part file holds and the journal says stays; the rest of
+it goes to quarantine before the file is cut. What the journal says and no file holds is reported as missing.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, QuarantineReason, SlowConsumerPolicy
+from hltnode.daemon.monitoring.counters import WriterCounters
+from hltnode.daemon.storage.event_files import (
+    NEW_SUFFIX,
+    PART_SUFFIX,
+    Extent,
+    FileKey,
+    FileState,
+    Piece,
+    files_of,
+)
+from hltnode.daemon.storage.event_store import LOGGED_RANGES, EventStore
+from hltnode.daemon.storage.event_writer import EventWriter
+from hltnode.daemon.storage.file_bytes import blocks, checksum, count_records
+from hltnode.daemon.storage.journal import Journal
+from hltnode.daemon.storage.journal_content import JournalContent, Loss
+from hltnode.daemon.storage.journal_format import scan_records
+from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
+from hltnode.daemon.storage.quarantine import Quarantine
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+log = get_logger("recovery")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """When files are closed and forced, and what a stream does when a write fails."""
+
+    max_file_bytes: int
+    max_file_events: int
+    fsync: FsyncPolicy
+    policies: Mapping[EventStream, SlowConsumerPolicy] = field(default_factory=dict)
+
+
+def boot_id() -> str:
+    """Names the time for which this machine has been up; empty where the system does not say."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def take_over(
+    path: Path, node: str, session: str, counters: WriterCounters, settings: StoreSettings, *, boot: str
+) -> EventStore:
+    """Recover what earlier sessions of a node left in a directory, and open it for the session `session`.
+
+    Args:
+        path: the directory, created if its parent exists.
+        session: one word without underscore.
+        boot: the `boot_id`; if it is another one than in the journal, the machine was down meanwhile.
+
+    Raises:
+        OutputError: a file cannot be read or written.
+    """
+    directory = OutputDirectory(path)
+    try:
+        quarantine = Quarantine(directory, counters, settings.fsync)
+        name, prefix = f"{node}.journal", f"{node}_{session}"
+        content, damaged = read_journal(directory, name, quarantine, counters)
+        _report_power_cut(content, boot, settings.fsync, counters)
+        _recover_files(directory, content, node, quarantine, counters, damaged=damaged)
+        journal = Journal(directory, name, prefix, content, boot=boot, fsync=settings.fsync)
+        writer = EventWriter(
+            directory,
+            prefix,
+            counters,
+            max_file_bytes=settings.max_file_bytes,
+            max_file_events=settings.max_file_events,
+            policies=settings.policies,
+        )
+        store = EventStore(directory, prefix, writer, journal, quarantine, counters, settings.fsync)
+        store.finish_files()
+    except BaseException:
+        directory.close()
+        raise
+    return store
+
+
+def read_journal(
+    directory: OutputDirectory, name: str, quarantine: Quarantine, counters: WriterCounters
+) -> tuple[JournalContent, bool]:
+    """The content of a journal, empty if there is none, and whether a part of it is damaged.
+
+    A damaged journal is kept in quarantine: the one that is written instead holds what could be read.
+    """
+    content = JournalContent()
+    size = directory.size(name)
+    if size is None:
+        return content, False
+    descriptor = directory.open(name, os.O_RDONLY)
+    try:
+        raw = b"".join(blocks(descriptor, 0, size))
+    except OSError as error:
+        raise OutputError(directory.path / name, error) from error
+    finally:
+        os.close(descriptor)
+    scan = scan_records(raw)
+    unknown = 0
+    for record in scan.records:
+        try:
+            content.apply(record)
+        except (LookupError, TypeError, ValueError) as error:
+            unknown += 1
+            log.error("journal_record_unknown", error=str(error))
+    damage = len(scan.damage) + unknown
+    if damage:
+        counters.journal_damage += damage
+        log.critical(
+            "journal_damaged",
+            path=str(directory.path / name),
+            places=[list(place) for place in scan.damage[:LOGGED_RANGES]],
+            bytes=sum(end - begin for begin, end in scan.damage),
+            unknown_records=unknown,
+            intact_records=len(scan.records) - unknown,
+        )
+        quarantine.keep_copy(name, QuarantineReason.DAMAGED)
+    return content, damage > 0
+
+
+def _report_power_cut(content: JournalContent, boot: str, fsync: FsyncPolicy, counters: WriterCounters) -> None:
+    """A session that did not end in order, and the machine was down since: what was not forced may be lost."""
+    cut = [prefix for prefix, of_session in content.sessions.items() if of_session and boot and of_session != boot]
+    if cut:
+        counters.power_cuts += 1
+        log.critical("machine_was_down", sessions=cut, fsync=fsync)
+
+
+def _recover_files(
+    directory: OutputDirectory,
+    content: JournalContent,
+    node: str,
+    quarantine: Quarantine,
+    counters: WriterCounters,
+    *,
+    damaged: bool,
+) -> None:
+    names = directory.names()
+    parts = set(files_of(node, names, PART_SUFFIX))
+    for key in {*files_of(node, names, NEW_SUFFIX)} - {*content.files} - parts:
+        quarantine.move(key.new, QuarantineReason.DAMAGED)
+    lost: dict[FileKey, Callable[[Piece], bool]] = {}
+    for key in sorted({*content.files, *parts}):
+        try:
+            if key in parts:
+                if (is_lost := _recover_part(directory, key, content, quarantine)) is not None:
+                    lost[key] = is_lost
+            elif directory.size(key.new) is None and not _was_finished(directory, key, content.files[key], damaged):
+                lost[key] = lambda _piece: True
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(directory.path / key.part, error) from error
+    if lost:
+        _report_loss(content.lose(lost), counters)
+    for key in [key for key in content.files if key not in parts and directory.size(key.new) is None]:
+        content.forget(key)
+
+
+def _was_finished(directory: OutputDirectory, key: FileKey, state: FileState, damaged: bool) -> bool:
+    """Whether a file that is not there as .part has had its final name; a collector may have taken it.
+
+    Where the journal is damaged, the record that says so may be what is damaged: then it counts as finished, because a
+    MEP that is wrongly said to be missing would be doubled.
+    """
+    return state.finished or damaged or directory.size(key.final) is not None
+
+
+def _recover_part(
+    directory: OutputDirectory, key: FileKey, content: JournalContent, quarantine: Quarantine
+) -> Callable[[Piece], bool] | None:
+    """Cut a .part file behind the last byte that the journal knows; returns which pieces of it are not there."""
+    state = content.files.get(key)
+    if directory.size(key.new) is not None:
+        # A copy that was not completed, or not yet put in its place: it is made again.
+        directory.unlink(key.new)
+    descriptor = directory.open(key.part, os.O_RDWR)
+    try:
+        size = os.fstat(descriptor).st_size
+        if state is None:
+            events = count_records(descriptor, 0, size)
+        else:
+            state.finished = False
+            if size > state.end:
+                quarantine.copy_extents(key, descriptor, [Extent(state.end, size, QuarantineReason.NOT_ACKNOWLEDGED)])
+                os.ftruncate(descriptor, state.end)
+            # The session that wrote it may not have forced it.
+            os.fsync(descriptor)
+            missing = {
+                piece.begin
+                for piece in state.pieces
+                if piece.kept and (piece.end > size or checksum(descriptor, piece.begin, piece.end) != piece.crc)
+            }
+    finally:
+        os.close(descriptor)
+    if state is None:
+        if size:
+            quarantine.move(key.part, QuarantineReason.NOT_ACKNOWLEDGED, events)
+        else:
+            directory.unlink(key.part)
+        return None
+    log.warning("file_recovered", path=key.part, bytes=state.end, surplus_bytes=max(size - state.end, 0))
+    return (lambda piece: piece.begin in missing) if missing else None
+
+
+def _report_loss(loss: Loss, counters: WriterCounters) -> None:
+    counters.missing_events += loss.events
+    log.critical(
+        "events_missing",
+        events=loss.events,
+        not_acknowledged_any_more={run: meps[:LOGGED_RANGES] for run, meps in loss.meps.items()},
+        incomplete={run: meps[:LOGGED_RANGES] for run, meps in loss.incomplete.items()},
+    )

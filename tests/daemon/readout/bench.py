@@ -1,0 +1,168 @@
+"""A node's readout without sockets and threads, with a clock that is set by hand."""
+
+from typing import Any
+
+from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, BuilderLimits, FragmentArrived, SlotAdvanced
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.output.output_stage import RevokeEvents
+from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
+from hltnode.daemon.readout.effect_executor import EffectExecutor
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.protocol.transport.control_messages import ControlMessage
+from hltnode.protocol.transport.feeder_messages import Ack, EndOfRun, Error, Goodbye, Hello, Nack, Revoked
+from hltnode.protocol.transport.run_control_messages import RunState
+from tests.daemon.readout.connections import RecordedConnections
+
+RUN = 7
+EVENTS = 10
+MS = 1_000_000
+SECOND = 1000 * MS
+
+
+class Bench:
+    """Feeder a sends source 1, feeder b source 2, and so on; the identity of a connection is the name of the feeder.
+
+    Args:
+        feeders: how many feeders a run needs.
+        journal: what earlier sessions of the node have acknowledged.
+    """
+
+    def __init__(self, *, feeders: int = 1, journal: dict[int, Ranges] | None = None, run: int = 0) -> None:
+        self.now = 0
+        self.state = RunState.RUNNING
+        self.counters = Counters()
+        limits = SlotLimits(input_bytes=8192, events=4 * EVENTS, meps=64, fragments=64, mep_bytes=1024)
+        times = BuilderLimits(
+            mep_timeout_ns=100 * MS,
+            overtaken_ns=30 * MS,
+            evict_ns=10 * MS,
+            flush_deadline_ns=20 * MS,
+            closed_ring=64,
+        )
+        self.builder = EventBuilder(SlotPool(3, limits), times, self.counters)
+        self.connections = RecordedConnections()
+        self.batches: list[Batch] = []
+        self.written: list[tuple[int, int]] = []
+        """(run, MEP) of each MEP in a finished batch, as the files would have it."""
+        self.summaries: list[tuple[dict[str, Any], bool]] = []
+        self.revoked: list[RevokeEvents] = []
+        self.confirmed: list[tuple[int, int]] = []
+        self.supervised: list[int] = []
+        self.registry = FeederRegistry(run=run, feeders=feeders, sources=None, max_events_per_mep=EVENTS)
+        self.acknowledgements = Acknowledgements()
+        self.acknowledgements.remember(journal or {})
+        executor = EffectExecutor(
+            self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: self.now
+        )
+        self.carry_out = executor.carry_out
+        self.protocol = FeederProtocol(
+            self.builder,
+            self.registry,
+            self.acknowledgements,
+            self.connections,
+            self.counters,
+            executor.carry_out,
+            lambda: self.state,
+            lambda summary, over: self.summaries.append((summary, over)),
+            self.revoked.append,
+            lambda run, below: self.confirmed.append((run, below)),
+            self.supervised.append,
+            node="n",
+            session="s",
+            max_fragment_bytes=1000,
+            clock_ns=lambda: self.now,
+        )
+
+    @property
+    def ends(self) -> list[tuple[int, str, bool]]:
+        """Run, how it ended, and whether it is over, of each summary."""
+        return [(summary["run"], str(summary["ended"]), over) for summary, over in self.summaries]
+
+    def arrive(self, identity: bytes, message: ControlMessage) -> list[ControlMessage]:
+        """A message arrives; returns what is sent to its sender."""
+        self.connections.sent.clear()
+        self.protocol.message_arrived(identity, message)
+        return self.connections.take(identity)
+
+    def hello(
+        self,
+        name: str = "a",
+        *,
+        first_mep: int = 0,
+        run: int = RUN,
+        session: str = "f1",
+        identity: bytes | None = None,
+        supervises: bool = False,
+    ) -> list[ControlMessage]:
+        """A feeder says hello; returns the answers."""
+        source = ord(name[0]) - ord("a") + 1
+        message = Hello(name, session, run, (source,), first_mep, EVENTS, 1000, supervises)
+        return self.arrive(identity or name.encode(), message)
+
+    def end(self, name: str = "a", *, last_mep: int | None, run: int = RUN, identity: bytes | None = None) -> None:
+        """A feeder has sent everything."""
+        self.arrive(identity or name.encode(), EndOfRun(run, last_mep))
+
+    def leave(self, name: str = "a", *, identity: bytes | None = None) -> None:
+        """A feeder says goodbye."""
+        self.arrive(identity or name.encode(), Goodbye("feeder ends"))
+
+    def confirm_and_leave(self, name: str = "a", *, last_mep: int, run: int = RUN, session: str = "f1") -> None:
+        """What a feeder says at the end when everything is acknowledged."""
+        self.end(name, last_mep=last_mep, run=run)
+        self.hello(name, first_mep=last_mep + 1, run=run, session=session)
+        self.leave(name)
+
+    def revoke(self, name: str = "a", *meps: tuple[int, int], run: int = RUN) -> list[ControlMessage]:
+        """A feeder revokes ranges of MEPs; returns the answers."""
+        return self.arrive(name.encode(), Revoked(run, meps))
+
+    def send_mep(self, mep: int, *names: str, run: int = RUN) -> list[ControlMessage]:
+        """Fragments of some feeders arrive; returns what is sent meanwhile."""
+        self.connections.sent.clear()
+        for name in names or ("a",):
+            self.counters.fragments_received += 1
+            source = ord(name[0]) - ord("a") + 1
+            fragment = FragmentArrived(run, source, mep, 100, mep * EVENTS, EVENTS)
+            self.carry_out(self.builder.handle(self.now, fragment))
+        return self.connections.take()
+
+    def pass_time(self, ns: int) -> None:
+        """Let time pass at once."""
+        self.now += ns
+        self.protocol.tick(self.now)
+
+    def finish_batches(self) -> None:
+        """Compute and write what was sealed."""
+        batches = self.batches.copy()
+        self.batches.clear()
+        for batch in batches:
+            self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
+            self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.DONE))
+            self.written += [(batch.run, mep.mep) for mep in batch.meps]
+            self.protocol.batch_done(batch)
+
+    def work(self) -> None:
+        """Let the open MEPs be closed, computed and acknowledged."""
+        for _ in range(3):
+            self.pass_time(100 * MS)
+            self.finish_batches()
+
+
+def acked(messages: list[ControlMessage]) -> Ranges:
+    """All ranges of the acknowledgements among some messages."""
+    return tuple(span for message in messages if isinstance(message, Ack) for span in message.meps)
+
+
+def errors(messages: list[ControlMessage]) -> list[str]:
+    """Reasons of the errors among some messages."""
+    return [message.reason for message in messages if isinstance(message, Error)]
+
+
+def nacks(messages: list[ControlMessage]) -> list[Nack]:
+    """The refusals of fragments among some messages."""
+    return [message for message in messages if isinstance(message, Nack)]

@@ -1,0 +1,192 @@
+"""Frames in one pass: the compiled checks agree with the parsers in Python, and nothing beside the place is written."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.protocol import Mfp, ProtocolError, check_crc, decode_header, encode_frame, encode_mfp
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.fragment_frame import copy_mfp, crc32c_implementations, has_right_crc, inspect_frame
+from tests.protocol import fuzz
+from tests.protocol.strategies import fragment_lists, u8, u16, u32, u64
+
+HEADER_SIZE = 40
+IMPLEMENTATIONS = list(enumerate(crc32c_implementations()))
+each_implementation = pytest.mark.parametrize(
+    "implementation", [i for i, _ in IMPLEMENTATIONS], ids=dict(IMPLEMENTATIONS).get
+)
+GUARD = 0xA5
+
+MFP = encode_mfp(
+    source_id=4097, event_id=9, version=3, types=[63, 255, 63, 63], fragments=[b"ab" * 9, b"", b"", b"z" * 41]
+)
+GOOD = encode_frame(MFP, run=1, mep_id=2, source_id=4097)
+
+
+def sealed(frame: bytes) -> bytes:
+    """The frame with the length of what it carries and the right CRC, so that deeper checks are reached."""
+    header = bytearray(frame[:HEADER_SIZE])
+    struct.pack_into("<I", header, 12, len(frame) - HEADER_SIZE)
+    struct.pack_into("<I", header, 36, crc32c(frame[HEADER_SIZE:], crc32c(bytes(header[:36]))))
+    return bytes(header) + frame[HEADER_SIZE:]
+
+
+def inspected_in_python(frame: bytes) -> tuple[bool, str, int, int, int, int, int, int]:
+    """What `inspect_frame` has to return, by the parsers in Python."""
+    try:
+        header = decode_header(frame, max_bytes=len(frame))
+    except ProtocolError as error:
+        return False, error.reason.value, 0, 0, 0, 0, 0, 0
+    known = header.run, header.source_id, header.mep_id, header.length
+    try:
+        mfp = Mfp.parse(frame[HEADER_SIZE:])
+    except ProtocolError as error:
+        return True, error.reason.value, *known, 0, 0
+    refusal = "" if mfp.source_id == header.source_id else RejectReason.MALFORMED.value
+    return True, refusal, *known, mfp.event_id, mfp.n_fragments
+
+
+def crc_is_right_in_python(frame: bytes) -> bool:
+    try:
+        check_crc(decode_header(frame, max_bytes=len(frame)), frame)
+    except ProtocolError:
+        return False
+    return True
+
+
+def agrees(frame: bytes) -> bool:
+    """Whether a frame is accepted; fails the test where the compiled checks and those in Python differ."""
+    found = inspect_frame(frame)
+    assert found == inspected_in_python(frame), frame[:100].hex()
+    if not found[0]:
+        with pytest.raises(ValueError, match="not sound"):
+            has_right_crc(frame)
+        return False
+    right = crc_is_right_in_python(frame)
+    for implementation in range(len(IMPLEMENTATIONS)):
+        assert has_right_crc(frame, implementation) == right, frame[:100].hex()
+    return right and not found[1]
+
+
+def damaged_mfps(good: bytes) -> Iterator[bytes]:
+    """Frames whose header and CRC are right and whose MFP is not."""
+    return (sealed(good[:HEADER_SIZE] + mfp) for mfp in fuzz.damaged(good[HEADER_SIZE:]))
+
+
+def test_a_good_frame_is_accepted() -> None:
+    assert agrees(GOOD)
+    assert inspect_frame(GOOD) == (True, "", 1, 4097, 2, len(MFP), 9, 4)
+
+
+def test_damaged_frames_are_refused_for_the_reasons_of_the_parsers_in_python() -> None:
+    assert sum(not agrees(frame) for frame in fuzz.damaged(GOOD)) > 1000
+
+
+def test_damaged_mfps_are_refused_for_the_reasons_of_the_parsers_in_python() -> None:
+    reasons = {inspect_frame(frame)[1] for frame in damaged_mfps(GOOD) if not agrees(frame)}
+    assert reasons == {"truncated", "bad_magic", "bad_size", "malformed"}
+
+
+@given(
+    content=fragment_lists(),
+    align=st.integers(0, 15),
+    version=u8,
+    run=u32,
+    mep=u64,
+    source=u16,
+    other_source=u16,
+    event=u64,
+    cut=st.integers(0, 3),
+)
+def test_any_fields_are_read_as_the_parsers_in_python_read_them(
+    content: tuple[bytes, list[bytes]],
+    align: int,
+    version: int,
+    run: int,
+    mep: int,
+    source: int,
+    other_source: int,
+    event: int,
+    cut: int,
+) -> None:
+    types, fragments = content
+    mfp = bytearray(
+        encode_mfp(source_id=source, event_id=0, version=version, types=types, fragments=fragments, align=3)
+    )
+    struct.pack_into("<Q", mfp, 8, event)
+    mfp[18] = align
+    for carried_by in (source, other_source):
+        agrees(encode_frame(bytes(mfp[: len(mfp) - cut]), run=run, mep_id=mep, source_id=carried_by))
+
+
+@given(data=st.binary(max_size=200))
+def test_noise_is_refused_for_the_reasons_of_the_parsers_in_python(data: bytes) -> None:
+    agrees(data)
+    agrees(GOOD[:HEADER_SIZE] + data)
+    agrees(sealed(GOOD[:HEADER_SIZE] + data))
+
+
+# Lengths around the stretches that the fast implementations sum side by side, and offsets around lines of a cache.
+LENGTHS = [*range(70), 127, 128, 255, 767, 768, 769, 831, 832, 833, 1535, 1536, 2048, 6143, 6144, 6145, 6207, 6208]
+LENGTHS += [6919, 8191, 8192, 8193, 12_288, 16_383, 16_384, 40_001, 200_003]
+
+
+@each_implementation
+def test_every_length_and_offset_is_copied_whole_with_the_right_crc_and_nothing_beside_it(implementation: int) -> None:
+    rng = random.Random(7)
+    slot = bytearray([GUARD]) * (max(LENGTHS) + 300)
+    for length in LENGTHS:
+        payload = rng.randbytes(length)
+        frame = memoryview(bytes(3) + encode_frame(payload, run=1, mep_id=2, source_id=3))[3:]
+        for offset in (0, 8, 56, 64, 72, 129):
+            assert copy_mfp(frame, slot, offset, implementation)
+            assert slot[offset : offset + length] == payload, (length, offset)
+            slot[offset : offset + length] = bytes([GUARD]) * length
+            assert slot.count(GUARD) == len(slot), (length, offset)
+
+
+@each_implementation
+@given(data=st.binary(max_size=9000), bit=st.integers(0, 1 << 30))
+def test_a_flipped_bit_anywhere_gives_another_crc(implementation: int, data: bytes, bit: int) -> None:
+    frame = bytearray(encode_frame(data, run=1, mep_id=2, source_id=3))
+    assert has_right_crc(frame, implementation)
+    # Fields whose change would make the header itself unsound are tested above.
+    places = [*range(8 * 6, 8 * 12), *range(8 * 16, 8 * 34), *range(8 * 36, 8 * len(frame))]
+    at = places[bit % len(places)]
+    frame[at // 8] ^= 1 << at % 8
+    assert not has_right_crc(frame, implementation)
+    assert not copy_mfp(frame, bytearray(len(frame)), 0, implementation)
+
+
+@pytest.mark.parametrize("offset", [1, 1000 - len(MFP) + 1, 1000, 1001, 1 << 40, (1 << 64) - 1])
+def test_a_frame_that_does_not_fit_behind_its_offset_is_not_copied(offset: int) -> None:
+    slot = bytearray([GUARD]) * (len(MFP) if offset == 1 else 1000)
+    with pytest.raises(ValueError, match="does not fit"):
+        copy_mfp(GOOD, slot, offset)
+    assert slot.count(GUARD) == len(slot)
+
+
+def test_a_frame_whose_length_is_not_what_it_announces_is_not_copied() -> None:
+    slot = bytearray([GUARD]) * 1000
+    for frame in (GOOD[:-1], GOOD + b"\0", GOOD[:39], b"", *fuzz.wrong_sizes(GOOD, header=16)):
+        if not inspect_frame(frame)[0]:
+            with pytest.raises(ValueError, match="not sound"):
+                copy_mfp(frame, slot, 0)
+    assert slot.count(GUARD) == len(slot)
+
+
+def test_a_slot_that_cannot_be_written_is_refused() -> None:
+    with pytest.raises(BufferError):
+        copy_mfp(GOOD, memoryview(bytes(1000)), 0)
+
+
+def test_an_implementation_that_this_machine_has_not_is_refused() -> None:
+    with pytest.raises(IndexError, match="no such implementation"):
+        has_right_crc(GOOD, len(IMPLEMENTATIONS))
