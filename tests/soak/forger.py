@@ -33,6 +33,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Hello,
     Nack,
     Revoked,
+    RunClosed,
     Welcome,
 )
 from hltnode.protocol.transport.frame_header import encode_frame
@@ -160,7 +161,7 @@ class Forger:
 
     def goodbyes(self) -> None:
         """Of somebody who was not there."""
-        self._say(Goodbye("x" * self._random.choice([0, 5, 4000])))
+        self._say(Goodbye("x" * self._random.choice([0, 5, 200])))
 
     def messages_of_a_node(self) -> None:
         """What only a node says."""
@@ -170,6 +171,7 @@ class Forger:
             Ack(self._run, ((0, 2**62),)),
             Nack(self._run, SOURCES[0], 3, RejectReason.BAD_CRC, True),
             Error("name_taken", "go away"),
+            RunClosed(self._run),
         ]
         self._say(self._random.choice(messages))
 
@@ -183,9 +185,8 @@ class Forger:
         fields: dict[str, Any] = {
             "feeder": name, "session": session, "run": run, "sources": SOURCES[:2], "first_mep": 0,
             "events_per_mep": EVENTS_PER_MEP, "max_fragment_bytes": 1000,
+            "supervises": True,
         }  # fmt: skip
-        if "supervises" in Hello.__struct_fields__:
-            fields["supervises"] = True
         return Hello(**fields)
 
     def _say(self, message: ControlMessage) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from hltnode.daemon.commands.demo import free_ports
 from tests.daemon.pages import all_metrics, status_page
 from tests.soak.power_cut import CutReport, cut_power
+from tests.soak.recorder import BOOT
 from tests.soak.timeline import Session, Timeline
 
 MEP_TIMEOUT_MS = 1000
@@ -66,6 +67,7 @@ class SoakNode:
         if tmpfs:
             self._mount("size=4g")
             self.mounted = True
+        (root / BOOT).write_text("first boot\n")
         self._config = root.with_suffix(".toml")
         trigger = root.with_suffix(".trigger.toml")
         trigger.write_text('[[lines]]\ntype = "Passthrough"\nname = "Hlt1Passthrough"\n')
@@ -176,6 +178,21 @@ port = {self.http}
         self._end_session()
         if code:
             raise SoakError(f"node {self.name} ended with exit code {code}")
+
+    def runs_left(self) -> list[int]:
+        """The runs that are not over for the node."""
+        status = self.status()
+        if status is None:
+            return []
+        current = [status["run"]] if status["feeders"] else []
+        return [*current, *(kept["run"] for kept in status["kept_runs"])]
+
+    def close_run(self, run: int) -> None:
+        """What an operator does with a run whose feeders will not come back. Raises SoakError."""
+        command = [sys.executable, "-m", "hltnode.daemon", "ctl", "close", "--to", self.control, "--run", str(run)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SoakError(f"node {self.name} does not close run {run}: {done.stdout} {done.stderr}")
 
     def cut_power(self, collected: set[str], rng: random.Random) -> CutReport:
         """Take what was not forced from the files of the killed node."""

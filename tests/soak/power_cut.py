@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.soak.recorder import FORCED_LOG, LINKS
+from tests.soak.recorder import BOOT, FORCED_LOG, LINKS
 from tests.soak.records import Event, events_of_file
 
 
@@ -55,6 +55,7 @@ def cut_power(root: Path, collected: Iterable[str], rng: random.Random) -> CutRe
 
     `collected` are the names that a collector has taken away, which does not come undone.
     """
+    (root / BOOT).write_text(f"{rng.getrandbits(64):016x}\n")
     forced = read_forced(root)
     output, report = root / "output", CutReport()
     directories = [output, *sorted(path for path in output.rglob("*") if path.is_dir())]

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hltnode.daemon.storage import recovery
+
 FORCED_LOG = "forced.log"
 LINKS = "links"
+# Names the time for which the machine has been up, as the kernel does in /proc.
+BOOT = "boot"
 _FD = "/proc/self/fd/{}"
 
 
@@ -67,7 +71,8 @@ class ForcedRecorder:
 
 
 def install(root: Path) -> None:
-    """Record what this process forces from now on."""
+    """Record what this process forces from now on; a power cut shows by the file BOOT."""
     recorder = ForcedRecorder(root)
+    recovery._BOOT_ID = root / BOOT
     os.fsync = recorder.wrap(os.fsync)  # type: ignore[assignment]
     os.fdatasync = recorder.wrap(os.fdatasync)  # type: ignore[assignment]

@@ -29,6 +29,8 @@ class Runs:
         self.fed: dict[int, int] = {}
         """MEPs of each run that was begun."""
         self.problems: list[str] = []
+        self.ended: dict[int, float] = {}
+        """When the last feeder of each run ended."""
         self.run = FIRST_RUN - 1
         self._directory = directory
         self._nodes = nodes
@@ -106,6 +108,7 @@ class Runs:
             if process.returncode:
                 self.problems.append(f"feeder {number} of run {self.run} ended with exit code {process.returncode}")
         self.feeders.clear()
+        self.ended[self.run] = time.monotonic()
         self._input(self.run).unlink(missing_ok=True)
         return True
 

@@ -13,7 +13,7 @@ from tests.soak.collector import Collector
 from tests.soak.consumer import SlowConsumer
 from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, FEEDERS, SOURCES
 from tests.soak.decision_log import DecisionLog, DecisionReader
-from tests.soak.faults import END_KINDS, FEEDER_KINDS, RUN_KINDS, Kind, Standing, plan
+from tests.soak.faults import END_KINDS, FEEDER_KINDS, RUN_KINDS, STANDSTILLS, Kind, Standing, plan
 from tests.soak.matrix import make_rows, render
 from tests.soak.nodes import SoakError, SoakNode, can_mount
 from tests.soak.records import Event
@@ -34,6 +34,8 @@ FINISH_SECONDS = 90.0
 # No fault keeps both nodes from deciding for this time.
 STALL_SECONDS = 60.0
 MAX_RESTARTS = 5
+# After this all feeders have confirmed the end of their run to a node that runs.
+CONFIRM_SECONDS = 15.0
 TURN_SECONDS = 0.02
 
 
@@ -100,6 +102,7 @@ class Soak:
         self.strikes = Strikes(self.nodes, self.runs, self.collector, self._decisions, self.timeline, options.seed)
         self._random = random.Random(f"{options.seed}/near the end")
         self._restarts = dict.fromkeys(self.nodes, 0)
+        self._closed: dict[str, list[int]] = {name: [] for name in self.nodes}
         self._accounts: dict[str, dict[str, Any]] = {}
         self._dropped: dict[str, int] = {}
 
@@ -123,6 +126,7 @@ class Soak:
             reader.start()
         try:
             self._strike_and_feed()
+            self._close_runs()
             self._end_nodes()
         finally:
             for reader in readers:
@@ -192,6 +196,22 @@ class Soak:
             if node.is_down and not self.strikes.is_hindered(node.name) and self._restarts[node.name] < MAX_RESTARTS:
                 self._restarts[node.name] += 1
                 node.start()
+
+    def _close_runs(self) -> None:
+        """A run is over for a node when its feeders have confirmed it; one that a node missed is closed by hand."""
+        for node in self._each_node:
+            end = time.monotonic() + CONFIRM_SECONDS
+            while (left := node.runs_left()) and time.monotonic() < end:
+                time.sleep(TURN_SECONDS)
+            for run in left:
+                self._closed[node.name].append(run)
+                ended = self.runs.ended.get(run)
+                if ended is None or not self.timeline.was_hindered(node.name, ended - CONFIRM_SECONDS, ended):
+                    self.problems.append(f"run {run} is not over for node {node.name}, which ran at its end")
+                try:
+                    node.close_run(run)
+                except SoakError as error:
+                    self.problems.append(str(error))
 
     def _end_nodes(self) -> None:
         for node in self._each_node:
@@ -273,8 +293,22 @@ class Soak:
             missed = consumer.sessions[-1].missed
             self.problems.append(f"node {node.name}: {missed} decisions are missing, {dropped} were counted as dropped")
         for line in node.log_lines():
-            if line.get("level") == "critical":
+            if line.get("level") == "critical" and not self._is_expected(node, line):
                 self.problems.append(f"node {node.name}: critical log line: {line}")
+
+    def _is_expected(self, node: SoakNode, line: dict[str, Any]) -> bool:
+        """Whether a node says in its log what was done to it."""
+        struck = {span.kind for span in self.timeline.spans if span.target == node.name}
+        match line["event"], line.get("reason"):
+            case ("machine_was_down", _) | ("quarantined", "damaged"):
+                return Kind.CUT_POWER in struck
+            case "events_missing", _:
+                return Kind.CUT_POWER in struck and node.fsync == "file"
+            case "output_directory_moved", _:
+                return Kind.DIRECTORY_AWAY in struck
+            case "quarantined", "revoked":
+                return not struck.isdisjoint(STANDSTILLS)
+        return False
 
     def _print_totals(self, judgement: Judgement, found: Found, quarantine: Found) -> None:
         runs, collector = self.runs, self.collector
@@ -300,6 +334,7 @@ class Soak:
         print(f"forged    {sum(self.strikes.forged.values())} lies: {self.strikes.forged}")
         for name, consumer in self.consumers.items():
             print(f"decisions of node {name}: {consumer.taken} taken, {consumer.missed} missed by the slow consumer")
+        print(f"closed    by an operator, because their node was away at their end: {self._closed}")
         for name, accounts in self._accounts.items():
             for what, classes in accounts.items():
                 print(f"accounts  node {name}, {what} of the last session: {classes}")

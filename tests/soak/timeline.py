@@ -63,6 +63,10 @@ class Timeline:
             at = span.begin
         return at - seconds
 
+    def was_hindered(self, node: str, begin: float, end: float) -> bool:
+        """Whether a node was not running, or not running freely, at some time."""
+        return any(span.begin <= end and span.end >= begin for span in self.of_target(node, STANDSTILLS))
+
     def last_before(self, time: float, within: float) -> Span | None:
         """The fault that began last before a time and was not over for longer than `within`."""
         near = [span for span in self.spans if span.begin <= time <= span.end + within]
