@@ -18,12 +18,12 @@ import zmq
 from benchmarks.measure import Result
 from benchmarks.receive_and_build import FRAME_BYTES, RUN, SLOT_BYTES, compare_receivers, receive_frames, results
 from hltnode.daemon.common.mep_ranges import as_ranges
-from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
+from hltnode.daemon.common.vocabulary import FsyncPolicy
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.counters import Counters, WriterCounters
 from hltnode.daemon.node.malloc_tuning import keep_heap
-from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
@@ -41,12 +41,12 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     feeder.send(encode_message(Goodbye("here")))
     time.sleep(0.2)
     with tempfile.TemporaryDirectory() as directory:
-        journal = Journal(Path(directory) / "node.journal", "node_session", FsyncPolicy.FILE)
+        settings = StoreSettings(max_file_bytes=1 << 31, max_file_events=1_000_000, fsync=FsyncPolicy.FILE)
+        store = take_over(Path(directory), "node", "session", WriterCounters(), settings, boot=boot_id())
 
         def sealed(builder: EventBuilder, slot: int) -> None:
             meps = [mep.mep for mep in builder.pool.slots[slot].meps]
-            rows = [(mep, dict.fromkeys(EventStream, 1)) for mep in meps]
-            journal.append(RUN, rows, dict.fromkeys(EventStream, (1, meps[-1])))
+            store.commit(RUN, as_ranges(meps))
             control.send((b"feeder",), Credit(RUN, builder.window.limit))
             control.send((b"feeder",), Ack(RUN, tuple(as_ranges(meps))))
 

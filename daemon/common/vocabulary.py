@@ -27,6 +27,7 @@ class HelloRefusal(StrEnum):
     """Why a hello was refused.
 
     name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
+    foreign_run: the node was configured or started for another run; run_active: the feeders of another run still feed;
     connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has to close
     runs that are kept.
     """
@@ -34,6 +35,7 @@ class HelloRefusal(StrEnum):
     NO_SOURCES = "no_sources"
     EVENTS_PER_MEP = "events_per_mep"
     FOREIGN_RUN = "foreign_run"
+    RUN_ACTIVE = "run_active"
     TOO_MANY_FEEDERS = "too_many_feeders"
     SOURCE_TAKEN = "source_taken"
     NAME_TAKEN = "name_taken"

@@ -6,7 +6,7 @@ Awaiting every receive costs 11 µs; draining the socket when its file descripto
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import zmq
 
@@ -21,12 +21,6 @@ HEARTBEAT = {zmq.HEARTBEAT_IVL: 1000, zmq.HEARTBEAT_TIMEOUT: 3000, zmq.HEARTBEAT
 # have to be served while fragments of megabytes arrive.
 BUDGET_MESSAGES = 256
 BUDGET_NS = 5_000_000
-
-
-def set_heartbeat(socket: zmq.Socket[Any]) -> None:
-    """The heartbeat of a socket that connects."""
-    for option, value in HEARTBEAT.items():
-        socket.setsockopt(option, value)
 
 
 def bind_socket(

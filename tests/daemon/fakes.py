@@ -221,6 +221,9 @@ class InterceptedConnection:
         if self.sends_messages:
             await self._sockets.send_message(message)
 
+    def reconnect(self) -> None:
+        self._sockets.reconnect()
+
     async def receive_message(self) -> bytes:
         while (message := self.received(await self._sockets.receive_message())) is None:
             pass
