@@ -184,7 +184,7 @@ port = {self.http}
         status = self.status()
         if status is None:
             return []
-        current = [status["run"]] if status["feeders"] else []
+        current = [status["run"]] if status["feeders"] and status["run"] is not None else []
         return [*current, *(kept["run"] for kept in status["kept_runs"])]
 
     def close_run(self, run: int) -> None:

@@ -42,6 +42,8 @@ class Runs:
         self._supervisor = f"tcp://127.0.0.1:{free_ports(1)[0]}"
         self._writing: dict[int, subprocess.Popen[bytes]] = {}
         self._killed: set[int] = set()
+        self._ended: set[int] = set()
+        """Feeders whose exit code says nothing."""
         self._records: dict[int, Path] = {}
         self._prepare(FIRST_RUN)
 
@@ -57,6 +59,7 @@ class Runs:
         if self._writing.pop(self.run).wait() != 0:
             raise RuntimeError(f"the input of run {self.run} could not be written")
         self._killed.clear()
+        self._ended.clear()
         for number in range(1, FEEDERS + 1):
             self.start_feeder(number)
         self._prepare(self.run + 1)
@@ -74,7 +77,7 @@ class Runs:
             "--supervisor", self._supervisor, "--part", f"{number}/{FEEDERS}",
             "--input", str(self._input(self.run)), "--run", str(self.run), "--name", "soak",
             "--rate", str(self._rate), *wire, "--seed", str(self._seed * 1000 + self.starts),
-            "--json", str(self._directory / f"{name}.json"),
+            "--json", str(self._report(number)),
         ]  # fmt: skip
         with (self._directory / f"{name}.log").open("wb") as log:
             self.feeders[number] = subprocess.Popen(command, stdout=log, stderr=log)
@@ -86,9 +89,21 @@ class Runs:
         self.feeders[number].wait()
 
     def restart_feeder(self, number: int) -> None:
-        """Start a feeder that was killed."""
+        """Start a feeder that was killed, unless it had written its report: then only its process had not yet ended."""
         self._killed.discard(number)
-        self.start_feeder(number)
+        if self._report(number).exists():
+            self._ended.add(number)
+        else:
+            self.start_feeder(number)
+
+    def give_up(self) -> list[int]:
+        """Kill the feeders of a run that does not end; returns their numbers."""
+        running = self.running()
+        for number in running:
+            self.feeders[number].kill()
+            self.feeders[number].wait()
+            self._ended.add(number)
+        return running
 
     def running(self) -> list[int]:
         """Numbers of the feeders that still feed."""
@@ -105,7 +120,7 @@ class Runs:
         if self.running() or self._killed:
             return False
         for number, process in self.feeders.items():
-            if process.returncode:
+            if process.returncode and number not in self._ended:
                 self.problems.append(f"feeder {number} of run {self.run} ended with exit code {process.returncode}")
         self.feeders.clear()
         self.ended[self.run] = time.monotonic()
@@ -126,6 +141,9 @@ class Runs:
         for path in sorted(self._directory.glob("feeder*.records")):
             records.read(int(path.name.removeprefix("feeder").split(".")[0]), path)
         return records
+
+    def _report(self, number: int) -> Path:
+        return self._records[number].with_suffix(".json")
 
     def events_fed(self) -> int:
         """Events of all runs that were begun."""

@@ -144,7 +144,7 @@ class Soak:
         while not self._decisions.last_time and time.monotonic() < started + STALL_SECONDS:
             self._poll_nodes()
             time.sleep(TURN_SECONDS)
-        begin = due = time.monotonic()
+        begin = due = last_start = time.monotonic()
         while True:
             time.sleep(TURN_SECONDS)
             now = time.monotonic()
@@ -167,16 +167,31 @@ class Soak:
                 if not goes_on:
                     break
                 self.runs.start_next()
-            if now - max(self._decisions.last_time, begin) > STALL_SECONDS:
-                self.problems.append(
-                    f"no decision for {STALL_SECONDS:.0f} s: feeders {self.runs.running()} of run {self.runs.run} "
-                    "do not end; what they did not deliver is lost"
-                )
-                break
+                last_start = time.monotonic()
+            if now - max(self._decisions.last_time, last_start) > STALL_SECONDS:
+                self._give_up()
         while self.strikes.active:
             time.sleep(TURN_SECONDS)
             self._poll_nodes()
             self.strikes.poll()
+
+    def _give_up(self) -> None:
+        """A run does not end: note it, and go on with the next one after an operator has closed it."""
+        run = self.runs.run
+        self.problems.append(
+            f"no decision for {STALL_SECONDS:.0f} s: feeders {self.runs.give_up()} of run {run} "
+            "did not end; what they did not deliver is lost"
+        )
+        for node in self._each_node:
+            if node.is_running and not self.strikes.is_hindered(node.name) and run in node.runs_left():
+                self._close_run(node, run)
+
+    def _close_run(self, node: SoakNode, run: int) -> None:
+        self._closed[node.name].append(run)
+        try:
+            node.close_run(run)
+        except SoakError as error:
+            self.problems.append(str(error))
 
     def _has_kinds_left(self) -> bool:
         return self._kinds > {span.kind for span in self.timeline.spans}
@@ -204,14 +219,10 @@ class Soak:
             while (left := node.runs_left()) and time.monotonic() < end:
                 time.sleep(TURN_SECONDS)
             for run in left:
-                self._closed[node.name].append(run)
                 ended = self.runs.ended.get(run)
                 if ended is None or not self.timeline.was_hindered(node.name, ended - CONFIRM_SECONDS, ended):
                     self.problems.append(f"run {run} is not over for node {node.name}, which ran at its end")
-                try:
-                    node.close_run(run)
-                except SoakError as error:
-                    self.problems.append(str(error))
+                self._close_run(node, run)
 
     def _end_nodes(self) -> None:
         for node in self._each_node:
