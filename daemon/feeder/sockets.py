@@ -36,7 +36,7 @@ DATA_MAXRT_MS = 15_000
 
 # Handshakes that will fail again with every repetition, and why.
 HOPELESS = {
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.feeders",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
 }
 _MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(HOPELESS)

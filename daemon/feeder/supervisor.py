@@ -13,11 +13,11 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
+from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, make_routing_ids_unpredictable
 from hltnode.daemon.feeder.assignment import DONE, AssignmentList, choose_node
 from hltnode.daemon.feeder.follower import FOLLOW_SECONDS
 from hltnode.daemon.feeder.nodes import WATCH_SECONDS, Nodes
-from hltnode.daemon.feeder.sockets import LINGER_MS, set_tcp_liveness
+from hltnode.daemon.feeder.sockets import LINGER_MS
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.assignments import (
     MAX_ENTRIES,
@@ -56,10 +56,12 @@ class Supervisor:
             for feeder in group.feeders[1:]:
                 feeder.window.retains = True
         if context is not None and endpoint is not None:
+            make_routing_ids_unpredictable()
             self._socket = context.socket(zmq.ROUTER)
             self._socket.setsockopt(zmq.LINGER, LINGER_MS)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
-            set_tcp_liveness(self._socket)
+            for option, value in BOUND.items():
+                self._socket.setsockopt(option, value)
             self._socket.bind(endpoint)
 
     def node_for(self, mep: int) -> int | None:

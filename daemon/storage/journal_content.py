@@ -89,6 +89,8 @@ class JournalContent:
                 self.revoke(run, _ranges(meps))
             case {"run": int(run), "begin": list(meps)}:
                 self.begin_batch(run, _ranges(meps))
+            case {"run": int(run), "end": list(meps)}:
+                self.end_batch(run, _ranges(meps))
             case {"run": int(run), "done": list(meps), "finished_below": int(below), "supervised": bool(supervised)}:
                 _add_all(self._run(run).done, _ranges(meps))
                 self._run(run).finished_below = below
@@ -133,11 +135,11 @@ class JournalContent:
         self._run(run).supervised = True
 
     def interrupted(self, run: int) -> dict[int, int]:
-        """MEPs of a run with the number of sessions that ended while they were being computed and not finished."""
+        """MEPs of a run, not finished, with the number of sessions that ended while they were being computed."""
         return dict(self._runs[run].interrupted) if run in self._runs else {}
 
     def begin_session(self, prefix: str, boot: str) -> None:
-        """A session begins; what an earlier one had begun to compute and not finished was interrupted."""
+        """A session begins; what an earlier one was computing at its end was interrupted."""
         for run in self._runs.values():
             for first, last in run.computing.ranges():
                 for mep in range(first, last + 1):
@@ -148,6 +150,12 @@ class JournalContent:
     def begin_batch(self, run: int, meps: Ranges) -> None:
         """The session computes these MEPs now."""
         _add_all(self._run(run).computing, meps)
+
+    def end_batch(self, run: int, meps: Ranges) -> None:
+        """The session computes these MEPs no more."""
+        if run in self._runs:
+            for first, last in meps:
+                self._runs[run].computing.discard(first, last)
 
     def add_batch(
         self, number: int, meps: Ranges, pieces: Iterable[tuple[FileKey, Piece]], *, supervised: bool
