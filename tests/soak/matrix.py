@@ -9,7 +9,7 @@ from tests.soak.timeline import Span, Timeline
 from tests.soak.verdict import Judgement, Row
 
 HEADERS = (
-    "fault", "times", "in flight", "incomplete,\nexplained", "lost,\nexplained", "recovered\nin s, at most",
+    "fault", "times", "in flight", "incomplete,\nexplained", "lost, doubled,\nexplained", "recovered\nin s, at most",
     "doubled", "lost", "incomplete,\nunexplained",
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hltnode.daemon.commands.demo import free_ports
+from hltnode.protocol.errors import RejectReason
 from tests.soak.absences import FeederRecords
 from tests.soak.content import EVENTS_PER_MEP, FEEDERS
 from tests.soak.nodes import SoakNode
@@ -120,8 +121,9 @@ class Runs:
         if self.running() or self._killed:
             return False
         for number, process in self.feeders.items():
-            if process.returncode and number not in self._ended:
-                self.problems.append(f"feeder {number} of run {self.run} ended with exit code {process.returncode}")
+            if process.returncode and number not in self._ended and (why := self._failure(number)):
+                code = process.returncode
+                self.problems.append(f"feeder {number} of run {self.run} ended with exit code {code}: {why}")
         self.feeders.clear()
         self.ended[self.run] = time.monotonic()
         self._input(self.run).unlink(missing_ok=True)
@@ -141,6 +143,19 @@ class Runs:
         for path in sorted(self._directory.glob("feeder*.records")):
             records.read(int(path.name.removeprefix("feeder").split(".")[0]), path)
         return records
+
+    def _failure(self, number: int) -> str:
+        """Why a feeder failed; empty if nothing but fragments that came too late made its exit code 1.
+
+        Their MEPs are incomplete, and judged as such.
+        """
+        path = self._report(number)
+        if not path.exists():
+            return "no report"
+        report = json.loads(path.read_text())
+        wrong = {name: report[name] for name in ("error", "unacknowledged_meps") if report[name]}
+        wrong |= {reason: count for reason, count in report["refused"].items() if reason != RejectReason.LATE}
+        return str(wrong) if wrong else ""
 
     def _report(self, number: int) -> Path:
         return self._records[number].with_suffix(".json")

@@ -191,7 +191,7 @@ class Strikes:
             if not self._all_feed():
                 forger.terminate()
         output, _ = forger.communicate()
-        if forger.returncode:
+        if forger.returncode not in (0, -signal.SIGTERM):
             self.problems.append(f"the forger ended with exit code {forger.returncode}")
         for row in output.splitlines():
             name, _, count = row.partition(" ")
