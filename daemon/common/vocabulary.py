@@ -135,8 +135,12 @@ class WriteErrorKind(StrEnum):
 
 @unique
 class DeadTimeReason(StrEnum):
-    """Why the node could not take data although feeders had data."""
+    """Why the node could not take data although feeders had data.
 
+    feeder: every slot waits for fragments of a feeder that is behind the others.
+    """
+
+    FEEDER = "feeder"
     NO_SLOT = "no_slot"
     OUTPUT = "output"
     PAUSED = "paused"

@@ -17,6 +17,8 @@ from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
     AcknowledgedBelow,
+    AwaitedFeeder,
+    AwaitFeeders,
     Batch,
     CloseOpen,
     Drain,
@@ -97,6 +99,7 @@ class FeederProtocol:
         self._run_over = False
         self._last_traffic_ns = 0
         self._last_received = 0
+        self._awaited: tuple[AwaitedFeeder, ...] = ()
 
     # Control messages
 
@@ -190,6 +193,7 @@ class FeederProtocol:
             self.registry.finish_run()
             raise HelloRefusedError(HelloRefusal.RUN_CANNOT_START, str(error)) from error
         self._run_over = False
+        self._awaited = ()
         self._acknowledgements.begin(start.run)
         self._summary.begin()
         log.info(
@@ -231,7 +235,11 @@ class FeederProtocol:
         self._connections.send(self.registry.identities(), Ack(batch.run, tuple(as_ranges(meps))))
 
     def tick(self, now_ns: int) -> None:
-        """Check deadlines, feeders and the end of the run."""
+        """Check deadlines, feeders and the end of the run; to be called when the sockets have been read."""
+        awaited = self.registry.awaited(now_ns) if self.registry.started else ()
+        if awaited != self._awaited:
+            self._awaited = awaited
+            self.builder.handle(now_ns, AwaitFeeders(awaited))
         self._carry_out(self.builder.handle(now_ns, Tick()))
         if self._counters.fragments_received != self._last_received:
             self._last_received = self._counters.fragments_received

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hltnode.daemon.common.vocabulary import HelloRefusal
+from hltnode.daemon.event_building.stimuli_and_effects import AwaitedFeeder
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
 
 # Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
@@ -181,6 +182,16 @@ class FeederRegistry:
     def connected(self, now_ns: int) -> int:
         """Number of feeders that are not silent."""
         return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
+
+    def awaited(self, now_ns: int) -> tuple[AwaitedFeeder, ...]:
+        """The feeders from which fragments may still come: those that are not silent, each with its sources."""
+        return tuple(
+            AwaitedFeeder(
+                feeder.hello.sources, (-1 if feeder.last_mep is None else feeder.last_mep) if feeder.ended else None
+            )
+            for feeder in self._feeders.values()
+            if not feeder.is_silent(now_ns)
+        )
 
     def all_ended(self, now_ns: int) -> bool:
         """True when no feeder of a started run will send more: all have ended or are silent, one at least has ended."""

@@ -8,6 +8,7 @@ import zmq
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.zmq_sockets import HEARTBEAT, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -32,9 +33,11 @@ class ControlSocket:
         context: zmq.Context[zmq.Socket[bytes]],
         endpoint: str,
         counters: Counters,
+        reading_clock: ReadingClock,
         prepare: Callable[[zmq.Socket[bytes]], None],
     ) -> None:
         self._counters = counters
+        self._reading_clock = reading_clock
         options = {
             zmq.SNDHWM: CONTROL_HWM,
             zmq.RCVHWM: CONTROL_HWM,
@@ -60,8 +63,12 @@ class ControlSocket:
         """
         self._handle = handle
         self._execute = execute
-        self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived)
+        self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived, self._reading_clock.read)
         self._drain.start()
+
+    def read(self) -> bool:
+        """Take what is there; False if there is more than fits one turn of the loop."""
+        return self._drain is None or self._drain.read()
 
     def close(self, linger_ms: int) -> None:
         """Close; what is queued may take `linger_ms` to leave while the context ends."""

@@ -10,6 +10,7 @@ from hltnode.daemon.common.zmq_sockets import SocketDrain, bind_socket
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, FrameHeader, check_crc, decode_header
@@ -46,22 +47,27 @@ class Receiver:
         max_frame_bytes: int,
         hwm: int,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        clock: ReadingClock | None = None,
     ) -> None:
         self._builder = builder
         self._buffers = buffers
         self._counters = counters
         self._carry_out = carry_out
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
-        self._clock_ns = clock_ns
+        # One time for all frames of a drain: they have waited together, and could have been read at its begin.
+        self._clock = clock or ReadingClock(time.monotonic_ns)
         options = {zmq.RCVHWM: hwm, zmq.MAXMSGSIZE: HARD_LIMIT * max_frame_bytes}
         self._socket, self.endpoint = bind_socket(context, zmq.PULL, endpoint, options, prepare)
         self._drain: SocketDrain[zmq.Frame] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to receive."""
-        self._drain = SocketDrain(loop, self._socket, self._receive, self._frame_arrived)
+        self._drain = SocketDrain(loop, self._socket, self._receive, self._frame_arrived, self._clock.read)
         self._drain.start()
+
+    def read(self) -> bool:
+        """Take what is there; False if there is more than fits one turn of the loop."""
+        return self._drain is None or self._drain.read()
 
     def close(self) -> None:
         """Stop receiving; frames that are on their way are lost here and sent again to the next session."""
@@ -77,7 +83,7 @@ class Receiver:
         counters = self._counters
         counters.fragments_received += 1
         counters.fragment_bytes_received += len(frame)
-        now_ns = self._clock_ns()
+        now_ns = self._clock.now_ns
         header: FrameHeader | None = None
         try:
             header = decode_header(frame, max_bytes=len(frame))
@@ -85,7 +91,7 @@ class Receiver:
             if source is not None:
                 source.fragments += 1
                 source.bytes += len(frame)
-                source.last_seen_ns = now_ns
+                source.last_seen_ns = self._clock.true_ns
             if header.length > self._max_mfp_bytes:
                 self._reject(now_ns, RejectReason.OVERSIZED, header)
                 return

@@ -34,7 +34,7 @@ class Bench:
         self.pipeline.start()
 
     def submit(self, slot: int) -> None:
-        mep = MepRecord(mep=slot, slot=slot, first_event=0, n_events=4, opened_ns=0, deadline_ns=0)
+        mep = MepRecord(mep=slot, slot=slot, first_event=0, n_events=4, opened_ns=0)
         self.pipeline.submit(Batch(slot, 1, (mep,)))
 
     def take(self) -> ComputedBatch:
@@ -105,7 +105,7 @@ def test_stopping_finishes_what_is_in_flight(bench: Bench) -> None:
 
 
 def test_events_of_a_mep_with_a_missing_source_are_flagged() -> None:
-    mep = MepRecord(mep=0, slot=0, first_event=0, n_events=4, opened_ns=0, deadline_ns=0)
+    mep = MepRecord(mep=0, slot=0, first_event=0, n_events=4, opened_ns=0)
     assert flags_of(mep) == EventFlag(0)
     mep.missing = (5,)
     assert flags_of(mep) is EventFlag.INCOMPLETE

@@ -50,7 +50,12 @@ class ModelNode:
         self.builder = EventBuilder(
             SlotPool(2, limits),
             BuilderLimits(
-                mep_timeout_ns=10**9, overtaken_ns=10**9, evict_ns=10**9, flush_deadline_ns=5, closed_ring=64
+                mep_timeout_ns=10**9,
+                feeder_timeout_ns=10**9,
+                overtaken_ns=10**9,
+                evict_ns=10**9,
+                flush_deadline_ns=5,
+                closed_ring=64,
             ),
             Counters(),
         )

@@ -34,6 +34,7 @@ class Bench:
         limits = SlotLimits(input_bytes=4096, events=4 * EVENTS, meps=64, fragments=64, mep_bytes=1024)
         times = BuilderLimits(
             mep_timeout_ns=100 * MS,
+            feeder_timeout_ns=1000 * MS,
             overtaken_ns=30 * MS,
             evict_ns=10 * MS,
             flush_deadline_ns=20 * MS,

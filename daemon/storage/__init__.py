@@ -1,0 +1,1 @@
+"""What the node keeps on the disk."""
