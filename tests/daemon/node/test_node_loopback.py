@@ -4,7 +4,6 @@ import asyncio
 import errno
 import json
 import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -379,7 +378,7 @@ async def test_a_back_end_that_hangs_turns_the_node_unhealthy_and_stops_it(
         await eventually(lambda: node.state == "error")
         assert node.counters.fragments_built == 8
         assert feeder.window.unacknowledged == 2
-        assert Condition.PIPELINE in node.health.liveness_problems(time.monotonic_ns())
+        assert Condition.PIPELINE in node.health.liveness_problems(node.clock.now_ns)
         engine.behaviour.hang.clear()
 
 

@@ -80,7 +80,7 @@ async def test_a_source_that_falls_silent_is_named_and_the_node_stays_ready(
             await speaks.offer(next(meps))
             await asyncio.sleep(0.01)
         assert node.status.full()["silent_sources"] == [SOURCES[3]]
-        assert not node.health.problems(time.monotonic_ns())
+        assert not node.health.problems(node.clock.now_ns)
         while node.status.full()["silent_sources"]:
             mep = next(meps)
             for feeder in (speaks, falls_silent):
