@@ -20,10 +20,11 @@ from benchmarks.receive_and_build import FRAME_BYTES, KIB, RUN, SLOT_BYTES, rate
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.counters import Counters, WriterCounters
 from hltnode.daemon.node.malloc_tuning import keep_heap
-from hltnode.daemon.output.journal import Journal
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.storage.event_files import FileKey, Piece, Row
+from hltnode.daemon.storage.recovery import StoreSettings, take_over
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
 
@@ -40,12 +41,15 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     feeder.send(encode_message(Goodbye("here")))
     time.sleep(0.2)
     with tempfile.TemporaryDirectory() as directory:
-        journal = Journal(Path(directory) / "node.journal", "node_session", FsyncPolicy.FILE)
+        settings = StoreSettings(max_file_bytes=1 << 31, max_file_events=1 << 20, fsync=FsyncPolicy.FILE)
+        journal = take_over(Path(directory), "node", "session", WriterCounters(), settings, boot="").journal
+        key = FileKey("node_session", RUN, EventStream.ACCEPTED, 1)
 
         def sealed(builder: EventBuilder, slot: int) -> None:
             meps = [mep.mep for mep in builder.pool.slots[slot].meps]
-            rows = [(mep, dict.fromkeys(EventStream, 1)) for mep in meps]
-            journal.append(RUN, rows, dict.fromkeys(EventStream, (1, meps[-1])))
+            journal.batch(RUN, as_ranges(meps), [(key, Piece(meps[0], 0, [Row(mep, 1, 1) for mep in meps]))])
+            # As if the file were finished: it is only the journal that is measured.
+            journal.content.forget(key)
             control.send((b"feeder",), Credit(RUN, builder.window.limit))
             control.send((b"feeder",), Ack(RUN, tuple(as_ranges(meps))))
 

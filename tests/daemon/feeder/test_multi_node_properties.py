@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from hltnode.daemon.common.mep_ranges import MepRanges
+from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
@@ -162,7 +162,7 @@ class DistributionMachine(RuleBasedStateMachine):
     def revoke_events(self, node: int) -> None:
         model, window = self.nodes[node], self.windows[node]
         assert model.builder is not None
-        self.carry_out(node, model.builder.handle(self.now, RevokeMeps(tuple(window.revoked))))
+        self.carry_out(node, model.builder.handle(self.now, RevokeMeps(tuple(as_ranges(window.revoked)))))
         for mep in window.revoked:
             model.written.discard(mep)
         model.written_list = [mep for mep in model.written_list if mep not in window.revoked]

@@ -29,7 +29,7 @@ def test_a_mep_that_was_revoked_on_its_way_is_not_acknowledged_when_it_ends_and_
     acknowledged = Acknowledgements()
     acknowledged.begin(7)
     acknowledged.finish([1])
-    acknowledged.revoke({1, 2, 3}, on_their_way={2})
+    acknowledged.revoke([(1, 3)], on_their_way={2})
     assert 1 not in acknowledged
     acknowledged.finish([2, 3])
     assert acknowledged.ranges() == ((3, 3),)

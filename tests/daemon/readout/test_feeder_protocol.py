@@ -188,7 +188,7 @@ def test_revoked_meps_are_dropped_and_the_outputs_know_which_are_still_in_slots(
     bench.connections.take()
     message = Revoked(RUN, ((0, 1),))
     bench.protocol.message_arrived(b"a", message)
-    assert bench.revoked == [RevokeEvents(RUN, frozenset({0, 1}), frozenset({1}), (b"a", message))]
+    assert bench.revoked == [RevokeEvents(RUN, ((0, 1),), frozenset({1}), (b"a", message))]
     bench.pass_time(20 * MS)
     bench.finish_batches()
     bench.connections.take()
