@@ -395,7 +395,7 @@ async def test_a_full_disk_holds_the_acknowledgements_until_there_is_room(
                 raise OSError(errno.ENOSPC, "No space left on device")
             return write(descriptor, data)
 
-        monkeypatch.setattr("hltnode.daemon.output.event_writer.os.write", write_to_full_disk)
+        monkeypatch.setattr("hltnode.daemon.storage.event_writer.os.write", write_to_full_disk)
         for mep in synthetic_meps(2):
             await feeder.offer(mep)
         await eventually(lambda: node.health.disk_problem is not None)
