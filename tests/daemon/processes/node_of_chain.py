@@ -4,9 +4,8 @@ Its watchdog acts after two seconds.
 """
 
 import sys
-from pathlib import Path
 
-from hltnode.daemon.commands.serve import serve
+from hltnode.daemon.cli import app
 from hltnode.daemon.monitoring import health
 from hltnode.daemon.node import node
 
@@ -15,4 +14,4 @@ if __name__ == "__main__":
     sys.path.insert(0, directory)
     health.PIPELINE_STALL_NS = 2_000_000_000
     node.STOP_SECONDS = 1.0
-    serve(Path(config))
+    app(["serve", "--config", config])
