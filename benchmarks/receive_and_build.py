@@ -22,6 +22,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, Eff
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.readout.receiver import Receiver
+from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.frame_header import encode_frame
 
@@ -192,7 +193,14 @@ async def receive_frames(
 
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     receiver = Receiver(
-        context, "tcp://127.0.0.1:*", builder, buffers, counters, carry_out, max_frame_bytes=16 << 20, hwm=HWM
+        context,
+        "tcp://127.0.0.1:*",
+        builder,
+        buffers,
+        counters,
+        carry_out,
+        max_frame_bytes=16 << 20,
+        received=ReceivedInput(),
     )
     builder.handle(0, StartRun(run=RUN, sources=tuple(SOURCES), first_mep=0, events_per_mep=EVENTS_PER_MEP))
     receiver.start(loop)

@@ -5,14 +5,16 @@ import contextlib
 import re
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
 import zmq.asyncio
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
@@ -32,10 +34,13 @@ from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.feeder.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder.follower import Follower
 from hltnode.daemon.feeder.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
-from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
+from hltnode.daemon.feeder.multi_node import distribute_meps
+from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps, make_report, share
 from hltnode.daemon.feeder.sockets import FeederKeys, FeederSockets
+from hltnode.daemon.feeder.supervisor import Supervisor
 from hltnode.daemon.security.curve_keys import load_client_keys
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
@@ -44,6 +49,9 @@ from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
 # The default of the node (network.max_frame_bytes less the transport header).
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
+
+# Ranges of MEP ids in one line.
+SHOWN_RANGES = 20
 
 
 def feed(
@@ -102,7 +110,8 @@ def feed(
 ) -> None:
     """Send events to a node, MEP by MEP, and wait until it has acknowledged all of them.
 
-    A lost node or connection is waited for, and what was not acknowledged is sent again.
+    A lost node or connection is waited for, and what was not acknowledged is sent again. The exit code is 0 when the
+    node has accepted and acknowledged everything, 1 when it has not, 130 after Ctrl-C and 143 after SIGTERM.
 
     Example: hltnode feed --to tcp://127.0.0.1:5555 --sources 4 --input minbias.mdf --events-per-mep 100 --repeat 10
     """
@@ -131,12 +140,16 @@ def feed(
         site = Site.of(to, control, supervisor, part, FeederKeys(keys, encrypt_data))
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            try:
-                report = runner.run(run_feeders(stream, identities, site, rate, faults=faults, seed=seed))
-            except FeederRefusedError as error:
-                console.print(f"[red]error:[/red] {error}", highlight=False)
-                raise typer.Exit(1) from error
+            report, ended_by = runner.run(run_feeders(stream, identities, site, rate, faults=faults, seed=seed))
         write_json(json, asdict(report))
+    print_report(report)
+    if ended_by is not None:
+        raise typer.Exit(128 + ended_by)
+    raise typer.Exit(0 if report.complete else 1)
+
+
+def print_report(report: FeedReport) -> None:
+    """What was fed, and what became of it."""
     typer.echo(
         f"{report.meps} MEPs, {report.events} events in {report.seconds:.2f} s: "
         f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
@@ -146,11 +159,20 @@ def feed(
         typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for node, ranges in report.unconfirmed.items():
         typer.echo(
-            f"MEPs {ranges} were revoked from {node}, which did not return: its files may hold them a second time"
+            f"revoked from {node}, which did not return: MEPs {shown(ranges)}; its files may hold them a second time"
         )
     for reason, count in report.refused.items():
-        typer.echo(f"refused for good: {count} fragments, {reason}")
-    raise typer.Exit(0 if report.complete else 1)
+        typer.echo(f"not accepted: {count.fragments} fragments of {count.meps} MEPs, {reason}")
+    if report.unacknowledged:
+        typer.echo(f"not acknowledged: MEPs {shown(report.unacknowledged_meps)}")
+    if report.error:
+        console.print(f"[red]error:[/red] {escape(report.error)}", highlight=False, soft_wrap=True)
+
+
+def shown(ranges: Sequence[tuple[int, int]]) -> str:
+    """The first ones of many ranges of MEP ids."""
+    text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:SHOWN_RANGES])
+    return text if len(ranges) <= SHOWN_RANGES else f"{text} and {len(ranges) - SHOWN_RANGES} more ranges"
 
 
 def control_endpoint(data: str) -> str:
@@ -219,7 +241,7 @@ class Site:
     ) -> list[list[Feeder]]:
         """The feeders of each node. Each has its own sequence of faults, independent of the others and of their
         distribution over processes."""
-        return [
+        by_node = [
             [
                 Feeder(
                     FeederSockets(context, data, control, self.keys),
@@ -230,19 +252,28 @@ class Site:
             ]
             for number, (data, control) in enumerate(self.nodes)
         ]
+        for feeders in by_node:
+            for feeder in feeders:
+                feeder.node_takes_others = partial(_takes_one, feeders)
+        return by_node
+
+    def share_nodes(self, feeders: list[list[Feeder]]) -> Nodes | None:
+        """What the feeders of several nodes have in common; None for one node without a supervisor."""
+        if len(self.nodes) == 1 and self.supervisor is None:
+            return None
+        return Nodes([NodeGroup(data, mine) for (data, _), mine in zip(self.nodes, feeders, strict=True)])
 
     async def feed(
         self,
         meps: Iterator[FeedMep],
         feeders: list[list[Feeder]],
+        nodes: Nodes | None,
         context: zmq.asyncio.Context,
         rate: float | None,
     ) -> FeedReport:
         """Feed one node, or distribute over several. Raises FeederRefusedError."""
-        if len(self.nodes) == 1 and self.supervisor is None:
+        if nodes is None:
             return await feed_meps(meps, feeders[0], rate=rate)
-        groups = [NodeGroup(data, mine) for (data, _), mine in zip(self.nodes, feeders, strict=True)]
-        nodes = Nodes(groups)
         assigner: Supervisor | Follower
         if self.follows and self.supervisor is not None:
             assigner = Follower(nodes, context, self.supervisor)
@@ -254,6 +285,10 @@ class Site:
             assigner.close()
 
 
+def _takes_one(feeders: Sequence[Feeder]) -> bool:
+    return any(feeder.is_connected for feeder in feeders)
+
+
 async def run_feeders(
     stream: MepStream,
     identities: list[FeederIdentity],
@@ -262,13 +297,16 @@ async def run_feeders(
     *,
     faults: FaultPlan | None,
     seed: int,
-) -> FeedReport:
-    """Feed until everything is acknowledged or a signal is received; the report includes what is left then."""
+) -> tuple[FeedReport, int | None]:
+    """Feed until everything is acknowledged, or the node refuses, or a signal is received.
+
+    Returns the report, which includes what is left then, and the number of the signal.
+    """
     loop = asyncio.get_running_loop()
-    context = zmq.asyncio.Context()
     columns = (SpinnerColumn(), TextColumn("{task.completed} events fed"), TimeElapsedColumn())
     fed = [0, 0]
-    with Progress(*columns, console=console, transient=True) as progress:
+    ended_by: list[int] = []
+    with zmq.asyncio.Context() as context, Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("", total=None)
 
         def counted() -> Iterator[FeedMep]:
@@ -282,12 +320,31 @@ async def run_feeders(
         async with contextlib.AsyncExitStack() as stack:
             by_node = site.connect(context, identities, faults, seed)
             feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
-            feeding = asyncio.create_task(site.feed(counted(), by_node, context, rate))
+            nodes = site.share_nodes(by_node)
+            feeding = asyncio.create_task(site.feed(counted(), by_node, nodes, context, rate))
+
+            def end(number: int) -> None:
+                ended_by.append(number)
+                feeding.cancel()
+
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, feeding.cancel)
+                loop.add_signal_handler(number, end, number)
+            error = ""
             try:
-                report = await feeding
+                return await feeding, None
+            except FeederRefusedError as refusal:
+                error = str(refusal)
             except asyncio.CancelledError:
-                report = make_report(feeders, fed[0], fed[1], loop.time() - begin)
-    context.term()
-    return report
+                if not ended_by:
+                    raise
+                error = f"ended by {signal.Signals(ended_by[0]).name} before everything was fed and acknowledged"
+            report = make_report(
+                feeders,
+                fed[0],
+                fed[1],
+                loop.time() - begin,
+                reassigned=0 if nodes is None else nodes.reassigned,
+                unconfirmed={} if nodes is None else nodes.unconfirmed(reachable=False),
+                error=error,
+            )
+    return report, ended_by[0] if ended_by else None

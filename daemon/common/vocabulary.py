@@ -27,6 +27,7 @@ class HelloRefusal(StrEnum):
     """Why a hello was refused.
 
     name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
+    foreign_run: the node was configured or started for another run; run_active: the feeders of another run still feed;
     connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has to close
     runs that are kept.
     """
@@ -34,6 +35,7 @@ class HelloRefusal(StrEnum):
     NO_SOURCES = "no_sources"
     EVENTS_PER_MEP = "events_per_mep"
     FOREIGN_RUN = "foreign_run"
+    RUN_ACTIVE = "run_active"
     TOO_MANY_FEEDERS = "too_many_feeders"
     SOURCE_TAKEN = "source_taken"
     NAME_TAKEN = "name_taken"
@@ -239,13 +241,49 @@ class ConnectionEvent(StrEnum):
 
 
 @unique
+class ConnectionRefusal(StrEnum):
+    """Why the node has ended a connection."""
+
+    SOCKET_FULL = "socket_full"
+    """The socket has as many connections as it may, and this address most of them."""
+    ADDRESS_FULL = "address_full"
+    """Too many connections of one address."""
+    UNFINISHED = "unfinished"
+    """It holds more memory with messages that are unfinished or queued than it may."""
+    STALLED = "stalled"
+    """Its message was not finished in time."""
+    IDLE = "idle"
+    """It has sent no message for too long."""
+    MALFORMED = "malformed"
+    """It has sent a message of far too many parts."""
+    UNEXPECTED_INPUT = "unexpected_input"
+    """It has sent more to an output than subscriptions need."""
+
+
+@unique
 class LoginFailure(StrEnum):
-    """Why a peer or a command was refused."""
+    """Why a peer or a command was refused.
+
+    wrong_role: a known key on a socket that its role does not use; commands_off: a command over HTTP to a node that
+    has no token.
+    """
 
     UNKNOWN_KEY = "unknown_key"
+    WRONG_ROLE = "wrong_role"
+    NOT_A_FEEDER = "not_a_feeder"
+    COMMANDS_OFF = "commands_off"
     NO_TOKEN = "no_token"
     WRONG_TOKEN = "wrong_token"
     NOT_AN_OPERATOR = "not_an_operator"
+
+
+@unique
+class Role(StrEnum):
+    """What the owner of a key may do: send data, give commands, or receive decisions and events."""
+
+    FEEDER = "feeder"
+    OPERATOR = "operator"
+    CONSUMER = "consumer"
 
 
 SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS)

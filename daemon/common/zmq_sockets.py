@@ -4,9 +4,11 @@ Awaiting every receive costs 11 µs; draining the socket when its file descripto
 """
 
 import asyncio
+import ctypes
+import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import zmq
 
@@ -14,8 +16,31 @@ Message = TypeVar("Message")
 
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
 MAX_CONTROL_BYTES = 1 << 20
-# Both sides of a control connection notice in seconds that the other is gone.
-HEARTBEAT = {zmq.HEARTBEAT_IVL: 1000, zmq.HEARTBEAT_TIMEOUT: 3000, zmq.HEARTBEAT_TTL: 3000}
+# libzmq aborts the process ("!_io_error" in its stream engine) if it has to answer a PING, or sends one by its own
+# heartbeat, on a connection that the peer has reset while reading was stopped; and a PUSH socket never closes such a
+# connection. Reading is stopped when a queue is at its high-water mark. So a socket that others connect to has no
+# receive high-water mark and no heartbeat: `security.connection_limiter` bounds what a peer can put into its queue, and
+# TCP finds out that a machine is gone, here after 5 s without an answer.
+BOUND: dict[zmq.SocketOption, int] = {
+    zmq.RCVHWM: 0,
+    zmq.TCP_KEEPALIVE: 1,
+    zmq.TCP_KEEPALIVE_IDLE: 2,
+    zmq.TCP_KEEPALIVE_INTVL: 1,
+    zmq.TCP_KEEPALIVE_CNT: 3,
+}
+# The same for data that a peer does not acknowledge; without it the kernel tries for a quarter of an hour. Not for the
+# outputs: it also ends the connection of a consumer that is stopped, and with the policy `wait` the node waits for it.
+ACKNOWLEDGED_WITHIN_MS = 10_000
+
+
+def largest_frame(max_frame_bytes: int) -> int:
+    """Bytes of the largest frame that is received at all, for a configured limit.
+
+    A frame above the limit is refused with a message. One that is larger than this, which no feeder of ours makes, is
+    not even read: libzmq closes the connection.
+    """
+    return max_frame_bytes + max_frame_bytes // 4
+
 
 # The loop gets its turn after this number of messages or this time, whichever comes first: timers, control and HTTP
 # have to be served while fragments of megabytes arrive.
@@ -23,10 +48,14 @@ BUDGET_MESSAGES = 256
 BUDGET_NS = 5_000_000
 
 
-def set_heartbeat(socket: zmq.Socket[Any]) -> None:
-    """The heartbeat of a socket that connects."""
-    for option, value in HEARTBEAT.items():
-        socket.setsockopt(option, value)
+def make_routing_ids_unpredictable() -> None:
+    """To be called before a ROUTER socket is made.
+
+    libzmq numbers the peers without a routing id of their own, from a random start; and it aborts the process if a
+    peer has already claimed the number that is next. The start comes from the C library's `rand`, which nobody seeds:
+    without this it is the same in every process.
+    """
+    ctypes.CDLL(None).srand(secrets.randbits(32))
 
 
 def bind_socket(
@@ -39,15 +68,18 @@ def bind_socket(
     """A bound socket that does not linger, and where it is bound: the true port for tcp://127.0.0.1:*.
 
     Args:
+        options: what this socket has beyond `BOUND`.
         prepare: makes the socket secure before it is bound.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
     """
+    if kind == zmq.ROUTER:
+        make_routing_ids_unpredictable()
     socket = context.socket(kind)
     try:
         socket.setsockopt(zmq.LINGER, 0)
-        for option, value in options.items():
+        for option, value in {**BOUND, **options}.items():
             socket.setsockopt(option, value)
         prepare(socket)
         socket.bind(endpoint)
@@ -95,6 +127,11 @@ class SocketDrain(Generic[Message]):
         if self._running and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._scheduled_drain)
+
+    def kick_from_thread(self) -> None:
+        """The same from another thread, until the loop ends."""
+        if self._running:
+            self._loop.call_soon_threadsafe(self.kick)
 
     def _scheduled_drain(self) -> None:
         self._scheduled = False

@@ -89,11 +89,30 @@ class NetworkSection(_Section):
     """XPUB socket that sends the decisions."""
     max_frame_bytes: int = Field(default=16 * MIB, ge=KIB, le=1024 * MIB)
     """Largest fragment (transport header and MFP) in bytes; a longer frame closes its connection."""
-    hwm: int = Field(default=8, ge=1, le=1000)
-    """High-water mark of the data socket, in frames per feeder. Credits bound the memory; this bounds only what exceeds
-    them."""
     io_threads: int = Field(default=1, ge=1, le=16)
     """ZeroMQ input/output threads; about one per gigabyte per second."""
+
+
+class LimitsSection(_Section):
+    """What peers may take of the node, in all and each. SECURITY.md says what is bounded by what."""
+
+    connections: int = Field(default=1024, ge=16, le=65_536)
+    """Connections to one socket, at least `builder.feeders`. A full one refuses the address that has most of them."""
+    connections_per_address: int = Field(default=128, ge=1, le=65_536)
+    """Connections of one address (of a /64 network with IPv6) to one socket."""
+    connections_of_this_machine: int = Field(default=512, ge=1, le=65_536)
+    """The same for the loopback."""
+    unfinished_bytes: int | None = Field(default=None, ge=MIB)
+    """Bytes of unfinished and waiting frames on all data connections together; above this the connections that hold
+    most are closed. Default: `pipeline.slots` × `pipeline.slot_bytes` and 64 MiB, more than the credits allow."""
+    unfinished_seconds: float = Field(default=10.0, ge=0.1, le=3600.0)
+    """Time in seconds for one frame or message above 64 KiB to arrive whole; then its connection is closed."""
+    idle_seconds: float = Field(default=3600.0, ge=1.0, le=1e6)
+    """Time in seconds without a frame after which a data connection is closed; a feeder connects again by itself."""
+    http_connections: int = Field(default=32, ge=8, le=1024)
+    """HTTP connections at a time; a quarter of them is kept for this machine."""
+    http_connections_per_address: int = Field(default=8, ge=1, le=1024)
+    """HTTP connections of one other address at a time."""
 
 
 class BuilderSection(_Section):
@@ -260,10 +279,12 @@ class SecuritySection(_Section):
 
     server_key: SecretPath | None = None
     """Secret key file of this node (`hltnode keys create`). If set, all sockets but data speak CURVE only."""
-    clients: SecretPath | None = None
-    """Directory with the public key (*.key) of every feeder and decision consumer that may connect."""
+    feeders: SecretPath | None = None
+    """Directory with the public keys (*.key) of the feeders: they may connect to control and data, and send data."""
     operators: SecretPath | None = None
-    """Directory with the public keys (*.key) of those who may also give commands on the control socket."""
+    """Directory with the public keys of operators: they may give commands on control, and receive all outputs."""
+    consumers: SecretPath | None = None
+    """Directory with the public keys of consumers: they may receive decisions and events, and nothing else."""
     encrypt_data: bool = False
     """CURVE on the data socket as well; one stream is then limited to about 8 Gbit/s."""
     http_token_file: SecretPath | None = None
@@ -292,6 +313,7 @@ class NodeConfig(BaseSettings):
 
     node: NodeSection = Field(default_factory=NodeSection)
     network: NetworkSection = Field(default_factory=NetworkSection)
+    limits: LimitsSection = Field(default_factory=LimitsSection)
     builder: BuilderSection = Field(default_factory=BuilderSection)
     pipeline: PipelineSection = Field(default_factory=PipelineSection)
     geometry: GeometrySection = Field(default_factory=GeometrySection)
@@ -318,6 +340,12 @@ class NodeConfig(BaseSettings):
         return env_settings, init_settings
 
     @property
+    def n_sockets(self) -> int:
+        """Number of sockets that peers may connect to, HTTP aside."""
+        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
+        return 3 + sum(endpoint is not None for endpoint in optional)
+
+    @property
     def sends_events(self) -> bool:
         """Whether an output over a socket sends kept events."""
         monitored = self.monitor.endpoint is not None and self.monitor.content is MonitorContent.EVENTS
@@ -338,13 +366,22 @@ class NodeConfig(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _feeders_fit(self) -> Self:
+        if self.builder.feeders > self.limits.connections:
+            raise ValueError("limits.connections: expected at least builder.feeders: each has one to every socket")
+        unfinished = self.limits.unfinished_bytes
+        if unfinished is not None and unfinished < self.network.max_frame_bytes:
+            raise ValueError("limits.unfinished_bytes: expected at least network.max_frame_bytes")
+        return self
+
+    @model_validator(mode="after")
     def _keys_are_complete(self) -> Self:
         security = self.security
-        allow_list = security.clients or security.operators
-        if security.server_key is not None and allow_list is None:
-            raise ValueError("security.clients: expected with security.server_key, else every key is accepted")
-        if security.server_key is None and (allow_list is not None or security.encrypt_data):
-            raise ValueError("security.server_key: expected with clients, operators and encrypt_data")
+        if security.server_key is not None and security.feeders is None:
+            raise ValueError("security.feeders: expected with security.server_key: without it nobody can feed")
+        others = (security.feeders, security.operators, security.consumers)
+        if security.server_key is None and (any(others) or security.encrypt_data):
+            raise ValueError("security.server_key: expected with feeders, operators, consumers and encrypt_data")
         return self
 
 

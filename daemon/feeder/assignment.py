@@ -3,6 +3,10 @@
 from collections import deque
 from collections.abc import Sequence
 
+from hltnode.protocol.transport.assignments import ACKNOWLEDGED
+
+# What `node_for` of supervisor and followers says of a MEP that goes to no node.
+DONE = -1
 # Entries that a feeder may lag behind before it gets the present state instead of the steps that led to it.
 REMEMBERED_ENTRIES = 65_536
 
@@ -21,8 +25,7 @@ class AssignmentList:
     def assign(self, mep: int, node: int) -> None:
         """A MEP goes to a node, for the first time or instead of another one."""
         self.node_of[mep] = node
-        self._entries.append((mep, node))
-        self._end += 1
+        self._append(mep, node)
         self.next_mep = max(self.next_mep, mep + 1)
 
     def skip(self, mep: int) -> None:
@@ -30,25 +33,30 @@ class AssignmentList:
         self.next_mep = max(self.next_mep, mep + 1)
 
     def acknowledged(self, mep: int) -> None:
-        """A MEP is acknowledged."""
-        self.node_of.pop(mep, None)
+        """A MEP that is assigned is acknowledged."""
+        del self.node_of[mep]
+        self._append(mep, ACKNOWLEDGED)
+
+    def _append(self, mep: int, node: int) -> None:
+        self._entries.append((mep, node))
+        self._end += 1
 
     @property
     def end(self) -> int:
         """Position behind the last entry."""
         return self._end
 
-    def since(self, position: int | None, at_most: int) -> tuple[list[tuple[int, int]], int]:
-        """The entries from a position on, up to a number, and the position behind them.
+    def since(self, position: int | None, at_most: int) -> tuple[list[tuple[int, int]], int, bool]:
+        """The entries from a position on, up to a number, the position behind them, and False.
 
-        A feeder that is new (None) or too far behind gets what is assigned and not acknowledged.
+        A feeder that is new (None) or too far behind gets everything that is assigned and not acknowledged, and True.
         """
         begin = self._end - len(self._entries)
         if position is None or not begin <= position <= self._end:
-            return sorted(self.node_of.items()), self._end
+            return sorted(self.node_of.items()), self._end, True
         first = position - begin
         chosen = [self._entries[i] for i in range(first, min(first + at_most, len(self._entries)))]
-        return chosen, position + len(chosen)
+        return chosen, position + len(chosen), False
 
 
 def choose_node(rooms: Sequence[int], last: int) -> int | None:

@@ -17,14 +17,14 @@ import zmq
 
 from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.feeder.fault_injection import FaultInjector
+from hltnode.daemon.feeder.hello_refusals import PATIENCE_NS, HelloRefusals
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.send_window import SendWindow
 from hltnode.daemon.feeder.sockets import HOPELESS, AsyncSocket, FeederConnection, next_trouble
-from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message
 from hltnode.protocol.transport.feeder_messages import (
     Ack,
@@ -41,10 +41,13 @@ from hltnode.protocol.transport.feeder_messages import (
 )
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 
-# The period of hellos: they keep the feeder known, and repair lost credits and acknowledgements.
+# The period of hellos: they keep the feeder known, repair lost credits and acknowledgements, and the node answers each.
 HELLO_SECONDS = 1.0
-# A node that refuses the hello may still be busy with the last run; after this the feeder ends with an error.
-REFUSED_SECONDS = 30.0
+# After this number of hellos in a row without any message of the node its connection is lost. Hellos and not seconds: a
+# feeder that was held up itself has heard nothing either.
+SILENT_HELLOS = 4
+# The answer to the last hello, which confirms what is acknowledged, is waited for this long.
+CONFIRM_NS = 2_000_000_000
 LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("feeder")
@@ -93,14 +96,18 @@ class Feeder:
         # Whether this connection informs the node which MEPs went to another one.
         self.supervising = False
         self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
+        # Whether the same node has welcomed another connection of this process.
+        self.node_takes_others: Callable[[], bool] = lambda: False
         self.on_change: Callable[[], None] | None = None
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
         self._restart_on_welcome = True
         self._ended: EndOfRun | None = None
-        self._refused_since_ns: int | None = None
-        self._refusal = ""
+        self._refusals = HelloRefusals()
+        self._silent_hellos = 0
+        self._hellos_without_welcome = 0
+        self._welcomes = 0
         self._limit = RateLimit(LOG_INTERVAL_NS, clock.monotonic_ns)
         self._connection = connection
         self._clock = clock
@@ -128,6 +135,9 @@ class Feeder:
 
     def keep(self, mep: FeedMep) -> None:
         """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
+        if mep.mep in self.window.acked:
+            self.window.add(mep.mep, {})
+            return
         identity = self.identity
         now_ns = self._clock.wall_ns()
         frames = {
@@ -168,20 +178,40 @@ class Feeder:
         await self.confirm()
 
     async def confirm(self) -> None:
-        """Send a hello, which says what is acknowledged: the node keeps the run until all of it is confirmed."""
+        """Let the node know that everything is acknowledged, by a last hello; returns when it has answered, or soon.
+
+        A node keeps the run until all of it is confirmed by each feeder. Raises FeederRefusedError.
+        """
+        awaited = self._welcomes + self._hellos_without_welcome + 1
+        end_ns = self._clock.monotonic_ns() + CONFIRM_NS
+        await self._send_hello()
+        await self._until(lambda: self._welcomes >= awaited or self._clock.monotonic_ns() >= end_ns)
+        if self._welcomes < awaited:
+            log.warning("confirmation_unanswered", feeder=self.identity.name, run=self.identity.run)
+
+    async def _send_hello(self) -> None:
         identity = self.identity
+        self._silent_hellos += 1
+        self._hellos_without_welcome += 1
         await self._connection.send_message(
             Hello(
                 feeder=identity.name,
                 session=self.session,
                 run=identity.run,
                 sources=identity.sources,
-                first_mep=self.floor(),
+                first_mep=self._confirmed_below(),
                 events_per_mep=identity.events_per_mep,
                 max_fragment_bytes=identity.max_fragment_bytes,
                 supervises=self.supervising,
             )
         )
+
+    def _confirmed_below(self) -> int:
+        """What this node will not be asked to revoke any more, and every node has acknowledged."""
+        floor = self.floor()
+        if self.supervising and self.window.revoked:
+            floor = min(floor, self.window.revoked.ranges()[0][0])
+        return floor
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with self._changed:
@@ -200,7 +230,7 @@ class Feeder:
         while True:
             if self.window.next_retry_ns is not None:
                 self.window.retry(self._clock.monotonic_ns())
-            frame = self.window.next_frame()
+            frame = self.window.next_frame(self._clock.monotonic_ns())
             if self.faults is not None:
                 await self._send_with_faults(self.faults, frame)
             elif frame is not None:
@@ -235,24 +265,36 @@ class Feeder:
         clock = self._clock
         try:
             while True:
-                self.window.queue_passed_over(clock.monotonic_ns(), all_sent=self._ended is not None)
-                await self.confirm()
+                if self._silent_hellos >= SILENT_HELLOS:
+                    self._reconnect()
+                elif self._silent_hellos == 0 and self.is_connected:
+                    self.window.queue_silent(clock.monotonic_ns())
+                    self._wake.set()
+                await self._send_hello()
                 if self._ended is not None:
                     await self._connection.send_message(self._ended)
-                if self.supervising and self.is_connected and self.window.revoked:
-                    for message in split_revoked(self.identity.run, as_ranges(self.window.revoked)):
+                if self.supervising and self.is_connected:
+                    for message in split_revoked(self.identity.run, self.window.revoked.ranges()):
                         await self._connection.send_message(message)
                 await clock.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
                     log.info("waiting_for_node", feeder=self.identity.name)
-                refused_ns = self._refused_since_ns
-                if refused_ns is not None and clock.monotonic_ns() - refused_ns > REFUSED_SECONDS * 1e9:
-                    raise FeederRefusedError(self._refusal)
+                overdue = self._refusals.overdue(clock.monotonic_ns(), takes_others=self.node_takes_others())
+                if overdue is not None:
+                    raise self._refused(overdue)
         finally:
             # A caller that waits for credit has to see that this task is over.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
+
+    def _reconnect(self) -> None:
+        """The node is silent: its process is stopped or its machine cut off."""
+        self._silent_hellos = self._hellos_without_welcome = 0
+        if self.is_connected:
+            log.warning("node_silent", feeder=self.identity.name, hellos=SILENT_HELLOS)
+        self._lose()
+        self._connection.reconnect()
 
     async def _read_control(self) -> None:
         try:
@@ -263,43 +305,45 @@ class Feeder:
                 except ProtocolError as error:
                     log.warning("bad_control_message", feeder=self.identity.name, error=str(error))
                     continue
-                self._take(message)
+                self.take(message)
                 await self._notify()
         finally:
             # A caller that waits for acknowledgements has to see that this task is over.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
-    def _take(self, message: ControlMessage) -> None:
+    def take(self, message: ControlMessage) -> None:
+        """Take a message of the node. Raises FeederRefusedError."""
+        self._silent_hellos = 0
+        run = self.identity.run
         match message:
             case Welcome():
                 self._welcome(message)
-            case Credit():
-                if not self._restart_on_welcome:
+            case Credit(run=of_run):
+                if of_run == run and not self._restart_on_welcome:
                     self.window.credit(message.meps)
-            case Ack():
+            case Ack(run=of_run) if of_run == run:
                 for first, last in message.meps:
                     self.window.acknowledge(first, last)
             case Nack():
                 self._nack(message)
-            case Revoked():
+            case Revoked(run=of_run) if of_run == run:
                 for first, last in message.meps:
-                    self.window.revoked.difference_update(range(first, last + 1))
+                    self.window.confirm_revoked(first, last)
             case Goodbye():
                 self._lose()
                 log.info("node_leaves", feeder=self.identity.name, reason=message.reason)
             case Error():
                 self._error(message)
-            case RunClosed():
-                raise FeederRefusedError(
-                    f"run {message.run} was closed by an operator, "
-                    f"{self.window.unacknowledged} MEPs of feeder {self.identity.name} are not acknowledged"
-                )
+            case RunClosed(run=of_run) if of_run == run:
+                raise FeederRefusedError(f"run {run} was closed by an operator")
             case _:
                 log.warning("unexpected_message", feeder=self.identity.name, type=type(message).__name__)
 
     def _welcome(self, welcome: Welcome) -> None:
-        self._refused_since_ns = None
+        self._refusals.welcomed()
+        self._hellos_without_welcome = max(0, self._hellos_without_welcome - 1)
+        self._welcomes += 1
         if welcome.session != self.node_session or self._restart_on_welcome:
             log.info(
                 "welcome",
@@ -316,7 +360,11 @@ class Feeder:
             self.window.restart()
 
     def _nack(self, nack: Nack) -> None:
-        self.window.refuse(self._clock.monotonic_ns(), nack)
+        if nack.reason is RejectReason.FOREIGN_RUN:
+            # The node has gone over to another run: its answers to the hellos say what follows.
+            self._lose()
+        else:
+            self.window.refuse(self._clock.monotonic_ns(), nack)
         left_out = self._limit.due(("nack", nack.reason))
         if left_out is not None:
             log.warning(
@@ -330,16 +378,25 @@ class Feeder:
             )
 
     def _error(self, error: Error) -> None:
-        if self._limit.due(("error", error.reason)) is not None:
-            log.warning("node_refuses", feeder=self.identity.name, reason=error.reason, text=error.text)
+        if error.reason == MessageRefusal.UNKNOWN_FEEDER:
+            return
         if error.reason == HelloRefusal.NAME_TAKEN:
             # Of two processes only one may send: this one was silent until another one took its place.
             self._lose()
-        if error.reason == MessageRefusal.UNKNOWN_FEEDER:
-            return
-        if self._refused_since_ns is None:
-            self._refused_since_ns = self._clock.monotonic_ns()
-        self._refusal = f"node refuses feeder {self.identity.name}: {error.text}"
+        hopeless = self._refusals.refused(self._clock.monotonic_ns(), error.reason, error.text)
+        if hopeless is not None:
+            raise self._refused(hopeless)
+        if self._limit.due(("error", error.reason)) is not None:
+            log.warning(
+                "node_refuses",
+                feeder=self.identity.name,
+                reason=error.reason,
+                text=error.text,
+                patience_s=PATIENCE_NS // 1_000_000_000,
+            )
+
+    def _refused(self, text: str) -> FeederRefusedError:
+        return FeederRefusedError(f"node refuses feeder {self.identity.name}: {text}")
 
     async def _watch(self, monitor: AsyncSocket) -> None:
         """After a lost connection nothing is certain: stop sending until the next welcome of the node.
@@ -362,7 +419,7 @@ class Feeder:
 
     def _lose(self) -> None:
         self._restart_on_welcome = True
-        self.window.credit(0)
+        self.window.stop()
         self.is_connected = False
         if self.lost_since_ns is None:
             self.lost_since_ns = self._clock.monotonic_ns()

@@ -1,13 +1,22 @@
 """What a feeder keeps until it is acknowledged, what it may send next, and when it sends something again.
 
-No I/O and no clock; times are monotonic nanoseconds.
+A MEP is kept from `add` to its acknowledgement. It is active from its first frame on: active MEPs count against the
+credits of the node, and go on to their end. Something is sent again for one of three reasons:
+
+- the node has refused a fragment, and says that another attempt helps;
+- the connection or the node is new: everything that is kept goes again;
+- nothing has been heard of a MEP for a while after its last frame. All of it may be lost, or the node may hold it. So
+  it is sent again, with more patience each time, until the node has answered that it has it.
+
+No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all MEPs that are kept, except a restart.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict, deque
+from heapq import heappop, heappush
 
 from hltnode.daemon.common.mep_ranges import MepRanges
+from hltnode.daemon.feeder.refused_fragments import RefusedFragments
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
@@ -15,30 +24,71 @@ from hltnode.protocol.transport.feeder_messages import Nack
 MAX_RESENDS = 5
 # A refused fragment is sent again after this: a slot is free again after some milliseconds.
 RETRY_NS = 50_000_000
-# The oldest MEP is unacknowledged for this time, far above the default MEP timeout: all its fragments may be lost.
-PASSED_OVER_NS = 3_000_000_000
-# The node has these, or has built the MEP without them: what is kept goes when the MEP is acknowledged.
-_ENDED_BY_ACK = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
+# A MEP of which nothing was heard for this time, far above the default MEP timeout, may be lost as a whole. It doubles
+# with each repeat: what is sent again on a slow connection may still be on its way from the first time.
+SILENT_NS = (3_000_000_000, 6_000_000_000, 12_000_000_000, 24_000_000_000)
+# MEPs that are sent again at first, when nothing younger is acknowledged: most likely the node holds all of them, which
+# its answers to a few say. While there is no such answer the number doubles.
+PROBES = 4
+# The node has these, or has built the MEP without them.
+_AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
+
+
+class _Mep:
+    """A MEP that is kept."""
+
+    __slots__ = ("active", "at_node", "attempts", "frames", "nacked", "repeats", "sent_ns", "waiting")
+
+    def __init__(self, frames: dict[int, bytes]) -> None:
+        self.frames = frames
+        self.waiting = dict.fromkeys(reversed(frames))
+        """Sources whose frames are to be sent, the next one last."""
+        self.active = False
+        self.at_node = False
+        """The node has said so: what it has refused goes again, all of it does not."""
+        self.sent_ns = 0
+        self.repeats = 0
+        """Times that it was sent again because nothing was heard of it."""
+        self.nacked: dict[int, RejectReason] = {}
+        """Sources whose fragment was refused and was not sent again yet."""
+        self.attempts: dict[int, int] = {}
+        """Damaged arrivals by source."""
 
 
 class SendWindow:
-    """The MEPs of one feeder between production and acknowledgement by one node."""
+    """The MEPs of one feeder between production and acknowledgement by one node.
+
+    With `retains`, the frames of acknowledged MEPs stay until `release`: another connection to the node may have missed
+    the acknowledgement, and then the whole MEP goes to another node.
+    """
 
     def __init__(self) -> None:
         self.limit = 0
+        self.retains = False
         self.acked = MepRanges()
-        self.revoked: set[int] = set()
+        self.revoked = MepRanges()
         """MEPs that were assigned to this node and then to another one: this one must not keep their events."""
-        self.refused: Counter[RejectReason] = Counter()
-        """Fragments that the node will never accept, by reason."""
+        self.refused = RefusedFragments()
+        """Fragments that are in no MEP of the node."""
         self.resent = 0
         self.next_mep = 0
-        self._kept: dict[int, dict[int, bytes]] = {}
-        self._active: set[int] = set()
-        self._queue: list[tuple[int, int]] = []
-        self._attempts: Counter[tuple[int, int]] = Counter()
-        self._retries: deque[tuple[int, int, int]] = deque()
-        self._oldest: tuple[int, int] | None = None
+        self._kept: dict[int, _Mep] = {}
+        self._ids: list[int] = []
+        """The MEPs that are kept, in order."""
+        self._retained: dict[int, dict[int, bytes]] = {}
+        self._is_stopped = False
+        self._active = 0
+        # MEPs with frames that are to be sent: those that have begun, and those that need a credit. Entries of MEPs
+        # that are not kept any more, or have nothing to be sent, are skipped.
+        self._going: list[int] = []
+        self._new: list[int] = []
+        self._retries: deque[tuple[int, _Mep, int, int]] = deque()
+        # Active MEPs without anything to be sent, in the order of their last frame, by the number of repeats.
+        self._silent: tuple[OrderedDict[int, None], ...] = tuple(OrderedDict() for _ in SILENT_NS)
+        self._probes = PROBES
+        # Of the MEPs that are acknowledged, the time of the last frame of the one that was sent last.
+        self._heard_of_ns = -1
+        self._floor_of_session = 0
 
     def __contains__(self, mep: int) -> bool:
         return mep in self._kept
@@ -46,7 +96,7 @@ class SendWindow:
     @property
     def first_unacknowledged(self) -> int:
         """The lowest MEP id that is kept, or the next one to be produced."""
-        return min(self._kept, default=self.next_mep)
+        return self._ids[0] if self._ids else self.next_mep
 
     @property
     def unacknowledged(self) -> int:
@@ -58,9 +108,18 @@ class SendWindow:
         """MEPs that may be added and sent at once; negative when more are kept than the node has credits for."""
         return self.limit - len(self._kept)
 
+    def holds(self, mep: int) -> bool:
+        """True if the frames of a MEP are here."""
+        return mep in self._kept or mep in self._retained
+
+    @property
+    def retained(self) -> list[int]:
+        """The acknowledged MEPs whose frames are still here."""
+        return list(self._retained)
+
     def meps(self) -> list[int]:
         """The MEPs that are kept, in the order of their ids."""
-        return sorted(self._kept)
+        return self._ids.copy()
 
     def add(self, mep: int, frames: dict[int, bytes]) -> None:
         """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
@@ -68,34 +127,54 @@ class SendWindow:
         self.revoked.discard(mep)
         if mep in self.acked:
             return
-        self._kept[mep] = dict(frames)
-        for source in frames:
-            heappush(self._queue, (mep, source))
+        self._kept[mep] = _Mep(dict(frames))
+        if not self._ids or mep > self._ids[-1]:
+            self._ids.append(mep)
+        else:
+            insort(self._ids, mep)
+        heappush(self._new, mep)
 
     def revoke(self, mep: int) -> dict[int, bytes]:
-        """Revoke a MEP, because another node gets it; returns its frames, empty if it is not kept."""
+        """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
         self.revoked.add(mep)
-        self._active.discard(mep)
-        return self._kept.pop(mep, {})
+        self.acked.discard(mep)
+        entry = self._kept.get(mep)
+        if entry is None:
+            return self._retained.pop(mep, {})
+        self._forget(mep, entry)
+        del self._ids[bisect_left(self._ids, mep)]
+        return entry.frames
 
-    def next_frame(self) -> bytes | None:
-        """The next frame that credits allow, in the order of MEPs; None if there is none.
+    def confirm_revoked(self, first: int, last: int) -> None:
+        """The node keeps nothing of these MEPs."""
+        self.revoked.discard(first, last)
 
-        Credits count MEPs that are not acknowledged: a MEP of which something was sent goes on to its end.
-        """
-        while self._queue:
-            mep, source = self._queue[0]
-            frame = self._kept.get(mep, {}).get(source)
-            if frame is None:
-                heappop(self._queue)
-                continue
-            if mep not in self._active:
-                if len(self._active) >= self.limit:
-                    return None
-                self._active.add(mep)
-            heappop(self._queue)
-            return frame
+    def next_frame(self, now_ns: int) -> bytes | None:
+        """The next frame that credits allow, in the order of MEPs; None if there is none."""
+        if self._is_stopped:
+            return None
+        while self._going:
+            entry = self._kept.get(self._going[0])
+            if entry is not None and entry.active and entry.waiting:
+                return self._take(now_ns, self._going[0], entry)
+            heappop(self._going)
+        while self._new and self._active < self.limit:
+            mep = heappop(self._new)
+            entry = self._kept.get(mep)
+            if entry is not None and not entry.active and entry.waiting:
+                entry.active = True
+                self._active += 1
+                heappush(self._going, mep)
+                return self._take(now_ns, mep, entry)
         return None
+
+    def _take(self, now_ns: int, mep: int, entry: _Mep) -> bytes:
+        source, _ = entry.waiting.popitem()
+        entry.nacked.pop(source, None)
+        entry.sent_ns = now_ns
+        if not entry.waiting and not entry.at_node:
+            self._silent_of(entry)[mep] = None
+        return entry.frames[source]
 
     def credit(self, limit: int) -> None:
         """This many MEPs may be on their way or in the node without being acknowledged."""
@@ -103,29 +182,65 @@ class SendWindow:
 
     def acknowledge(self, first: int, last: int) -> None:
         """The node has acknowledged these MEPs; the ids may reach beyond what has been produced."""
-        for mep in [mep for mep in self._kept if first <= mep <= last]:
-            self._forget(mep)
+        i, j = bisect_left(self._ids, first), bisect_right(self._ids, last)
+        for mep in self._ids[i:j]:
+            entry = self._kept[mep]
+            for source, reason in entry.nacked.items():
+                # The MEP was closed before the fragment could be sent again.
+                self.refused.add(reason, source, mep)
+            if not entry.waiting:
+                self._heard_of_ns = max(self._heard_of_ns, entry.sent_ns)
+            self._forget(mep, entry)
+            if self.retains:
+                self._retained[mep] = entry.frames
+        del self._ids[i:j]
         self.acked.add(first, last)
-        for mep in self.revoked:
-            if first <= mep <= last:
-                # The node has finished it all the same; but its events belong to the other node.
-                self.acked.discard(mep)
+        for begin, end in self.revoked.overlap(first, last):
+            # The node has finished them all the same; but their events belong to the other node.
+            self.acked.discard(begin, end)
+
+    def release(self, mep: int) -> None:
+        """A MEP is acknowledged to the connection that decides: it stays at this node."""
+        if mep in self._kept:
+            self.acknowledge(mep, mep)
+        self._retained.pop(mep, None)
 
     def refuse(self, now_ns: int, nack: Nack) -> None:
         """Take a refusal: the fragment is queued again by `retry`, or given to `refused` if that cannot help."""
-        fragments = self._kept.get(nack.mep)
-        if fragments is None or nack.source not in fragments or nack.reason in _ENDED_BY_ACK:
+        mep, source, reason = nack.mep, nack.source, nack.reason
+        if mep in self.revoked:
             return
-        if nack.reason is not RejectReason.NO_CREDIT:
-            self._attempts[nack.mep, nack.source] += 1
-        helps = nack.resend and self._attempts[nack.mep, nack.source] <= MAX_RESENDS
-        if helps or nack.reason is RejectReason.NO_CREDIT:
-            self._retries.append((now_ns + RETRY_NS, nack.mep, nack.source))
+        entry = self._kept.get(mep)
+        if reason in _AT_NODE:
+            # Below the floor of a session everything is late, also what an earlier session has built.
+            if reason is RejectReason.LATE and mep >= self._floor_of_session:
+                self.refused.add(reason, source, mep)
+            if entry is not None:
+                entry.at_node = True
+                self._silent_of(entry).pop(mep, None)
+                self._probes = PROBES
             return
-        self.refused[nack.reason] += 1
-        del fragments[nack.source]
-        if not fragments:
-            self._forget(nack.mep)
+        if not nack.resend:
+            self._give_up(mep, source, reason)
+        elif entry is not None and source in entry.frames and source not in entry.waiting:
+            if reason is not RejectReason.NO_CREDIT:
+                entry.attempts[source] = entry.attempts.get(source, 0) + 1
+                if entry.attempts[source] > MAX_RESENDS:
+                    self._give_up(mep, source, reason)
+                    return
+            entry.nacked[source] = reason
+            self._retries.append((now_ns + RETRY_NS, entry, mep, source))
+
+    def _give_up(self, mep: int, source: int, reason: RejectReason) -> None:
+        self.refused.add(reason, source, mep)
+        entry = self._kept.get(mep)
+        if entry is None or entry.frames.pop(source, None) is None:
+            return
+        entry.waiting.pop(source, None)
+        entry.nacked.pop(source, None)
+        if not entry.frames:
+            self._forget(mep, entry)
+            del self._ids[bisect_left(self._ids, mep)]
 
     @property
     def next_retry_ns(self) -> int | None:
@@ -135,47 +250,67 @@ class SendWindow:
     def retry(self, now_ns: int) -> None:
         """Queue the refused fragments whose time has come."""
         while self._retries and self._retries[0][0] <= now_ns:
-            _, mep, source = self._retries.popleft()
-            self._queue_again(mep, source)
+            _, entry, mep, source = self._retries.popleft()
+            if self._kept.get(mep) is entry and source in entry.nacked and source not in entry.waiting:
+                self._queue_again(mep, entry, source)
 
-    def _queue_again(self, mep: int, source: int) -> None:
-        if source in self._kept.get(mep, {}):
-            self.resent += 1
-            heappush(self._queue, (mep, source))
+    def _queue_again(self, mep: int, entry: _Mep, source: int) -> None:
+        self.resent += 1
+        if not entry.waiting:
+            self._silent_of(entry).pop(mep, None)
+            heappush(self._going, mep)
+        entry.waiting[source] = None
 
-    def queue_passed_over(self, now_ns: int, *, all_sent: bool) -> None:
-        """Queue MEPs again of which nothing seems to have arrived, when the oldest one has waited long enough.
+    def queue_silent(self, now_ns: int) -> None:
+        """Queue the MEPs again of which nothing was heard for long. To be called while the node answers."""
+        probes = self._probes
+        for silent, patience_ns in zip(self._silent, SILENT_NS, strict=True):
+            while silent:
+                mep = next(iter(silent))
+                entry = self._kept[mep]
+                if now_ns - entry.sent_ns <= patience_ns:
+                    break
+                if entry.sent_ns >= self._heard_of_ns:
+                    # Nothing that was sent after it is acknowledged.
+                    if not probes:
+                        break
+                    probes -= 1
+                del silent[mep]
+                entry.repeats += 1
+                for source in reversed(entry.frames):
+                    self._queue_again(mep, entry, source)
+        if not probes:
+            self._probes *= 2
 
-        Younger ones are acknowledged, or (`all_sent`) none will come. To be called now and then.
-        """
-        oldest = self.first_unacknowledged
-        if self._oldest is None or self._oldest[0] != oldest:
-            self._oldest = (oldest, now_ns)
-            return
-        if now_ns - self._oldest[1] <= PASSED_OVER_NS:
-            return
-        self._oldest = None
-        newest = max((last for _, last in self.acked.ranges()), default=-1)
-        waiting = set(self._queue)
-        for mep, fragments in self._kept.items():
-            if mep < self.limit and (all_sent or mep < newest):
-                for source in fragments:
-                    if (mep, source) not in waiting:
-                        self._queue_again(mep, source)
+    def _silent_of(self, entry: _Mep) -> OrderedDict[int, None]:
+        return self._silent[min(entry.repeats, len(SILENT_NS) - 1)]
+
+    def stop(self) -> None:
+        """The connection is lost: send nothing until `restart`."""
+        self.limit = 0
+        self._is_stopped = True
 
     def restart(self) -> None:
         """The connection or the node is new: no credit, and everything that is kept goes again."""
         self.limit = 0
-        self._active.clear()
+        self._is_stopped = False
+        self._active = 0
         self._retries.clear()
-        waiting = set(self._queue)
-        everything = [(mep, source) for mep, fragments in self._kept.items() for source in fragments]
-        self.resent += sum(entry not in waiting for entry in everything)
-        self._queue = everything
-        heapify(self._queue)
+        self._going.clear()
+        self._new = self._ids.copy()
+        for silent in self._silent:
+            silent.clear()
+        self._probes = PROBES
+        self._heard_of_ns = -1
+        self._floor_of_session = self.first_unacknowledged
+        for entry in self._kept.values():
+            self.resent += len(entry.frames) - len(entry.waiting)
+            entry.waiting = dict.fromkeys(reversed(entry.frames))
+            entry.active = entry.at_node = False
+            entry.repeats = 0
+            entry.nacked.clear()
 
-    def _forget(self, mep: int) -> None:
-        fragments: Iterable[int] = self._kept.pop(mep)
-        self._active.discard(mep)
-        for source in fragments:
-            self._attempts.pop((mep, source), None)
+    def _forget(self, mep: int, entry: _Mep) -> None:
+        del self._kept[mep]
+        self._active -= entry.active
+        self._silent_of(entry).pop(mep, None)

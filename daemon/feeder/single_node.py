@@ -2,13 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.feeder.feeder import Feeder
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.pacing import Pacer
+from hltnode.daemon.feeder.refused_fragments import RefusedCount, RefusedFragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,11 @@ class FeedReport:
     fragments: int
     bytes: int
     resent: int
-    refused: dict[str, int]
+    refused: dict[str, RefusedCount]
+    """Fragments that the node has not accepted, and their MEPs, by reason."""
     unacknowledged: int
+    unacknowledged_meps: list[tuple[int, int]]
+    """First and last id of the ranges of these MEPs."""
     seconds: float
     injected: dict[str, int]
     """Faults put in on purpose, by kind."""
@@ -29,11 +35,13 @@ class FeedReport:
     """MEPs that were revoked from a node that was lost and assigned to another one."""
     unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By data endpoint the ranges of those MEPs of which the lost node has not confirmed the revocation."""
+    error: str = ""
+    """Why the feed ended before its input did, or before everything was acknowledged; empty if it did not."""
 
     @property
     def complete(self) -> bool:
-        """True when the node has acknowledged everything."""
-        return not self.unacknowledged and not self.refused
+        """True when the node has accepted and acknowledged everything."""
+        return not self.unacknowledged and not self.refused and not self.error
 
 
 async def feed_meps(
@@ -61,26 +69,35 @@ async def feed_meps(
 
 
 def make_report(
-    feeders: Sequence[Feeder], meps: int, events: int, seconds: float, *, reassigned: int = 0
+    feeders: Sequence[Feeder],
+    meps: int,
+    events: int,
+    seconds: float,
+    *,
+    reassigned: int = 0,
+    unconfirmed: Mapping[str, list[tuple[int, int]]] = MappingProxyType({}),
+    error: str = "",
 ) -> FeedReport:
     """Sum up what the feeders have done so far."""
-    refused: Counter[str] = Counter()
     injected: Counter[str] = Counter()
     for feeder in feeders:
         if feeder.faults is not None:
             injected.update({str(fault): count for fault, count in feeder.faults.counts.items()})
-        refused.update({str(reason): count for reason, count in feeder.window.refused.items()})
+    unacknowledged = MepRanges((mep, mep) for feeder in feeders for mep in feeder.window.meps())
     return FeedReport(
         meps=meps,
         events=events,
         fragments=sum(feeder.fragments for feeder in feeders),
         bytes=sum(feeder.bytes for feeder in feeders),
         resent=sum(feeder.window.resent for feeder in feeders),
-        refused=dict(refused),
-        unacknowledged=max((feeder.window.unacknowledged for feeder in feeders), default=0),
+        refused=RefusedFragments.count(feeder.window.refused for feeder in feeders),
+        unacknowledged=unacknowledged.count,
+        unacknowledged_meps=unacknowledged.ranges(),
         seconds=seconds,
         injected=dict(injected),
         reassigned=reassigned,
+        unconfirmed=dict(unconfirmed),
+        error=error,
     )
 
 

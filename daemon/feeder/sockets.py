@@ -9,7 +9,7 @@ import zmq
 import zmq.asyncio
 from zmq.utils.monitor import parse_monitor_message
 
-from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, set_heartbeat
+from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
 from hltnode.daemon.security.curve_keys import ClientKeys
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
 
@@ -20,10 +20,23 @@ RECONNECT_MAX_MS = 1000
 # pyzmq's own threshold: below it copying a frame is cheaper than keeping track of its memory.
 COPY_THRESHOLD = 65536
 LINGER_MS = 500
+# A machine that is gone or cut off: the kernel ends a connection that carries no data and does not answer for 5 s.
+# No ZMTP heartbeats: libzmq aborts (assertion `!_io_error`) when the timer of a heartbeat meets a connection that was
+# reset while its receive queue was full.
+TCP_LIVENESS = {
+    zmq.TCP_KEEPALIVE: 1,
+    zmq.TCP_KEEPALIVE_IDLE: 2,
+    zmq.TCP_KEEPALIVE_INTVL: 1,
+    zmq.TCP_KEEPALIVE_CNT: 3,
+}
+# The same for a connection whose data are not taken. A node reads fragments also when it has no place for them; but the
+# one that pauses for some seconds keeps what is on its way.
+CONTROL_MAXRT_MS = 4_000
+DATA_MAXRT_MS = 15_000
 
 # Handshakes that will fail again with every repetition, and why.
 HOPELESS = {
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.clients",
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.feeders",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
 }
 _MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(HOPELESS)
@@ -50,6 +63,7 @@ class FeederConnection(Protocol):
     async def send_frame(self, frame: bytes, /) -> None: ...
     async def send_message(self, message: ControlMessage, /) -> None: ...
     async def receive_message(self) -> bytes: ...
+    def reconnect(self) -> None: ...
     async def close(self, last: ControlMessage, /) -> None: ...
 
 
@@ -67,7 +81,8 @@ class FeederSockets:
             socket.setsockopt(zmq.LINGER, LINGER_MS)
             socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
             socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
-            set_heartbeat(socket)
+        set_tcp_liveness(self._data, DATA_MAXRT_MS)
+        set_tcp_liveness(self._control, CONTROL_MAXRT_MS)
         if security.keys is not None:
             security.keys.apply(self._control)
             if security.data:
@@ -76,8 +91,9 @@ class FeederSockets:
             socket.get_monitor_socket(_MONITORED) for socket in (self._data, self._control)
         )
         """One of each connection, for `next_trouble`."""
-        self._data.connect(data)
-        self._control.connect(control)
+        self._endpoints = ((self._data, data), (self._control, control))
+        for socket, endpoint in self._endpoints:
+            socket.connect(endpoint)
 
     async def send_frame(self, frame: bytes) -> None:
         """Send a fragment; waits while the node does not read."""
@@ -91,6 +107,12 @@ class FeederSockets:
         """The next control message of the node, as it came."""
         return await self._control.recv()
 
+    def reconnect(self) -> None:
+        """Connect anew; what has not left yet is dropped."""
+        for socket, endpoint in self._endpoints:
+            socket.disconnect(endpoint)
+            socket.connect(endpoint)
+
     async def close(self, last: ControlMessage) -> None:
         """Send a last message if it goes at once, and close."""
         with contextlib.suppress(zmq.ZMQError):
@@ -100,6 +122,13 @@ class FeederSockets:
             socket.close()
         for monitor in self.monitors:
             monitor.close(linger=0)
+
+
+def set_tcp_liveness(socket: AsyncSocket, max_retransmission_ms: int = CONTROL_MAXRT_MS) -> None:
+    """Let the kernel end a connection whose machine is gone."""
+    socket.setsockopt(zmq.TCP_MAXRT, max_retransmission_ms)
+    for option, value in TCP_LIVENESS.items():
+        socket.setsockopt(option, value)
 
 
 async def next_trouble(monitor: AsyncSocket) -> zmq.Event:

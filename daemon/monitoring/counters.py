@@ -178,6 +178,8 @@ class Counters:
     end_to_end: Histogram = field(default_factory=lambda: Histogram(END_TO_END_BOUNDS))
     """From the close of a MEP until its decision is sent."""
     backend_errors: int = 0
+    meps_not_processed: int = 0
+    """MEPs that went to the error stream without being computed, because sessions of the node had ended on them."""
     dead_time: dict[DeadTimeReason, float] = field(default_factory=lambda: dict.fromkeys(DeadTimeReason, 0.0))
 
     # Decisions

@@ -1,8 +1,8 @@
 """Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status; commands by POST to /control.
 
 Strict: one request per connection, GET and HEAD without a body, POST of little JSON (`http_control` answers it), a
-limit on the size of a request, on the time it may take and on the number of connections. h11 parses the requests and
-writes the answers; docs/decisions/0004 says why there is no HTTP framework.
+limit on the size of a request, on the time it may take and on the number of connections, in all and of one address.
+h11 parses the requests and writes the answers; docs/decisions/0004 says why there is no HTTP framework.
 """
 
 import asyncio
@@ -17,13 +17,14 @@ import h11
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.http_places import HttpPlaces
 
 MAX_REQUEST_BYTES = 8192
 # A command with its run number; nothing that is posted is larger.
 MAX_BODY_BYTES = 1024
 CONTROL_PATH = "/control/"
-MAX_CONNECTIONS = 32
 # A client that needs longer to say GET, or to take the answer, is broken or hostile.
 REQUEST_SECONDS = 5.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -71,6 +72,8 @@ class HttpServer:
         health: state behind /healthz and /readyz.
         status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
+        refused: called when a connection is refused, with the reason.
+        places: which connections are taken.
     """
 
     def __init__(
@@ -80,6 +83,8 @@ class HttpServer:
         status: Callable[[], Mapping[str, Any]],
         post: Callable[[Request], Response],
         *,
+        refused: Callable[[ConnectionRefusal], None] = lambda _reason: None,
+        places: HttpPlaces | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
@@ -88,6 +93,8 @@ class HttpServer:
         self._status = status
         self._post = post
         self._monotonic_ns = monotonic_ns
+        self._refused = refused
+        self._places = places or HttpPlaces()
         self._request_seconds = request_seconds
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -116,10 +123,12 @@ class HttpServer:
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
+        address = _address(writer)
+        if (reason := self._places.take(address)) is not None:
             writer.transport.abort()
-            if (left_out := self._limit.due("full")) is not None:
-                log.warning("too_many_connections", limit=MAX_CONNECTIONS, left_out=left_out)
+            self._refused(reason)
+            if (left_out := self._limit.due(reason)) is not None:
+                log.warning("connection_refused", reason=reason, address=address, left_out=left_out)
             return
         task = asyncio.current_task()
         assert task is not None
@@ -134,6 +143,7 @@ class HttpServer:
             writer.transport.abort()
         finally:
             self._connections.discard(task)
+            self._places.leave(address)
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -183,6 +193,12 @@ class HttpServer:
         if path.startswith(CONTROL_PATH):
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", (("Allow", "POST"),))
         raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /healthz, /readyz and /status")
+
+
+def _address(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    # None if the client has gone already.
+    return str(peer[0]) if peer else ""
 
 
 async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:

@@ -172,6 +172,8 @@ class NodeCollector(Collector):
         )
         yield _with_buckets(end_to_end, [], c.end_to_end)
         yield _counter("backend_errors", "Batches that the back end could not compute.", c.backend_errors)
+        text = "MEPs sent to the error stream without being computed, since sessions of the node had ended on them."
+        yield _counter("meps_not_processed", text, c.meps_not_processed)
         yield _counters("dead_time_seconds", "Time without free credits, by reason.", "reason", c.dead_time.items())
 
     def _decisions(self) -> Iterator[Metric]:

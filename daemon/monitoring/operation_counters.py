@@ -4,12 +4,19 @@ Plain integers of the event loop, as in `hltnode.daemon.monitoring.counters`; `o
 them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, ConnectionEvent, Endpoint, LoginFailure, Outcome
+from hltnode.daemon.common.vocabulary import (
+    SOCKET_ENDPOINTS,
+    ConnectionEvent,
+    ConnectionRefusal,
+    Endpoint,
+    LoginFailure,
+    Outcome,
+)
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 PREFIX = "hlt1_"
@@ -28,9 +35,20 @@ class OperationCounters:
     connections: dict[tuple[Endpoint, ConnectionEvent], int] = field(
         default_factory=lambda: {(endpoint, event): 0 for endpoint in SOCKET_ENDPOINTS for event in ConnectionEvent}
     )
+    open_connections: dict[Endpoint, int] = field(default_factory=lambda: dict.fromkeys(SOCKET_ENDPOINTS, 0))
+    """Connections that are there now, those that have just been refused included."""
+    connections_refused: dict[tuple[Endpoint, ConnectionRefusal], int] = field(
+        default_factory=lambda: {(endpoint, reason): 0 for endpoint in Endpoint for reason in ConnectionRefusal}
+    )
+    unfinished_bytes: dict[Endpoint, int] = field(default_factory=lambda: {Endpoint.DATA: 0, Endpoint.CONTROL: 0})
+    """Bytes that have been read from peers and are not yet part of a message that the node has taken."""
     login_failures: dict[tuple[Endpoint, LoginFailure], int] = field(
         default_factory=lambda: {(endpoint, failure): 0 for endpoint in Endpoint for failure in LoginFailure}
     )
+
+    def count_refused(self, endpoint: Endpoint, reason: ConnectionRefusal) -> None:
+        """Count a connection that a limit has ended."""
+        self.connections_refused[endpoint, reason] += 1
 
     @property
     def config_version(self) -> int:
@@ -68,7 +86,23 @@ def operation_metrics(counters: OperationCounters, run_state: RunState) -> Itera
     for (endpoint, event), count in counters.connections.items():
         connections.add_metric([endpoint, event], count)
     yield connections
+    yield _gauges("connections", "Connections that are open.", counters.open_connections)
+    refused = CounterMetricFamily(
+        PREFIX + "connections_refused", "Connections that a limit has ended.", labels=["socket", "reason"]
+    )
+    for (endpoint, reason), count in counters.connections_refused.items():
+        refused.add_metric([endpoint, reason], count)
+    yield refused
+    text = "Bytes read from peers that are not yet part of a message taken by the node."
+    yield _gauges("unfinished_bytes", text, counters.unfinished_bytes)
     logins = CounterMetricFamily(PREFIX + "login_failures", "Peers and commands refused.", labels=["socket", "reason"])
     for (endpoint, failure), count in counters.login_failures.items():
         logins.add_metric([endpoint, failure], count)
     yield logins
+
+
+def _gauges(name: str, text: str, values: Mapping[Endpoint, int]) -> Metric:
+    family = GaugeMetricFamily(PREFIX + name, text, labels=["socket"])
+    for endpoint, value in values.items():
+        family.add_metric([endpoint], value)
+    return family

@@ -22,8 +22,9 @@ HOT_KEYS = (
     ("builder", "mep_timeout_ms"),
     ("pipeline", "flush_deadline_ms"),
     ("log", "level"),
-    ("security", "clients"),
+    ("security", "feeders"),
     ("security", "operators"),
+    ("security", "consumers"),
     ("security", "http_token_file"),
 )
 

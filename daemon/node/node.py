@@ -25,6 +25,7 @@ from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, SlotAdvanced
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
 from hltnode.daemon.node.batch_delivery import BatchDelivery
@@ -120,6 +121,8 @@ class Node:
         self._http: HttpServer | None = None
         self._exit_code = 0
         self._failed_batches = 0
+        self.backend_hangs = False
+        """The back end has not returned a batch when the node was closed: a thread is left that cannot be ended."""
 
     async def start(self) -> None:
         """Bind, warm up, and begin to take data."""
@@ -130,7 +133,12 @@ class Node:
         try:
             self._bind()
             self._http = HttpServer(
-                lambda: render(self._metrics), self.health, self.status.full, self._http_control.answer
+                lambda: render(self._metrics),
+                self.health,
+                self.status.full,
+                self._http_control.answer,
+                refused=lambda reason: self.counters.operation.count_refused(Endpoint.HTTP, reason),
+                places=HttpPlaces(config.limits.http_connections, config.limits.http_connections_per_address),
             )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
@@ -138,10 +146,9 @@ class Node:
         except BaseException:
             await self._close_sockets(linger_ms=0)
             raise
-        self.access.start(self._loop)
         self.receiver.start(self._loop)
         commands = SocketControl(self.controller, self.access.may_command, self.counters.operation)
-        self.control.start(self._loop, self.feeder_protocol.message_arrived, commands.answer)
+        self.control.start(self._loop, self.feeder_protocol.message_arrived, commands.answer, self.access.may_feed)
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(
             config, self._config_file, self.access, self.feeder_protocol, self.counters.operation, self._notifier
@@ -179,7 +186,9 @@ class Node:
 
     def _bind(self) -> None:
         config = self.config
-        self.access = AccessControl(config, self._context, self.counters.operation, clock_ns=self._clock_ns)
+        self.access = AccessControl(
+            config, self._context, self.counters.operation, self._crashed, clock_ns=self._clock_ns
+        )
         self._closers.append(lambda _linger_ms: self.access.close())
         output = config.output
         settings = StoreSettings(
@@ -193,7 +202,11 @@ class Node:
         )
         self._acknowledgements.remember(self._store.journal.content.done())
         self.control = ControlSocket(
-            self._context, config.network.control, self.counters, self.access.guard(Endpoint.CONTROL)
+            self._context,
+            config.network.control,
+            self.counters,
+            self.access.guard(Endpoint.CONTROL),
+            self.access.received(Endpoint.CONTROL),
         )
         self._closers.append(self.control.close)
         executor = EffectExecutor(
@@ -248,7 +261,7 @@ class Node:
             self.counters,
             executor.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
-            hwm=config.network.hwm,
+            received=self.access.received(Endpoint.DATA),
             prepare=self.access.guard(Endpoint.DATA),
             clock_ns=self._clock_ns,
         )
@@ -275,10 +288,15 @@ class Node:
             NodeCollector(self.counters, self.health, self._info, self.status.state, self._engine.memory)
         )
         self._pipeline = Pipeline(
-            self._workspaces, self._slot_advanced, self._computed, self._crashed, clock_ns=self._clock_ns
+            self._workspaces,
+            len(self._engine.lines),
+            self._store.journal,
+            self._slot_advanced,
+            self._computed,
+            self._crashed,
+            clock_ns=self._clock_ns,
         )
         self._output = OutputStage(
-            self._workspaces,
             self._buffers,
             self._store,
             EventEncoder(self._engine.tck, len(self._engine.lines)),
@@ -396,6 +414,7 @@ class Node:
         self.receiver.close()
         patience = ABANDON_SECONDS if self.controller.abandoned else STOP_SECONDS
         stopped = await asyncio.to_thread(self._pipeline.stop, patience)
+        self.backend_hangs = not stopped
         written = await asyncio.to_thread(self._output.stop, patience)
         if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")

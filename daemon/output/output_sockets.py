@@ -21,8 +21,8 @@ from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeade
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
 # Decisions queued per subscriber, libzmq's default; about 10 MB with 1000 events per MEP and a small menu.
 HIGH_WATER_MARK = 1000
-# A subscription is a short topic; nothing else comes from subscribers.
-MAX_SUBSCRIPTION_BYTES = 1024
+# A subscription is a short topic. The handshake of CURVE is the largest that comes from a consumer.
+MAX_CONSUMER_BYTES = 512
 # Subscriptions read per call, so that a flood of them cannot block the loop.
 SUBSCRIPTION_BUDGET = 256
 # Twice the default flush deadline: longer than a working consumer needs, and short for the slots that wait meanwhile.
@@ -66,7 +66,7 @@ class DecisionPublisher:
             # counted.
             zmq.XPUB_VERBOSER: 1,
             zmq.SNDHWM: high_water_mark,
-            zmq.MAXMSGSIZE: MAX_SUBSCRIPTION_BYTES,
+            zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
 
@@ -120,8 +120,7 @@ class OutputSocket:
         high_water_mark: int,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
     ) -> None:
-        # Consumers send nothing but subscriptions.
-        options = {zmq.SNDHWM: high_water_mark, zmq.MAXMSGSIZE: 1024}
+        options = {zmq.SNDHWM: high_water_mark, zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES}
         if kind is EventSocketKind.PUB:
             options[zmq.XPUB_NODROP] = 1
         pattern = zmq.PUSH if kind is EventSocketKind.PUSH else zmq.PUB

@@ -1,4 +1,4 @@
-"""The control socket of the node (ROUTER): messages to and from feeders, heartbeats, garbage answered and counted."""
+"""The control socket of the node (ROUTER): messages to and from feeders and operators, garbage answered and counted."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -7,8 +7,9 @@ import zmq
 
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.vocabulary import MessageRefusal
-from hltnode.daemon.common.zmq_sockets import HEARTBEAT, MAX_CONTROL_BYTES, SocketDrain, bind_socket
+from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -17,6 +18,10 @@ from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.
 CONTROL_HWM = 1000
+# Identity and message are two. A peer that sends more than this is no feeder with a defect, and its connection ends.
+MAX_PARTS = 64
+# Answer to a message of a feeder whose sender has another role.
+NOT_A_FEEDER = "not_a_feeder"
 
 
 class ControlSocket:
@@ -24,6 +29,7 @@ class ControlSocket:
 
     Args:
         prepare: makes the socket secure before it is bound.
+        received: takes note of each message and its connection.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -35,35 +41,43 @@ class ControlSocket:
         endpoint: str,
         counters: Counters,
         prepare: Callable[[zmq.Socket[bytes]], None],
+        received: ReceivedInput,
     ) -> None:
         self._counters = counters
+        self._received = received
         options = {
             zmq.SNDHWM: CONTROL_HWM,
-            zmq.RCVHWM: CONTROL_HWM,
             zmq.MAXMSGSIZE: MAX_CONTROL_BYTES,
             # Else a message to a feeder that is gone would be dropped without an error.
             zmq.ROUTER_MANDATORY: 1,
-            **HEARTBEAT,
+            zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
-        self._drain: SocketDrain[list[zmq.Frame]] | None = None
+        self._drain: SocketDrain[zmq.Frame] | None = None
+        self._parts: list[zmq.Frame] = []
+        self._n_parts = 0
+        self._n_bytes = 0
 
     def start(
         self,
         loop: asyncio.AbstractEventLoop,
         handle: Callable[[bytes, ControlMessage], None],
         execute: Callable[[Peer, Command], Reply],
+        may_feed: Callable[[Peer], bool],
     ) -> None:
         """Begin to receive.
 
         Args:
             handle: takes every message of a feeder that could be decoded, with the sender's identity.
             execute: takes every command of an operator, with what is known of the sender, and answers it.
+            may_feed: whether a peer is a feeder.
         """
         self._handle = handle
         self._execute = execute
-        self._drain = SocketDrain(loop, self._socket, self._receive, self._parts_arrived)
+        self._may_feed = may_feed
+        self._drain = SocketDrain(loop, self._socket, self._receive, self._part_arrived)
         self._drain.start()
+        self._received.ask = self._drain.kick_from_thread
 
     def close(self, linger_ms: int) -> None:
         """Close; what is queued may take `linger_ms` to leave while the context ends."""
@@ -82,7 +96,7 @@ class ControlSocket:
     def reaches(self, identity: bytes, message: ControlMessage) -> bool:
         """Send to one peer; False if its connection is gone, as it is after its process has ended.
 
-        If its machine is gone or cut off, the heartbeat notices it 3 to 4 s later.
+        If its machine is gone or cut off, TCP notices it 5 to 10 s later.
         """
         is_there = self._send(identity, encode_message(message))
         if self._drain is not None:
@@ -100,14 +114,35 @@ class ControlSocket:
             return error.errno == zmq.EAGAIN
         return True
 
-    def _receive(self) -> list[zmq.Frame]:
+    def _receive(self) -> zmq.Frame:
         # Frames and not bytes: they have the properties of their sender. Copied messages do not.
-        return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        try:
+            return self._socket.recv(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            self._received.empty()
+            raise
 
-    def _parts_arrived(self, parts: list[zmq.Frame]) -> None:
+    def _part_arrived(self, part: zmq.Frame) -> None:
+        """Collect a message part by part: one of a million parts must not hold up the loop, nor fill the memory."""
+        if self._n_parts < 2:
+            self._parts.append(part)
+        if self._n_parts > 0:
+            self._n_bytes += len(part)
+        self._n_parts += 1
+        if part.more:
+            return
+        parts, n_parts, n_bytes = self._parts, self._n_parts, self._n_bytes
+        self._parts, self._n_parts, self._n_bytes = [], 0, 0
+        if not self._received.take(part, n_bytes, n_parts - 1):
+            return
+        if n_parts > MAX_PARTS:
+            self._received.report(part)
+        self._message_arrived(parts, n_parts)
+
+    def _message_arrived(self, parts: list[zmq.Frame], n_parts: int) -> None:
         identity = parts[0].bytes
-        if len(parts) != 2:
-            self._refuse(identity, "malformed", f"one part expected, {len(parts) - 1} came")
+        if n_parts != 2:
+            self._refuse(identity, "malformed", f"one part expected, {n_parts - 1} came")
             return
         try:
             message = decode_message(parts[1].bytes)
@@ -117,6 +152,8 @@ class ControlSocket:
         self._counters.control_messages_received += 1
         if isinstance(message, Command):
             self.send((identity,), self._execute(_peer(parts[1]), message))
+        elif not self._may_feed(_peer(parts[1])):
+            self.send((identity,), Error(NOT_A_FEEDER, "this key is not one of a feeder: see SECURITY.md"))
         else:
             self._handle(identity, message)
 

@@ -7,15 +7,12 @@ from typing import cast
 
 import zmq
 
-from hltnode.daemon.common.zmq_sockets import SocketDrain, bind_socket
+from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, SocketDrain, bind_socket, largest_frame
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.frame_handler import FrameHandler
-
-# A frame above the configured size is refused with a message. One larger by this factor, which no feeder of ours makes,
-# is not even read: libzmq closes the connection.
-HARD_LIMIT = 2
+from hltnode.daemon.security.received_input import ReceivedInput
 
 
 class Receiver:
@@ -25,6 +22,7 @@ class Receiver:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: takes the effects of the builder.
         prepare: makes the socket secure before it is bound.
+        received: takes note of each frame and its connection.
 
     Raises:
         zmq.ZMQError: the endpoint cannot be bound.
@@ -40,7 +38,7 @@ class Receiver:
         carry_out: Callable[[Sequence[Effect]], None],
         *,
         max_frame_bytes: int,
-        hwm: int,
+        received: ReceivedInput,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -48,8 +46,9 @@ class Receiver:
             builder, buffers, counters, carry_out, max_frame_bytes=max_frame_bytes, clock_ns=clock_ns
         )
         # A frame is a buffer, which the types of pyzmq do not say.
-        self._frame_arrived = cast(Callable[[zmq.Frame], None], handler.frame_arrived)
-        options = {zmq.RCVHWM: hwm, zmq.MAXMSGSIZE: HARD_LIMIT * max_frame_bytes}
+        self._handle = cast(Callable[[zmq.Frame], None], handler.frame_arrived)
+        self._received = received
+        options = {zmq.MAXMSGSIZE: largest_frame(max_frame_bytes), zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS}
         self._socket, self.endpoint = bind_socket(context, zmq.PULL, endpoint, options, prepare)
         self._drain: SocketDrain[zmq.Frame] | None = None
 
@@ -57,6 +56,7 @@ class Receiver:
         """Begin to receive."""
         self._drain = SocketDrain(loop, self._socket, self._receive, self._frame_arrived)
         self._drain.start()
+        self._received.ask = self._drain.kick_from_thread
 
     def close(self) -> None:
         """Stop receiving; frames that are on their way are lost here and sent again to the next session."""
@@ -65,4 +65,12 @@ class Receiver:
         self._socket.close()
 
     def _receive(self) -> zmq.Frame:
-        return self._socket.recv(zmq.NOBLOCK, copy=False)
+        try:
+            return self._socket.recv(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            self._received.empty()
+            raise
+
+    def _frame_arrived(self, frame: zmq.Frame) -> None:
+        if self._received.take(frame, len(frame)):
+            self._handle(frame)

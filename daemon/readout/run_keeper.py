@@ -105,8 +105,10 @@ class RunKeeper:
             return kept
         if not begins:
             return None
-        taken = registry.configured_run if current is None or not wanted else current.run
-        raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node takes run {taken}, not {hello.run}")
+        if current is None or not wanted:
+            taken = registry.configured_run
+            raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node takes run {taken}, not {hello.run}")
+        raise HelloRefusedError(HelloRefusal.RUN_ACTIVE, f"run {current.run} goes on, run {hello.run} has to wait")
 
     @property
     def _may_leave(self) -> bool:

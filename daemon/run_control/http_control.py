@@ -20,7 +20,7 @@ class HttpControl:
     Args:
         token: the token in force, None if commands are not taken over HTTP.
         execute: carries out a command.
-        login_failed: counts a request without the right token.
+        login_failed: counts a command that comes without the right token, or to a node that takes none.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class HttpControl:
     def _check_token(self, request: Request) -> None:
         token = self._token()
         if token is None:
+            self._login_failed(LoginFailure.COMMANDS_OFF)
             raise RefusedError(HTTPStatus.FORBIDDEN, "no commands over HTTP: security.http_token_file is not set")
         given = request.fields.get(b"authorization", b"")
         if not given.lower().startswith(_SCHEME):

@@ -1,8 +1,7 @@
-"""Access to the sockets of a node: CURVE keys, the allow-list, monitors of the connections, right to command."""
+"""Access to the sockets of a node: CURVE keys, who has which role, limits of the connections, right to command."""
 
-import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import zmq
@@ -11,39 +10,66 @@ from zmq.auth.asyncio import AsyncioAuthenticator
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, Endpoint, LoginFailure
+from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, Endpoint, LoginFailure, Role
+from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, largest_frame
 from hltnode.daemon.configuration.model import NodeConfig, SecuritySection
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
+from hltnode.daemon.security.connection_limiter import ConnectionLimiter
+from hltnode.daemon.security.connection_table import ConnectionLimits
 from hltnode.daemon.security.curve_keys import load_allow_list, load_key_pair, load_token
-from hltnode.daemon.security.socket_monitor import SocketMonitor
+from hltnode.daemon.security.descriptors import limits_that_fit, raise_limit
+from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules
+from hltnode.daemon.security.received_input import ReceivedInput
 
 LOG_INTERVAL_NS = 60_000_000_000
 # A peer that connects and does not complete the handshake holds a descriptor for this time; libzmq's default is 30 s.
 HANDSHAKE_MS = 5000
+
+# What control connections may leave unfinished or queued together: small messages, whose parts may be smaller still.
+CONTROL_TOTAL_BYTES = 16 << 20
+# A feeder says hello every second.
+CONTROL_IDLE_SECONDS = 60.0
+# Room for frames that a feeder sends again, above what the credits of all slots allow.
+UNFINISHED_MARGIN = 64 << 20
 
 log = get_logger("access_control")
 
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    clients: dict[bytes, str]
-    operators: dict[bytes, str]
+    roles: Mapping[Role, dict[bytes, str]]
     token: bytes | None
+
+    def has_role(self, key: bytes, *roles: Role) -> bool:
+        return any(key in self.roles[role] for role in roles)
 
 
 def _read_lists(security: SecuritySection) -> _Lists:
+    folders = {Role.FEEDER: security.feeders, Role.OPERATOR: security.operators, Role.CONSUMER: security.consumers}
     return _Lists(
-        clients={} if security.clients is None else load_allow_list(security.clients),
-        operators={} if security.operators is None else load_allow_list(security.operators),
+        roles={role: {} if folder is None else load_allow_list(folder) for role, folder in folders.items()},
         token=None if security.http_token_file is None else load_token(security.http_token_file),
     )
+
+
+# Who may connect to a socket that speaks CURVE.
+_ADMITTED = {
+    Endpoint.DATA: (Role.FEEDER,),
+    Endpoint.CONTROL: (Role.FEEDER, Role.OPERATOR),
+    Endpoint.DECISIONS: (Role.CONSUMER, Role.OPERATOR),
+    Endpoint.EVENTS: (Role.CONSUMER, Role.OPERATOR),
+}
 
 
 class AccessControl:
     """Controls access to the sockets of one node.
 
+    Args:
+        crashed: called from another thread when the connections cannot be limited any more.
+
     Raises:
         SecurityError: a key, an allow-list or the token cannot be used.
+        DescriptorLimitError: the process may open too few files.
     """
 
     def __init__(
@@ -51,10 +77,20 @@ class AccessControl:
         config: NodeConfig,
         context: zmq.Context[zmq.Socket[bytes]],
         counters: OperationCounters,
+        crashed: Callable[[BaseException], None],
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         security = config.security
+        limits = limits_that_fit(
+            ConnectionLimits(
+                connections=config.limits.connections,
+                per_address=config.limits.connections_per_address,
+                this_machine=config.limits.connections_of_this_machine,
+            ),
+            config.n_sockets,
+            raise_limit(),
+        )
         self._counters = counters
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
@@ -62,19 +98,21 @@ class AccessControl:
         self._keys = None if security.server_key is None else load_key_pair(security.server_key)
         self._curve: frozenset[Endpoint] = frozenset()
         self._authenticator: AsyncioAuthenticator | None = None
-        self._monitors: list[SocketMonitor] = []
         if self._keys is not None:
             self._curve = frozenset(SOCKET_ENDPOINTS) - (set() if security.encrypt_data else {Endpoint.DATA})
             self._authenticator = AsyncioAuthenticator(context)
             for endpoint in self._curve:
                 self._authenticator.configure_curve_callback(endpoint.value, self)
             self._authenticator.start()
+        self._rules = _input_rules(config)
+        self._received = {endpoint: ReceivedInput(encrypted=endpoint in self._curve) for endpoint in self._rules}
+        self._limiter = ConnectionLimiter(context, limits, counters, crashed, clock_ns=clock_ns)
         addresses = {Endpoint.CONTROL: config.network.control, Endpoint.DECISIONS: config.network.decisions}
         unguarded = [
             endpoint for endpoint in addresses if endpoint not in self._curve and _is_open(addresses[endpoint])
         ]
         if unguarded:
-            log.warning("open_to_the_network", sockets=unguarded, advice="set security.server_key and security.clients")
+            log.warning("open_to_the_network", sockets=unguarded, advice="set security.server_key and security.feeders")
 
     @property
     def token(self) -> bytes | None:
@@ -91,14 +129,13 @@ class AccessControl:
                 socket.setsockopt(zmq.CURVE_SERVER, 1)
                 socket.setsockopt(zmq.CURVE_SECRETKEY, self._keys.secret)
                 socket.setsockopt_string(zmq.ZAP_DOMAIN, endpoint.value)
-            self._monitors.append(SocketMonitor(socket, endpoint, self._counters, clock_ns=self._clock_ns))
+            self._limiter.watch(socket, endpoint, self._received.get(endpoint), self._rules.get(endpoint))
 
         return prepare
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to count connections."""
-        for monitor in self._monitors:
-            monitor.start(loop)
+    def received(self, endpoint: Endpoint) -> ReceivedInput:
+        """Where the receiver of the data or the control socket notes what it has received."""
+        return self._received[endpoint]
 
     def reload(self, security: SecuritySection) -> None:
         """Read allow-lists and token again; connections that are there stay. Raises SecurityError, changing nothing."""
@@ -106,16 +143,27 @@ class AccessControl:
 
     def callback(self, domain: str, key: bytes) -> bool:
         """Whether a client with this public key may use an endpoint; called by pyzmq's authenticator."""
-        if key in self._lists.clients or key in self._lists.operators:
+        endpoint = Endpoint(domain)
+        if self._lists.has_role(key, *_ADMITTED[endpoint]):
             return True
-        self.refused(Endpoint(domain), LoginFailure.UNKNOWN_KEY, key=key.decode("ascii", "replace"))
+        known = self._lists.has_role(key, *Role)
+        failure = LoginFailure.WRONG_ROLE if known else LoginFailure.UNKNOWN_KEY
+        self.refused(endpoint, failure, key=key.decode("ascii", "replace"))
         return False
 
     def may_command(self, peer: Peer) -> bool:
         """Whether a peer of the control socket may give commands: an operator's key, or without CURVE a local peer."""
-        allowed = peer.key.encode() in self._lists.operators if self._keys is not None else peer.is_local
+        key = peer.key.encode()
+        allowed = self._lists.has_role(key, Role.OPERATOR) if self._keys is not None else peer.is_local
         if not allowed:
             self.refused(Endpoint.CONTROL, LoginFailure.NOT_AN_OPERATOR, address=peer.address, key=peer.key)
+        return allowed
+
+    def may_feed(self, peer: Peer) -> bool:
+        """Whether a peer of the control socket may send messages of a feeder: a feeder's key, or without CURVE all."""
+        allowed = self._keys is None or self._lists.has_role(peer.key.encode(), Role.FEEDER)
+        if not allowed:
+            self.refused(Endpoint.CONTROL, LoginFailure.NOT_A_FEEDER, address=peer.address, key=peer.key)
         return allowed
 
     def refused(self, endpoint: Endpoint, failure: LoginFailure, **details: object) -> None:
@@ -126,12 +174,31 @@ class AccessControl:
 
     def close(self) -> None:
         """Admit no further peer; before the sockets are closed."""
-        for monitor in self._monitors:
-            monitor.close()
-        self._monitors.clear()
+        self._limiter.close()
         if self._authenticator is not None:
             self._authenticator.stop()
             self._authenticator = None
+
+
+def _input_rules(config: NodeConfig) -> dict[Endpoint, InputRules]:
+    """Bounds for the sockets whose peers send messages."""
+    limits, pipeline = config.limits, config.pipeline
+    stalled_ns = int(limits.unfinished_seconds * 1e9)
+    total = limits.unfinished_bytes or pipeline.slots * pipeline.slot_bytes + UNFINISHED_MARGIN
+    return {
+        Endpoint.DATA: InputRules(
+            message_bytes=largest_frame(config.network.max_frame_bytes) + SMALL_BYTES,
+            total_bytes=total,
+            stalled_ns=stalled_ns,
+            idle_ns=int(limits.idle_seconds * 1e9),
+        ),
+        Endpoint.CONTROL: InputRules(
+            message_bytes=MAX_CONTROL_BYTES + SMALL_BYTES,
+            total_bytes=CONTROL_TOTAL_BYTES,
+            stalled_ns=stalled_ns,
+            idle_ns=int(CONTROL_IDLE_SECONDS * 1e9),
+        ),
+    }
 
 
 def _is_open(address: str) -> bool:

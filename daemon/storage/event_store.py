@@ -251,9 +251,8 @@ class EventStore:
                 self._quarantine.move(name, QuarantineReason.DAMAGED)
         elif state.rows():
             if has_part and has_new:
-                # Never both under a final name and as .part, so that recovery cannot finish the events twice.
+                # First, so that no kill leaves both: recovery would finish the events twice.
                 directory.unlink(key.part)
-                self._force_names()
             if has_part or has_new:
                 directory.rename(key.new if has_new else key.part, key.final)
                 self._counters.streams[key.stream].files += 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import MAX_ITEMS, U16, U32, U64, Message, MessageCodec
 
-ASSIGNMENTS_VERSION = 1
+ASSIGNMENTS_VERSION = 2
 # Entries of one answer; the feeder requests further ones at once.
 MAX_ENTRIES = MAX_ITEMS
+# Stands for a node: the MEP is acknowledged to the supervisor, and goes to no other node.
+ACKNOWLEDGED = 0xFFFF
 
 
 class Follow(Message, frozen=True):
@@ -27,8 +29,9 @@ class Follow(Message, frozen=True):
 class Assignments(Message, frozen=True):
     """Supervisor to feeder: MEP `meps[i]` goes to node `nodes[i]`, a later entry for a MEP replaces an earlier one.
 
-    `position` follows the last entry. A MEP below `next_mep` that was never named has been acknowledged. `error` is
-    empty, or the reason why the feeder cannot be served.
+    `position` follows the last entry. A MEP below `next_mep` that was never named has been acknowledged. With
+    `everything` the MEPs are all those that are assigned and not acknowledged, else what has changed. `error` is empty,
+    or the reason why the feeder cannot be served.
     """
 
     session: str
@@ -36,6 +39,7 @@ class Assignments(Message, frozen=True):
     next_mep: U64
     meps: tuple[U64, ...]
     nodes: tuple[U16, ...]
+    everything: bool
     error: str
 
     def check(self) -> None:
@@ -44,7 +48,11 @@ class Assignments(Message, frozen=True):
 
 
 _CODEC: MessageCodec[Follow | Assignments] = MessageCodec(
-    Follow, Assignments, what="assignment message", version=ASSIGNMENTS_VERSION
+    Follow,
+    Assignments,
+    what="assignment message",
+    version=ASSIGNMENTS_VERSION,
+    change="since version 2 the supervisor says which MEPs are acknowledged",
 )
 
 

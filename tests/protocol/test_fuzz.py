@@ -171,7 +171,7 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     "end of run": (decode_message, encode_message(f.EndOfRun(1, 5))),
     "assignments": (
         decode_assignment_message,
-        encode_assignment_message(Assignments("session", 3, 1, (1, 2, 1 << 40), (0, 1, 2), "")),
+        encode_assignment_message(Assignments("session", 3, 1, (1, 2, 1 << 40), (0, 1, 2), False, "")),
     ),
     "decision of 500 lines": (
         decode_decision,

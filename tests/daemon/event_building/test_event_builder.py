@@ -224,7 +224,7 @@ def test_the_policy_of_a_close_reason_sends_its_meps_to_the_error_stream() -> No
 
 def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
     builder = make_builder()
-    assert send(builder, fragment(0, 10, run=8)) == [Reject(RUN, RejectReason.FOREIGN_RUN, 10, 0, False)]
+    assert send(builder, fragment(0, 10, run=8)) == [Reject(8, RejectReason.FOREIGN_RUN, 10, 0, False)]
     assert send(builder, fragment(0, 11)) == [Reject(RUN, RejectReason.UNKNOWN_SOURCE, 11, 0, False)]
     assert not builder.open
     check_identities(builder)
@@ -232,7 +232,7 @@ def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
 
 def test_before_the_run_has_started_nothing_has_credit() -> None:
     builder = make_builder(start=False)
-    assert send(builder, fragment(0, 10)) == [Reject(0, RejectReason.NO_CREDIT, 10, 0, True)]
+    assert send(builder, fragment(0, 10)) == [Reject(RUN, RejectReason.NO_CREDIT, 10, 0, True)]
 
 
 def test_a_mep_without_credit_is_refused_and_may_be_sent_again() -> None:

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hltnode.daemon.feeder.feeder import HELLO_SECONDS, REFUSED_SECONDS, Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.common.vocabulary import HelloRefusal
+from hltnode.daemon.feeder.feeder import HELLO_SECONDS, Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.protocol.errors import RejectReason
@@ -27,6 +28,9 @@ class RecordedConnection:
         self.frames: list[tuple[int, int]] = []
         self.messages: list[ControlMessage] = []
         self.incoming: asyncio.Queue[bytes] = asyncio.Queue()
+        self.answer: ControlMessage | None = None
+        """What the node answers to a hello, None for nothing."""
+        self.reconnected = 0
 
     async def send_frame(self, frame: bytes) -> None:
         header = decode_header(memoryview(frame), max_bytes=len(frame))
@@ -34,6 +38,11 @@ class RecordedConnection:
 
     async def send_message(self, message: ControlMessage) -> None:
         self.messages.append(message)
+        if isinstance(message, Hello) and self.answer is not None:
+            self.incoming.put_nowait(encode_message(self.answer))
+
+    def reconnect(self) -> None:
+        self.reconnected += 1
 
     async def receive_message(self) -> bytes:
         return await self.incoming.get()
@@ -57,7 +66,14 @@ class Bench:
         await self.clock.run_ready()
 
     async def welcome(self, credits: int, session: str = "s") -> None:
-        await self.node_sends(Welcome("n", session, RUN, 60_000), Credit(RUN, credits))
+        """The node takes the feeder, and answers its hellos from now on."""
+        self.connection.answer = Welcome("n", session, RUN, 60_000)
+        await self.node_sends(self.connection.answer, Credit(RUN, credits))
+
+    async def node_leaves(self) -> None:
+        """The node says goodbye, and answers no more."""
+        self.connection.answer = None
+        await self.node_sends(Goodbye("session ends"))
 
     def take_frames(self) -> list[tuple[int, int]]:
         frames, self.connection.frames = self.connection.frames, []
@@ -123,7 +139,7 @@ async def test_a_node_that_says_goodbye_gets_nothing_until_its_next_welcome_and_
     bench.take_frames()
     await bench.clock.advance(7.0)
     bench.take_frames()
-    await bench.node_sends(Goodbye("session ends"))
+    await bench.node_leaves()
     assert not bench.feeder.is_connected
     assert bench.feeder.lost_since_ns == 7_000_000_000
     await bench.welcome(1, session="t")
@@ -132,11 +148,11 @@ async def test_a_node_that_says_goodbye_gets_nothing_until_its_next_welcome_and_
 
 
 async def test_a_feeder_that_is_refused_for_long_ends_with_the_text_of_the_node(bench: Bench) -> None:
-    await bench.node_sends(Error("foreign_run", "this node takes run 7"))
-    await bench.clock.advance(REFUSED_SECONDS)
+    bench.connection.answer = Error(HelloRefusal.RUN_CANNOT_START, "3 MEPs of run 6 are open")
+    await bench.clock.advance(30.0)
     bench.feeder.check()
-    await bench.clock.advance(2 * HELLO_SECONDS)
-    with pytest.raises(FeederRefusedError, match="this node takes run 7"):
+    await bench.clock.advance(3 * HELLO_SECONDS)
+    with pytest.raises(FeederRefusedError, match="3 MEPs of run 6 are open: so for 30 s"):
         bench.feeder.check()
 
 

@@ -16,11 +16,15 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
-from hltnode.daemon.feeder.multi_node import Follower, NodeGroup, Nodes, Supervisor, distribute_meps
+from hltnode.daemon.feeder.follower import Follower
+from hltnode.daemon.feeder.multi_node import distribute_meps
+from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
+from hltnode.daemon.feeder.supervisor import Supervisor
 from hltnode.daemon.node.node import Node
 from hltnode.protocol.errors import MessageError
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.assignments import (
+    ACKNOWLEDGED,
     Assignments,
     Follow,
     decode_assignment_message,
@@ -84,25 +88,30 @@ def test_the_node_with_the_most_room_is_chosen_and_equal_ones_take_turns() -> No
     assert choose_node([0, -4], last=0) is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2))), st.integers(1, 7))
+@given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from((0, 1, 2, ACKNOWLEDGED)))), st.integers(1, 7))
 def test_a_feeder_that_follows_the_list_ends_with_the_same_nodes(entries: list[tuple[int, int]], at_most: int) -> None:
     assignments = AssignmentList()
     followed: dict[int, int] = {}
     position: int | None = 0
     for mep, node in entries:
-        assignments.assign(mep, node)
+        if node != ACKNOWLEDGED:
+            assignments.assign(mep, node)
+        elif mep in assignments.node_of:
+            assignments.acknowledged(mep)
     while position != assignments.end:
-        found, position = assignments.since(position, at_most)
+        found, position, everything = assignments.since(position, at_most)
         followed.update(found)
-    assert followed == assignments.node_of
-    assert dict(assignments.since(None, at_most)[0]) == assignments.node_of
+        assert not everything
+    assert {mep: node for mep, node in followed.items() if node != ACKNOWLEDGED} == assignments.node_of
+    found, _, everything = assignments.since(None, at_most)
+    assert (dict(found), everything) == (assignments.node_of, True)
 
 
 def test_assignment_messages_come_back_as_written_and_others_are_refused() -> None:
-    for message in (Follow("f", 7, "tcp://a:1 tcp://b:1", "s", 3), Assignments("s", 4, 9, (1, 2), (0, 1), "")):
+    for message in (Follow("f", 7, "tcp://a:1 tcp://b:1", "s", 3), Assignments("s", 4, 9, (1, 2), (0, 1), False, "")):
         assert decode_assignment_message(encode_assignment_message(message)) == message
     with pytest.raises(MessageError):
-        encode_assignment_message(Assignments("s", 4, 9, (1, 2), (0,), ""))
+        encode_assignment_message(Assignments("s", 4, 9, (1, 2), (0,), False, ""))
     for raw in (b"", b"\x80", b"\xff" * 50):
         with pytest.raises(MessageError):
             decode_assignment_message(raw)
@@ -122,7 +131,7 @@ async def test_a_node_that_is_lost_for_three_seconds_loses_its_meps_to_the_other
             node = supervisor.node_for(mep.mep)
             assert node is not None
             nodes.keep(mep, node)
-        await a.node_sends(Goodbye("session ends"))
+        await a.node_leaves()
         await a.clock.advance(2.9)
         assert nodes.reassigned == 0
         await a.clock.advance(0.2)
@@ -212,7 +221,7 @@ async def test_a_feeder_with_other_nodes_than_the_supervisor_is_refused(
 async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it_had_written(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.feeder.multi_node.REASSIGN_SECONDS", 0.3)
+    monkeypatch.setattr("hltnode.daemon.feeder.supervisor.REASSIGN_SECONDS", 0.3)
     a_dir, b_dir = tmp_path / "a", tmp_path / "b"
     async with (
         running_node(config_of(a_dir, "a")) as (a, _),

@@ -1,5 +1,10 @@
-"""Feeders, credits, journals and two nodes that may be killed: at the end every MEP is written exactly once."""
+"""A supervisor, a follower and two nodes that may be killed or cut off: at the end every MEP is written exactly once.
 
+The supervisor, the follower, their windows and the event builders are the real ones; there are no sockets. Each
+connection gets its messages on its own, so that one may know of an acknowledgement that another one has missed.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -7,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
@@ -26,20 +31,35 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     StartRun,
     Tick,
 )
-from hltnode.daemon.feeder.assignment import choose_node
-from hltnode.daemon.feeder.send_window import RETRY_NS, SendWindow
+from hltnode.daemon.feeder.assignment import DONE
+from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
+from hltnode.daemon.feeder.follower import FollowedList
+from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
+from hltnode.daemon.feeder.send_window import RETRY_NS
+from hltnode.daemon.feeder.supervisor import REASSIGN_SECONDS, Supervisor
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.protocol.transport.feeder_messages import Nack
+from hltnode.protocol.transport.control_messages import ControlMessage
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye, Nack, Revoked, Welcome
+from hltnode.protocol.transport.frame_header import decode_header
+from tests.daemon.fakes import RUN, synthetic_meps
+from tests.daemon.feeder.test_feeder import RecordedConnection
+from tests.daemon.manual_clock import ManualClock
 
 EVENTS = 4
+# Two connections of the supervising process, and one of the following process.
+SHARES = ((1,), (2,), (3,))
 SOURCES = (1, 2, 3)
 MEPS = 12
+FED: list[FeedMep] = list(synthetic_meps(MEPS, sources=SOURCES, events=EVENTS))
+NODES = range(2)
 
 
 @dataclass
 class ModelNode:
     """A node without sockets: its builder dies with it, its journal (what is written) stays."""
 
+    session: int = 0
     written: MepRanges = field(default_factory=MepRanges)
     written_list: list[int] = field(default_factory=list)
     builder: EventBuilder | None = None
@@ -47,85 +67,136 @@ class ModelNode:
 
     def start(self, floor: int) -> list[Effect]:
         limits = SlotLimits(input_bytes=3 * 512, events=3 * EVENTS, meps=8, fragments=64, mep_bytes=512)
+        self.session += 1
         self.builder = EventBuilder(
             SlotPool(2, limits),
             BuilderLimits(
-                mep_timeout_ns=10**9, overtaken_ns=10**9, evict_ns=10**9, flush_deadline_ns=5, closed_ring=64
+                mep_timeout_ns=10**15, overtaken_ns=10**15, evict_ns=10**15, flush_deadline_ns=5, closed_ring=64
             ),
             Counters(),
         )
         self.sealed = []
-        return self.builder.handle(0, StartRun(1, SOURCES, floor, EVENTS, tuple(self.written.ranges())))
+        return self.builder.handle(0, StartRun(RUN, SOURCES, floor, EVENTS, tuple(self.written.ranges())))
 
 
 class DistributionMachine(RuleBasedStateMachine):
-    """One feeder with a window per node; messages arrive at once, but steps of all parts mix at random."""
+    """Steps of all parts mix at random; what is sent arrives at once or, where a rule says so, never."""
 
     @initialize()
     def begin(self) -> None:
-        self.now = 0
-        self.next_mep = 0
-        self.last = -1
-        self.nodes = [ModelNode(), ModelNode()]
-        self.windows = [SendWindow(), SendWindow()]
-        self.limits_sent = [0, 0]
-        for node in range(2):
-            self.carry_out(node, self.nodes[node].start(0))
+        self.clock = ManualClock()
+        self.nodes = [ModelNode() for _ in NODES]
+        self.feeders = [[self.make_feeder(name, sources) for name, sources in enumerate(SHARES)] for _ in NODES]
+        processes = [Nodes([NodeGroup(str(n), self.feeders[n][part]) for n in NODES], self.clock) for part in (
+            slice(0, 2), slice(2, 3),
+        )]  # fmt: skip
+        self.leading, self.following = processes
+        self.supervisor = Supervisor(self.leading)
+        self.followed = FollowedList(self.following)
+        for node in NODES:
+            self.restart(node)
+
+    def make_feeder(self, name: int, sources: Sequence[int]) -> Feeder:
+        identity = FeederIdentity(
+            name=f"f{name}", run=RUN, sources=tuple(sources), events_per_mep=EVENTS, max_fragment_bytes=60_000
+        )
+        return Feeder(RecordedConnection(), identity, clock=self.clock)
+
+    def is_connected(self, node: int) -> bool:
+        return self.feeders[node][0].is_connected
 
     def floor(self) -> int:
-        return min((w.first_unacknowledged for w in self.windows if w.unacknowledged), default=self.next_mep)
+        leaders = [self.feeders[node][0].window for node in NODES]
+        revoked = [window.revoked.ranges()[0][0] for window in leaders if window.revoked]
+        return min(self.leading.floor(), self.following.floor(), *revoked)
+
+    def tell(self, node: int, *messages: ControlMessage) -> None:
+        for feeder in self.feeders[node]:
+            if feeder.is_connected:
+                for message in messages:
+                    feeder.take(message)
 
     def carry_out(self, node: int, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case GrantCredit(_run, meps):
-                    self.windows[node].credit(meps)
+                case GrantCredit(run, meps):
+                    self.tell(node, Credit(run, meps))
                 case SealSlot(batch):
                     self.nodes[node].sealed.append(batch.slot)
-                case Reject(_run, reason, source, mep, resend):
-                    self.refused(node, Nack(1, source, mep, reason, resend))
+                case Reject(run, reason, source, mep, resend):
+                    owner = self.feeders[node][SOURCES.index(source)]
+                    if owner.is_connected:
+                        owner.take(Nack(run, source, mep, reason, resend))
+                        if mep in self.nodes[node].written:
+                            owner.take(Ack(run, ((mep, mep),)))
                 case _:
                     pass
 
-    def refused(self, node: int, nack: Nack) -> None:
-        window = self.windows[node]
-        window.refuse(0, nack)
-        window.retry(RETRY_NS)
-        if nack.mep in self.nodes[node].written:
-            window.acknowledge(nack.mep, nack.mep)
-
     @rule()
     def the_supervisor_assigns_a_mep(self) -> None:
-        if self.next_mep == MEPS:
-            return
-        alive = [w.room if n.builder else 0 for n, w in zip(self.nodes, self.windows, strict=True)]
-        node = choose_node(alive, self.last)
-        if node is not None:
-            mep = self.next_mep
-            self.windows[node].add(mep, {source: b"%d %d" % (mep, source) for source in SOURCES})
-            self.next_mep += 1
-            self.last = node
+        if self.leading.next_mep < MEPS:
+            mep = FED[self.leading.next_mep]
+            node = self.supervisor.node_for(mep.mep)
+            if node is not None:
+                self.leading.next_mep = mep.mep + 1
+                if node != DONE:
+                    self.leading.keep(mep, node)
 
-    @rule(node=st.integers(0, 1), n=st.integers(1, 8))
-    def frames_arrive(self, node: int, n: int) -> None:
+    @rule()
+    def the_follower_asks(self) -> None:
+        self.followed.take(self.supervisor.answer_to(self.followed.request()))
+
+    @rule()
+    def the_follower_produces_a_mep(self) -> None:
+        if self.following.next_mep < MEPS:
+            mep = FED[self.following.next_mep]
+            node = self.followed.node_for(mep.mep)
+            if node is not None:
+                self.following.next_mep = mep.mep + 1
+                if node != DONE:
+                    self.following.keep(mep, node)
+
+    @rule(meps=st.integers(1, 4))
+    def both_processes_feed(self, meps: int) -> None:
+        for _ in range(meps):
+            self.the_supervisor_assigns_a_mep()
+        self.the_follower_asks()
+        for _ in range(meps):
+            self.the_follower_produces_a_mep()
+
+    @rule(node=st.sampled_from(NODES), connection=st.sampled_from(range(3)), n=st.integers(1, 8))
+    def frames_arrive(self, node: int, connection: int, n: int) -> None:
         builder = self.nodes[node].builder
+        feeder = self.feeders[node][connection]
         for _ in range(n):
-            if builder is None or (frame := self.windows[node].next_frame()) is None:
+            if builder is None or (frame := feeder.window.next_frame(self.clock.now_ns)) is None:
                 return
-            mep, source = map(int, frame.split())
+            header = decode_header(memoryview(frame), max_bytes=len(frame))
+            mep, source = header.mep_id, header.source_id
             builder.counters.fragments_received += 1
-            self.carry_out(node, builder.handle(self.now, FragmentArrived(1, source, mep, 100, mep * EVENTS, EVENTS)))
+            fragment = FragmentArrived(RUN, source, mep, 100, mep * EVENTS, EVENTS)
+            self.carry_out(node, builder.handle(self.clock.now_ns, fragment))
 
-    @rule(node=st.integers(0, 1))
-    def time_passes(self, node: int) -> None:
-        self.now += 6
-        builder = self.nodes[node].builder
-        if builder is not None:
-            self.carry_out(node, builder.handle(self.now, AcknowledgedBelow(self.floor())))
-            self.carry_out(node, builder.handle(self.now, Tick()))
+    @rule(seconds=st.sampled_from((0.06, 1.0, 10.0)))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.now_ns += max(round(seconds * 1e9), RETRY_NS)
+        for node, model in enumerate(self.nodes):
+            if model.builder is not None:
+                self.carry_out(node, model.builder.handle(self.clock.now_ns, AcknowledgedBelow(self.floor())))
+                self.carry_out(node, model.builder.handle(self.clock.now_ns, Tick()))
+            for feeder in self.feeders[node]:
+                feeder.window.retry(self.clock.now_ns)
+                if feeder.is_connected:
+                    feeder.window.queue_silent(self.clock.now_ns)
 
-    @rule(node=st.integers(0, 1), acknowledgement_is_lost=st.booleans())
-    def a_batch_is_written(self, node: int, acknowledgement_is_lost: bool) -> None:
+    @rule()
+    def the_supervisor_looks(self) -> None:
+        self.supervisor.note_acknowledged()
+        self.supervisor.reassign_lost()
+
+    @rule(node=st.sampled_from(NODES), arrives=st.lists(st.booleans(), min_size=3, max_size=3))
+    def a_batch_is_written(self, node: int, arrives: list[bool]) -> None:
+        """The acknowledgement arrives at some of the connections."""
         model = self.nodes[node]
         if model.builder is None or not model.sealed:
             return
@@ -134,47 +205,74 @@ class DistributionMachine(RuleBasedStateMachine):
         for mep in meps:
             model.written.add(mep)
             model.written_list.append(mep)
-        if acknowledgement_is_lost:
-            self.kill(node)
-            return
-        self.carry_out(node, model.builder.handle(self.now, SlotAdvanced(slot.index, SlotState.DONE)))
-        self.carry_out(node, model.builder.handle(self.now, SlotFreed(slot.index)))
-        for mep in meps:
-            self.windows[node].acknowledge(mep, mep)
+        self.carry_out(node, model.builder.handle(self.clock.now_ns, SlotAdvanced(slot.index, SlotState.DONE)))
+        self.carry_out(node, model.builder.handle(self.clock.now_ns, SlotFreed(slot.index)))
+        for feeder, is_told in zip(self.feeders[node], arrives, strict=True):
+            if is_told and feeder.is_connected:
+                feeder.take(Ack(RUN, tuple((mep, mep) for mep in meps)))
 
-    @rule(node=st.integers(0, 1))
+    @rule(node=st.sampled_from(NODES), connection=st.sampled_from(range(3)))
+    def a_feeder_says_hello(self, node: int, connection: int) -> None:
+        feeder, model = self.feeders[node][connection], self.nodes[node]
+        if model.builder is not None and feeder.is_connected:
+            feeder.take(Ack(RUN, tuple(model.written.ranges(self.floor()))))
+            feeder.take(Credit(RUN, model.builder.window.limit))
+
+    @rule(node=st.sampled_from(NODES))
     def kill(self, node: int) -> None:
         self.nodes[node].builder = None
-        self.windows[node].credit(0)
+        self.cut(node)
 
-    @rule(node=st.integers(0, 1))
+    @rule(node=st.sampled_from(NODES), arrives=st.lists(st.booleans(), min_size=3, max_size=3), killed=st.booleans())
+    def a_node_is_lost_for_long_after_a_batch(self, node: int, arrives: list[bool], killed: bool) -> None:
+        for connection in range(3):
+            self.frames_arrive(node, connection, 8)
+        self.time_passes(1.0)
+        self.a_batch_is_written(node, arrives)
+        if killed:
+            self.kill(node)
+        else:
+            self.cut(node)
+        self.the_supervisor_looks()
+        self.time_passes(10.0)
+        self.the_supervisor_looks()
+
+    @rule(node=st.sampled_from(NODES))
+    def cut(self, node: int) -> None:
+        """No connection: the node goes on with what it has."""
+        for feeder in self.feeders[node]:
+            feeder.take(Goodbye("lost"))
+
+    @rule(node=st.sampled_from(NODES))
     def restart(self, node: int) -> None:
-        model, window = self.nodes[node], self.windows[node]
-        if model.builder is not None:
+        """The node is there again, after a kill as another session."""
+        model = self.nodes[node]
+        if self.is_connected(node):
             return
-        effects = model.start(self.floor())
-        window.restart()
-        self.revoke_events(node)
-        for first, last in model.written.ranges():
-            window.acknowledge(first, last)
+        effects = [] if model.builder is not None else model.start(self.floor())
+        assert model.builder is not None
+        for feeder in self.feeders[node]:
+            feeder.take(Welcome("n", str(model.session), RUN, 60_000))
+        for connection in range(3):
+            self.a_feeder_says_hello(node, connection)
         self.carry_out(node, effects)
 
-    def revoke_events(self, node: int) -> None:
-        model, window = self.nodes[node], self.windows[node]
-        assert model.builder is not None
-        self.carry_out(node, model.builder.handle(self.now, RevokeMeps(tuple(as_ranges(window.revoked)))))
-        for mep in window.revoked:
-            model.written.discard(mep)
-        model.written_list = [mep for mep in model.written_list if mep not in window.revoked]
-        window.revoked.clear()
-
-    @rule(node=st.integers(0, 1))
-    def a_dead_node_loses_its_meps(self, node: int) -> None:
-        other = 1 - node
-        if self.nodes[node].builder is not None or self.nodes[other].builder is None:
+    @rule(node=st.sampled_from(NODES), confirmed=st.booleans())
+    def a_revocation_arrives(self, node: int, confirmed: bool) -> None:
+        model, leader = self.nodes[node], self.feeders[node][0]
+        if model.builder is None or not leader.is_connected or not leader.window.revoked:
             return
-        for mep in self.windows[node].meps():
-            self.windows[other].add(mep, self.windows[node].revoke(mep))
+        ranges = leader.window.revoked.ranges()
+        meps = {mep for first, last in ranges for mep in range(first, last + 1)}
+        # Those in slots are dropped when they come out: here they come out first.
+        while model.sealed:
+            self.a_batch_is_written(node, [False] * 3)
+        self.carry_out(node, model.builder.handle(self.clock.now_ns, RevokeMeps(tuple(ranges))))
+        for first, last in ranges:
+            model.written.discard(first, last)
+        model.written_list = [mep for mep in model.written_list if mep not in meps]
+        if confirmed:
+            leader.take(Revoked(RUN, tuple(ranges)))
 
     @invariant()
     def every_fragment_and_mep_is_in_one_class(self) -> None:
@@ -192,27 +290,52 @@ class DistributionMachine(RuleBasedStateMachine):
                 assert 0 <= builder.window.outstanding <= places
 
     def teardown(self) -> None:
-        if not hasattr(self, "nodes"):
+        if not hasattr(self, "followed"):
             return
         for _ in range(20 * MEPS):
-            for node in range(2):
+            self.the_supervisor_assigns_a_mep()
+            self.the_follower_asks()
+            self.the_follower_produces_a_mep()
+            for node in NODES:
                 self.restart(node)
-                self.the_supervisor_assigns_a_mep()
-                self.frames_arrive(node, 8)
-                self.time_passes(node)
-                self.a_batch_is_written(node, acknowledgement_is_lost=False)
-        assert self.next_mep == MEPS
-        assert sum(window.unacknowledged for window in self.windows) == 0
+                self.a_revocation_arrives(node, confirmed=True)
+                for connection in range(3):
+                    self.a_feeder_says_hello(node, connection)
+                    self.frames_arrive(node, connection, 8)
+                self.a_batch_is_written(node, [True] * 3)
+            self.the_supervisor_looks()
+            self.time_passes(1.0)
+        assert self.leading.next_mep == self.following.next_mep == MEPS
+        assert self.leading.unacknowledged == self.following.unacknowledged == 0
+        assert not self.leading.retained
+        assert not self.following.retained
         assert sorted(self.nodes[0].written_list + self.nodes[1].written_list) == list(range(MEPS))
 
 
+@pytest.mark.parametrize("arrives", [[False, False, True], [False, True, False], [True, False, False]])
+@pytest.mark.parametrize("killed", [True, False])
+def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_lost_costs_nothing(
+    arrives: list[bool], killed: bool
+) -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    machine.a_node_is_lost_for_long_after_a_batch(0, arrives, killed)
+    assert machine.nodes[0].written
+    machine.teardown()
+
+
+def test_a_lost_node_takes_longer_than_one_step_of_the_machine_and_less_than_another() -> None:
+    assert 1.0 < REASSIGN_SECONDS < 10.0
+
+
 TestDistributionMachine = DistributionMachine.TestCase
-TestDistributionMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestDistributionMachine.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_ten_thousand_histories_of_two_nodes_end_with_every_mep_written_once() -> None:
     run_state_machine_as_test(
-        DistributionMachine, settings=settings(max_examples=10_000, stateful_step_count=50, deadline=None)
+        DistributionMachine, settings=settings(max_examples=10_000, stateful_step_count=60, deadline=None)
     )

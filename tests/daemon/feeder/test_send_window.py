@@ -1,9 +1,13 @@
 """What a feeder keeps and sends again."""
 
+import time
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.daemon.feeder.send_window import MAX_RESENDS, PASSED_OVER_NS, RETRY_NS, SendWindow
+from hltnode.daemon.feeder.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.daemon.feeder.send_window import MAX_RESENDS, PROBES, RETRY_NS, SILENT_NS, SendWindow
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
@@ -16,9 +20,9 @@ def window_with(*meps: int, limit: int = 100) -> SendWindow:
     return window
 
 
-def drain(window: SendWindow) -> list[bytes]:
+def drain(window: SendWindow, now_ns: int = 0) -> list[bytes]:
     frames = []
-    while (frame := window.next_frame()) is not None:
+    while (frame := window.next_frame(now_ns)) is not None:
         frames.append(frame)
     return frames
 
@@ -81,7 +85,7 @@ def test_a_damaged_fragment_is_sent_again_but_not_for_ever() -> None:
         assert drain(window) == [b"0-1"]
     window.refuse(0, damaged)
     assert window.next_retry_ns is None
-    assert window.refused[RejectReason.BAD_CRC] == 1
+    assert RefusedFragments.count([window.refused]) == {"bad_crc": RefusedCount(fragments=1, meps=1)}
     assert window.unacknowledged == 1
 
 
@@ -114,15 +118,14 @@ def test_duplicate_and_late_are_kept_until_the_acknowledgement() -> None:
         window.refuse(0, nack(0, 1, reason, resend=False))
     assert window.next_retry_ns is None
     assert window.unacknowledged == 1
-    assert not window.refused
 
 
 def test_a_mep_of_which_every_fragment_is_refused_is_forgotten_and_counted() -> None:
     window = window_with(0)
     for source in (1, 2):
-        window.refuse(0, nack(0, source, RejectReason.FOREIGN_RUN, resend=False))
+        window.refuse(0, nack(0, source, RejectReason.UNKNOWN_SOURCE, resend=False))
     assert window.unacknowledged == 0
-    assert window.refused[RejectReason.FOREIGN_RUN] == 2
+    assert RefusedFragments.count([window.refused]) == {"unknown_source": RefusedCount(fragments=2, meps=1)}
 
 
 def test_refusals_of_unknown_fragments_are_ignored() -> None:
@@ -140,7 +143,7 @@ def test_whatever_happens_a_mep_goes_again_until_it_is_acknowledged(steps: list[
     for step, mep in steps:
         match step:
             case "send":
-                window.next_frame()
+                window.next_frame(0)
             case "ack":
                 window.acknowledge(mep, mep)
                 acked.add(mep)
@@ -156,27 +159,145 @@ def test_whatever_happens_a_mep_goes_again_until_it_is_acknowledged(steps: list[
     assert drain(window) == wanted
 
 
-def test_meps_that_the_node_has_passed_over_are_queued_again() -> None:
-    window = window_with(0, 1, 2, 3)
-    drain(window)
-    window.acknowledge(2, 2)
-    window.queue_passed_over(0, all_sent=False)
-    window.queue_passed_over(PASSED_OVER_NS, all_sent=False)
+LATER = SILENT_NS[0] + 1
+HUGE = 2**63 - 10
+
+
+def test_meps_that_were_lost_whole_are_sent_again_whatever_their_ids_are() -> None:
+    window = window_with(HUGE, HUGE + 1, HUGE + 2, limit=3)
+    frames = drain(window)
+    window.acknowledge(HUGE + 2, HUGE + 2)
+    window.queue_silent(SILENT_NS[0])
     assert drain(window) == []
-    window.queue_passed_over(PASSED_OVER_NS + 1, all_sent=False)
+    window.queue_silent(LATER)
+    assert drain(window) == frames[:4]
+    assert window.resent == 4
+
+
+def test_when_every_mep_that_has_a_credit_is_lost_all_of_them_are_sent_again_soon() -> None:
+    meps = range(1000, 1100)
+    window = window_with(*meps, limit=100)
+    assert len(drain(window)) == 200
+    again: Counter[bytes] = Counter()
+    for second in range(12):
+        now_ns = LATER + second * 10**9
+        window.queue_silent(now_ns)
+        again.update(drain(window, now_ns))
+    assert len(again) == 200
+    # Not at once: that the node holds them would be more likely.
+    window = window_with(*meps, limit=100)
+    drain(window)
+    window.queue_silent(LATER)
+    assert len(drain(window)) == 2 * PROBES
+
+
+def test_what_the_node_says_to_have_is_not_sent_again_and_the_others_carefully() -> None:
+    window = window_with(*range(50))
+    drain(window)
+    sent: Counter[bytes] = Counter()
+    for second in range(600):
+        now_ns = LATER + second * 10**9
+        window.queue_silent(now_ns)
+        for frame in drain(window, now_ns):
+            sent[frame] += 1
+            mep, source = map(int, frame.split(b"-"))
+            window.refuse(now_ns, nack(mep, source, RejectReason.DUPLICATE, resend=False))
+    assert set(sent.values()) == {1}
+    assert window.unacknowledged == 50
+
+
+def test_an_answer_that_stays_away_is_waited_for_longer_each_time() -> None:
+    window = window_with(0)
+    drain(window)
+    times = []
+    for second in range(120):
+        window.queue_silent(second * 10**9)
+        if drain(window, second * 10**9):
+            times.append(second)
+    assert times == [4, 11, 24, 49, 74, 99]
+
+
+def test_a_mep_that_comes_back_to_this_node_does_not_stop_those_that_have_begun() -> None:
+    window = window_with(10, 11, limit=2)
+    drain(window)
+    window.add(5, {1: b"5-1"})
+    window.queue_silent(LATER)
+    assert drain(window, LATER) == [b"10-1", b"10-2", b"11-1", b"11-2"]
+    window.acknowledge(10, 10)
+    assert drain(window, LATER) == [b"5-1"]
+
+
+def test_nothing_is_sent_between_a_lost_connection_and_the_restart() -> None:
+    window = window_with(0, 1)
+    window.next_frame(0)
+    window.stop()
+    assert drain(window) == []
+    window.restart()
+    window.credit(2)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
-    for round_ in range(2, 6):
-        window.queue_passed_over(round_ * (PASSED_OVER_NS + 1), all_sent=True)
-    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2", b"3-1", b"3-2"]
-    assert window.resent == 10
 
 
-def test_the_time_of_a_mep_that_may_be_lost_begins_when_it_becomes_the_oldest() -> None:
-    window = window_with(0, 1, 2)
+def test_a_late_fragment_is_not_accepted_and_counts_once_with_its_mep() -> None:
+    window = window_with(0, 1)
     drain(window)
-    window.queue_passed_over(0, all_sent=True)
+    for source in (1, 2, 2):
+        window.refuse(0, nack(0, source, RejectReason.LATE, resend=False))
+    window.acknowledge(0, 1)
+    window.refuse(0, nack(1, 1, RejectReason.LATE, resend=False))
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=3, meps=2)}
+
+
+def test_a_late_fragment_of_an_earlier_session_of_the_node_may_have_been_accepted() -> None:
+    window = window_with(0, 1)
+    drain(window)
     window.acknowledge(0, 0)
-    window.queue_passed_over(PASSED_OVER_NS + 1, all_sent=True)
-    assert drain(window) == []
-    window.queue_passed_over(2 * PASSED_OVER_NS + 2, all_sent=True)
-    assert drain(window) == [b"1-1", b"1-2", b"2-1", b"2-2"]
+    window.restart()
+    window.refuse(0, nack(0, 1, RejectReason.LATE, resend=False))
+    assert not window.refused
+
+
+def test_a_fragment_that_was_refused_and_could_not_be_sent_again_before_its_mep_was_closed_counts() -> None:
+    window = window_with(0)
+    drain(window)
+    window.refuse(0, nack(0, 2, RejectReason.NO_CREDIT, resend=True))
+    window.acknowledge(0, 0)
+    assert RefusedFragments.count([window.refused]) == {"no_credit": RefusedCount(fragments=1, meps=1)}
+
+
+def test_a_mep_that_several_feeders_had_refused_counts_once() -> None:
+    windows = [window_with(0), window_with(0, 1)]
+    for window in windows:
+        drain(window)
+        window.refuse(0, nack(0, 1, RejectReason.MALFORMED, resend=False))
+    windows[1].refuse(0, nack(1, 2, RejectReason.MALFORMED, resend=False))
+    counts = RefusedFragments.count(window.refused for window in windows)
+    assert counts == {"malformed": RefusedCount(fragments=3, meps=2)}
+
+
+def test_an_acknowledged_mep_can_go_to_another_node_until_it_is_released() -> None:
+    window = window_with(0, 1)
+    window.retains = True
+    window.acknowledge(0, 1)
+    assert window.unacknowledged == 0
+    window.release(1)
+    assert window.revoke(1) == {}
+    assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
+    assert 0 not in window.acked
+    assert 0 in window.revoked
+    assert not window.retained
+
+
+def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
+    def seconds(kept: int) -> float:
+        window = window_with(*range(kept), limit=kept)
+        drain(window)
+        begin = time.perf_counter()
+        for mep in range(500):
+            window.acknowledge(mep, mep)
+            window.queue_silent(0)
+            assert window.first_unacknowledged == mep + 1
+            window.next_frame(0)
+        return time.perf_counter() - begin
+
+    few = min(seconds(1000) for _ in range(3))
+    assert min(seconds(64_000) for _ in range(3)) < 8 * few + 0.01

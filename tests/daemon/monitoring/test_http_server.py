@@ -15,9 +15,9 @@ import pytest_asyncio
 import uvloop
 
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import (
     MAX_BODY_BYTES,
-    MAX_CONNECTIONS,
     MAX_REQUEST_BYTES,
     HttpServer,
     Request,
@@ -385,7 +385,7 @@ async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
 
 async def test_too_many_connections_are_turned_away_and_later_ones_served() -> None:
     async with running_node(request_seconds=60) as node:
-        held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(MAX_CONNECTIONS)]
+        held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(HttpPlaces().in_all)]
         # Connections are accepted in the order in which they come.
         assert await node.raw(HEALTHZ) == b""
         for _, writer in held:

@@ -25,7 +25,7 @@ def test_what_earlier_sessions_have_done_is_known() -> None:
 def test_a_mep_that_was_revoked_on_its_way_is_not_acknowledged_when_it_ends_and_is_when_it_comes_again() -> None:
     acknowledged = Acknowledgements()
     acknowledged.finish(7, [1])
-    acknowledged.revoke(7, {1, 2, 3}, on_their_way={2})
+    acknowledged.revoke(7, [(1, 3)], on_their_way={2})
     assert 1 not in acknowledged.done(7)
     assert acknowledged.finish(7, [2, 3]) == [3]
     assert acknowledged.ranges(7) == ((3, 3),)

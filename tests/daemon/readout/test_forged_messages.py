@@ -151,7 +151,7 @@ def test_hellos_with_new_names_find_no_place_and_leave_no_trace(bench: Bench) ->
 
 def test_hellos_of_other_runs_are_refused_while_feeders_are_there_and_leave_no_trace(bench: Bench) -> None:
     for run in range(100, 1100):
-        assert errors(bench.hello("c", run=run, identity=b"%d" % run)) == ["foreign_run"]
+        assert errors(bench.hello("c", run=run, identity=b"%d" % run)) == ["run_active"]
     assert not bench.registry.kept
     assert is_unchanged(bench)
 

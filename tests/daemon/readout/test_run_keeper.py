@@ -130,7 +130,7 @@ def test_a_new_run_does_not_begin_while_a_feeder_of_the_last_one_is_there(bench:
     bench.hello()
     feed(bench, 0)
     bench.end(last_mep=0)
-    assert errors(bench.hello(run=OTHER, session="f2", identity=b"x")) == ["foreign_run"]
+    assert errors(bench.hello(run=OTHER, session="f2", identity=b"x")) == ["run_active"]
 
 
 def test_a_run_whose_feeders_are_away_is_kept_when_another_one_begins(bench: Bench) -> None:
@@ -263,7 +263,7 @@ def test_a_run_that_is_closed_is_built_with_what_is_there_and_its_feeders_are_to
     assert pair.protocol.close(None) == "run 7 is closed; 1 MEPs that were open are built with what is there"
     assert pair.protocol.closing == RUN
     assert not pair.ends
-    assert errors(pair.hello("c", run=OTHER)) == ["foreign_run"]
+    assert errors(pair.hello("c", run=OTHER)) == ["run_active"]
     pair.finish_batches()
     assert pair.written == [(RUN, 0)]
     pair.connections.sent.clear()

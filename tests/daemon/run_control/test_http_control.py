@@ -77,6 +77,7 @@ def test_a_node_without_token_takes_no_commands_at_all() -> None:
     desk = Desk(token=None)
     assert desk.post() == 403
     assert desk.commands == []
+    assert desk.failures == [LoginFailure.COMMANDS_OFF]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import uvloop
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, LoginFailure
+from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, EventStream, LoginFailure
 from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
@@ -27,6 +27,7 @@ from hltnode.daemon.security.curve_keys import (
 )
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import decode_decision
+from hltnode.protocol.transport.feeder_messages import Error, Hello
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, running_node, synthetic_meps
 
@@ -36,24 +37,27 @@ pytestmark = [
 ]
 
 
+FOLDERS = {"node": "node", "feeders": "feeder", "operators": "shift", "consumers": "display", "else": "stranger"}
+
+
 class Keyring:
-    """Key files of a site: node, a feeder, an operator, and a stranger who made his own."""
+    """Key files of a site: node, a feeder, an operator, a consumer, and a stranger who made his own."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        for folder, name in (("node", "node"), ("clients", "feeder"), ("operators", "shift"), ("else", "stranger")):
+        for folder, name in FOLDERS.items():
             create_key_pair(directory / folder, name)
 
-    def client(self, folder: str, name: str) -> ClientKeys:
-        keys = load_client_keys(self.directory / "node" / "node.key", self.directory / folder / f"{name}.key_secret")
+    def of(self, folder: str) -> ClientKeys:
+        own = self.directory / folder / f"{FOLDERS[folder]}.key_secret"
+        keys = load_client_keys(self.directory / "node" / "node.key", own)
         assert keys is not None
         return keys
 
     def config(self, tmp_path: Path, **changes: Any) -> Any:
         security = {
             "server_key": str(self.directory / "node" / "node.key_secret"),
-            "clients": str(self.directory / "clients"),
-            "operators": str(self.directory / "operators"),
+            **{role: str(self.directory / role) for role in ("feeders", "operators", "consumers")},
             **changes,
         }
         return make_config(tmp_path, security=security)
@@ -88,10 +92,10 @@ def failed_handshakes(node: Node, endpoint: Endpoint) -> int:
 async def test_a_feeder_with_a_known_key_feeds_and_a_consumer_with_one_gets_decisions(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context, encrypt_data: bool
 ) -> None:
-    mine = keys.client("clients", "feeder")
+    mine = keys.of("feeders")
     async with running_node(keys.config(tmp_path, encrypt_data=encrypt_data)) as (node, _):
         with context.socket(zmq.SUB) as subscriber:
-            mine.apply(subscriber)
+            keys.of("consumers").apply(subscriber)
             subscriber.subscribe(b"")
             subscriber.connect(node.publisher.endpoint)
             await eventually(lambda: node.counters.decisions.subscribers)
@@ -112,8 +116,8 @@ async def test_a_key_that_is_on_no_list_is_refused_counted_and_the_feeder_told(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(keys.config(tmp_path)) as (node, _):
-        async with curve_feeder(context, node, FeederKeys(keys.client("else", "stranger"))) as feeder:
-            with pytest.raises(FeederRefusedError, match=r"security\.clients"):
+        async with curve_feeder(context, node, FeederKeys(keys.of("else"))) as feeder:
+            with pytest.raises(FeederRefusedError, match=r"security\.feeders"):
                 await feed_meps(synthetic_meps(1), [feeder])
         operation = node.counters.operation
         assert operation.login_failures[Endpoint.CONTROL, LoginFailure.UNKNOWN_KEY] >= 1
@@ -135,7 +139,7 @@ async def test_a_feeder_without_keys_is_refused_counted_and_told(
 async def test_who_encrypts_for_another_node_gets_no_word_through(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
-    mine = keys.client("clients", "feeder")
+    mine = keys.of("feeders")
     wrong = ClientKeys(mine.own, load_public_key(keys.directory / "else" / "stranger.key"))
     async with running_node(keys.config(tmp_path)) as (node, _), curve_feeder(context, node, FeederKeys(wrong)):
         connections = node.counters.operation.connections
@@ -164,29 +168,83 @@ async def ask(context: zmq.asyncio.Context, node: Node, keys: ClientKeys, name: 
         return reply
 
 
+ROLES = {
+    # Who gets through the handshake of which socket.
+    Endpoint.DATA: {"feeders"},
+    Endpoint.CONTROL: {"feeders", "operators"},
+    Endpoint.DECISIONS: {"consumers", "operators"},
+    Endpoint.EVENTS: {"consumers", "operators"},
+}
+
+
+@pytest.mark.parametrize("endpoint", ROLES)
+async def test_a_key_opens_the_sockets_of_its_role_and_no_other(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context, endpoint: Endpoint
+) -> None:
+    config = keys.config(tmp_path, encrypt_data=True)
+    config = config.model_copy(
+        update={"events": config.events.model_copy(update={"endpoint": "tcp://127.0.0.1:*", "policy": "drop_new"})}
+    )
+    async with running_node(config) as (node, _):
+        address, kind = {
+            Endpoint.DATA: (node.receiver.endpoint, zmq.PUSH),
+            Endpoint.CONTROL: (node.control.endpoint, zmq.DEALER),
+            Endpoint.DECISIONS: (node.publisher.endpoint, zmq.SUB),
+            Endpoint.EVENTS: (node.outputs.events[EventStream.ACCEPTED].endpoint, zmq.PULL),
+        }[endpoint]
+        operation = node.counters.operation
+        for role in ("feeders", "operators", "consumers", "else"):
+            before = operation.connections[endpoint, ConnectionEvent.CONNECTED]
+            failure = LoginFailure.UNKNOWN_KEY if role == "else" else LoginFailure.WRONG_ROLE
+            refusals = operation.login_failures[endpoint, failure]
+            with context.socket(kind) as socket:
+                keys.of(role).apply(socket)
+                socket.connect(address)
+                if role in ROLES[endpoint]:
+                    await eventually(lambda: operation.connections[endpoint, ConnectionEvent.CONNECTED] > before)  # noqa: B023
+                else:
+                    await eventually(lambda: operation.login_failures[endpoint, failure] > refusals)  # noqa: B023
+                    assert operation.connections[endpoint, ConnectionEvent.CONNECTED] == before, role
+
+
+async def test_an_operators_key_gives_commands_and_does_not_feed(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
+) -> None:
+    async with running_node(keys.config(tmp_path)) as (node, _):
+        with context.socket(zmq.DEALER) as socket:
+            keys.of("operators").apply(socket)
+            socket.connect(node.control.endpoint)
+            await socket.send(encode_message(Hello("f", "s", RUN, SOURCES, 0, 8, 100, supervises=False)))
+            answer = decode_message(await socket.recv())
+        assert isinstance(answer, Error)
+        assert answer.reason == "not_a_feeder"
+        assert node.counters.operation.login_failures[Endpoint.CONTROL, LoginFailure.NOT_A_FEEDER] == 1
+        assert node.builder.run is None
+
+
 async def test_operators_command_and_feeders_do_not(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(keys.config(tmp_path)) as (node, _):
-        refused = await ask(context, node, keys.client("clients", "feeder"), CommandName.PAUSE)
+        refused = await ask(context, node, keys.of("feeders"), CommandName.PAUSE)
         assert (refused.ok, refused.state) == (False, RunState.RUNNING)
         assert node.counters.operation.login_failures[Endpoint.CONTROL, LoginFailure.NOT_AN_OPERATOR] == 1
-        obeyed = await ask(context, node, keys.client("operators", "shift"), CommandName.PAUSE)
+        obeyed = await ask(context, node, keys.of("operators"), CommandName.PAUSE)
         assert (obeyed.ok, obeyed.state) == (True, RunState.PAUSED)
 
 
 async def test_everything_works_on_uvloop_where_the_node_runs(tmp_path: Path) -> None:
     async def scenario() -> tuple[type, bool, list[bool], set[LoginFailure]]:
         keys = Keyring(tmp_path / "keys")
-        mine = keys.client("clients", "feeder")
+        mine = keys.of("feeders")
         with zmq.asyncio.Context() as context:
             async with running_node(keys.config(tmp_path)) as (node, _):
-                async with curve_feeder(context, node, FeederKeys(keys.client("else", "stranger"))) as stranger:
+                async with curve_feeder(context, node, FeederKeys(keys.of("else"))) as stranger:
                     with pytest.raises(FeederRefusedError):
                         await feed_meps(synthetic_meps(1), [stranger])
                 async with curve_feeder(context, node, FeederKeys(mine)) as feeder:
                     complete = (await feed_meps(synthetic_meps(5), [feeder])).complete
-                shift = keys.client("operators", "shift")
+                shift = keys.of("operators")
                 obeyed = [(await ask(context, node, who, CommandName.PAUSE)).ok for who in (mine, shift)]
                 failures = {failure for (_, failure), n in node.counters.operation.login_failures.items() if n}
         return type(asyncio.get_running_loop()), complete, obeyed, failures
@@ -212,8 +270,10 @@ def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, ke
 def test_keys_without_an_allow_list_are_a_mistake_and_so_is_a_list_without_keys(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     for text, key in (
-        ('server_key = "a"', "security.clients"),
-        ('clients = "a"', "security.server_key"),
+        ('server_key = "a"', "security.feeders"),
+        ('server_key = "a"\noperators = "a"', "security.feeders"),
+        ('feeders = "a"', "security.server_key"),
+        ('consumers = "a"', "security.server_key"),
         ("encrypt_data = true", "security.server_key"),
     ):
         path.write_text(f"[security]\n{text}\n")
@@ -225,7 +285,7 @@ def test_keys_may_lie_in_the_credentials_directory_of_systemd(
     tmp_path: Path, keys: Keyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "node.toml"
-    path.write_text('[security]\nserver_key = "$CREDENTIALS_DIRECTORY/node.key_secret"\nclients = "/c"\n')
+    path.write_text('[security]\nserver_key = "$CREDENTIALS_DIRECTORY/node.key_secret"\nfeeders = "/c"\n')
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     with pytest.raises(ConfigError, match="CREDENTIALS_DIRECTORY"):
         load_config(path)

@@ -51,7 +51,7 @@ CONTROL_MESSAGES: tuple[ControlMessage, ...] = (
 )
 ASSIGNMENT_MESSAGES: tuple[Follow | Assignments, ...] = (
     Follow("feeder", 1, "tcp://a:1", "s", 0),
-    Assignments("s", 2, 0, (5, 6), (0, 1), ""),
+    Assignments("s", 2, 0, (5, 6), (0, 1), True, ""),
 )
 DECISION = MepDecision("node", 1, 2, 3, 4, 1, 33, 6, "complete", (7,), b"\1", bytes(8), bytes(4))
 

@@ -1,4 +1,4 @@
-"""The bytes of every message: of version 2 on the control socket and for decisions, of version 1 for assignments."""
+"""The bytes of every message: of version 2 on the control socket, for decisions and for assignments."""
 
 from __future__ import annotations
 
@@ -129,18 +129,28 @@ BYTES: list[tuple[Message, str]] = [
     ),
     (
         Follow(feeder="feeder-a", run=7, nodes="tcp://a:1 tcp://b:2", session="s", position=65536),
-        "87a17601a474797065a6666f6c6c6f77a6666565646572a86665656465722d61a372756e07a56e6f646573b37463703a"
+        "87a17602a474797065a6666f6c6c6f77a6666565646572a86665656465722d61a372756e07a56e6f646573b37463703a"
         "2f2f613a31207463703a2f2f623a32a773657373696f6ea173a8706f736974696f6ece00010000",
     ),
     (
-        Assignments(session="s", position=3, next_mep=1, meps=(1, 2, 1099511627776), nodes=(0, 1, 65535), error=""),
-        "88a17601a474797065ab61737369676e6d656e7473a773657373696f6ea173a8706f736974696f6e03a86e6578745f6d"
-        "657001a46d657073930102cf0000010000000000a56e6f646573930001cdffffa56572726f72a0",
+        Assignments(
+            session="s",
+            position=3,
+            next_mep=1,
+            meps=(1, 2, 1099511627776),
+            nodes=(0, 1, 65535),
+            everything=True,
+            error="",
+        ),
+        "89a17602a474797065ab61737369676e6d656e7473a773657373696f6ea173a8706f736974696f6e03a86e6578745f6d"
+        "657001a46d657073930102cf0000010000000000a56e6f646573930001cdffffaa65766572797468696e67c3a56572726f72a0",
     ),
     (
-        Assignments(session="s", position=0, next_mep=0, meps=(), nodes=(), error="another list of nodes"),
-        "88a17601a474797065ab61737369676e6d656e7473a773657373696f6ea173a8706f736974696f6e00a86e6578745f6d"
-        "657000a46d65707390a56e6f64657390a56572726f72b5616e6f74686572206c697374206f66206e6f646573",
+        Assignments(
+            session="s", position=0, next_mep=0, meps=(), nodes=(), everything=False, error="another list of nodes"
+        ),
+        "89a17602a474797065ab61737369676e6d656e7473a773657373696f6ea173a8706f736974696f6e00a86e6578745f6d"
+        "657000a46d65707390a56e6f64657390aa65766572797468696e67c2a56572726f72b5616e6f74686572206c697374206f66206e6f646573",
     ),
     (
         MepDecision(

@@ -1,0 +1,101 @@
+"""Several nodes as seen from one feeder process: its connections to each, and the MEPs that they keep."""
+
+import asyncio
+from collections.abc import Sequence
+
+from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
+from hltnode.daemon.feeder.feeder import Feeder
+from hltnode.daemon.feeder.mep_source import FeedMep
+
+# How long a feeder waits for a change before it looks by itself.
+WATCH_SECONDS = 0.1
+
+
+class NodeGroup:
+    """The connections of this process to one node."""
+
+    def __init__(self, endpoint: str, feeders: Sequence[Feeder]) -> None:
+        self.endpoint = endpoint
+        self.feeders = feeders
+
+    @property
+    def leader(self) -> Feeder:
+        """The connection whose credits and acknowledgements count."""
+        return self.feeders[0]
+
+    @property
+    def unacknowledged(self) -> int:
+        """MEPs that some connection keeps."""
+        return max(feeder.window.unacknowledged for feeder in self.feeders)
+
+
+class Nodes:
+    """Keeps MEPs for nodes, moves them, knows which are acknowledged."""
+
+    def __init__(self, groups: Sequence[NodeGroup], clock: Clock = SYSTEM_CLOCK) -> None:
+        self.groups = groups
+        self.clock = clock
+        self.next_mep = 0
+        self.reassigned = 0
+        self.changed = asyncio.Event()
+        self.feeders = [feeder for group in groups for feeder in group.feeders]
+        for feeder in self.feeders:
+            feeder.on_change = self.changed.set
+            feeder.floor = self.floor
+
+    @property
+    def unacknowledged(self) -> int:
+        """MEPs that are kept."""
+        return sum(group.unacknowledged for group in self.groups)
+
+    @property
+    def retained(self) -> set[int]:
+        """MEPs that are acknowledged to a connection of this process, and may still go to another node."""
+        return {mep for feeder in self.feeders for mep in feeder.window.retained}
+
+    def unconfirmed(self, *, reachable: bool) -> dict[str, list[tuple[int, int]]]:
+        """MEPs whose revocation a node has not confirmed, by its endpoint; of nodes that are connected, or of all."""
+        return {
+            group.endpoint: group.leader.window.revoked.ranges()
+            for group in self.groups
+            if group.leader.window.revoked and group.leader.supervising and (group.leader.is_connected or not reachable)
+        }
+
+    def floor(self) -> int:
+        """Below this id every MEP is acknowledged by some node."""
+        windows = [feeder.window for feeder in self.feeders]
+        return min((w.first_unacknowledged for w in windows if w.unacknowledged), default=self.next_mep)
+
+    def is_done(self, mep: int) -> bool:
+        """True if a node has acknowledged a MEP, to this or an earlier session of the feeder."""
+        return any(mep in group.leader.window.acked for group in self.groups)
+
+    def keep(self, mep: FeedMep, node: int) -> None:
+        """Keep a MEP for a node."""
+        for feeder in self.groups[node].feeders:
+            feeder.keep(mep)
+
+    def move(self, mep: int, to: int) -> None:
+        """Give a MEP to another node."""
+        for group in self.groups:
+            if group is self.groups[to]:
+                continue
+            moved = False
+            for old, new in zip(group.feeders, self.groups[to].feeders, strict=True):
+                if old.window.holds(mep):
+                    new.window.add(mep, old.window.revoke(mep))
+                    new.wake()
+                    moved = True
+            self.reassigned += moved
+
+    def release(self, mep: int) -> None:
+        """A MEP is acknowledged to the connection that decides: it goes to no other node any more."""
+        for feeder in self.feeders:
+            feeder.window.release(mep)
+
+    async def wait(self) -> None:
+        """Wait until something has changed, but not for long. Raises FeederRefusedError."""
+        await self.clock.wait(self.changed, WATCH_SECONDS)
+        self.changed.clear()
+        for feeder in self.feeders:
+            feeder.check()

@@ -1,0 +1,45 @@
+"""What a node has refused for good: the fragments that no MEP of it contains, by reason (no I/O, no clock)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hltnode.daemon.common.mep_ranges import MepRanges
+from hltnode.protocol.errors import RejectReason
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCount:
+    """Fragments that were refused for one reason, and the MEPs to which they belong."""
+
+    fragments: int
+    meps: int
+
+
+class RefusedFragments:
+    """Each fragment counts once for a reason, however often its refusal comes."""
+
+    def __init__(self) -> None:
+        self._meps: dict[tuple[RejectReason, int], MepRanges] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._meps)
+
+    def add(self, reason: RejectReason, source: int, mep: int) -> None:
+        """A fragment is refused for good."""
+        self._meps.setdefault((reason, source), MepRanges()).add(mep)
+
+    @staticmethod
+    def count(of_feeders: Iterable[RefusedFragments]) -> dict[str, RefusedCount]:
+        """Fragments and MEPs by reason, of several feeders together: a MEP counts once, whichever feeders had a part of
+        it refused."""
+        fragments: dict[str, int] = {}
+        meps: dict[str, MepRanges] = {}
+        for refused in of_feeders:
+            for (reason, _source), ranges in refused._meps.items():
+                fragments[reason] = fragments.get(reason, 0) + ranges.count
+                union = meps.setdefault(reason, MepRanges())
+                for first, last in ranges.ranges():
+                    union.add(first, last)
+        return {str(reason): RefusedCount(n, meps[reason].count) for reason, n in fragments.items()}

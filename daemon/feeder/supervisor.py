@@ -1,0 +1,191 @@
+"""The supervisor: one feeder process, the one that sends ODIN, decides which node gets which MEP.
+
+It goes by the credits and acknowledgements of its first connection to each node, and answers the feeders of other
+processes, which follow it. When a node is lost for some seconds, its unacknowledged MEPs are revoked and assigned to
+the others. When the node comes back, it has to remove the events of these MEPs from its files.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+
+import zmq
+import zmq.asyncio
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, make_routing_ids_unpredictable
+from hltnode.daemon.feeder.assignment import DONE, AssignmentList, choose_node
+from hltnode.daemon.feeder.follower import FOLLOW_SECONDS
+from hltnode.daemon.feeder.nodes import WATCH_SECONDS, Nodes
+from hltnode.daemon.feeder.sockets import LINGER_MS
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.transport.assignments import (
+    MAX_ENTRIES,
+    Assignments,
+    Follow,
+    decode_assignment_message,
+    encode_assignment_message,
+)
+
+# A node that restarts within this time keeps its MEPs: a lost connection alone moves nothing.
+REASSIGN_SECONDS = 3.0
+# A follower that has not repeated its request for this time is gone.
+FOLLOWER_GONE_NS = round(3e9 * FOLLOW_SECONDS)
+
+log = get_logger("supervisor")
+
+
+class Supervisor:
+    """Decides, and answers the feeders of other processes if it has an endpoint to bind.
+
+    Raises zmq.ZMQError: the endpoint cannot be bound.
+    """
+
+    def __init__(self, nodes: Nodes, context: zmq.asyncio.Context | None = None, endpoint: str | None = None) -> None:
+        self._nodes = nodes
+        self._list = AssignmentList()
+        self._session = secrets.token_hex(8)
+        self._last = -1
+        self._requests: dict[bytes, tuple[int, Follow]] = {}
+        """The last request of each follower, and when it came."""
+        self._unanswered: set[bytes] = set()
+        self._news = asyncio.Event()
+        self._socket: zmq.asyncio.Socket | None = None
+        for group in nodes.groups:
+            group.leader.supervising = len(nodes.groups) > 1
+            for feeder in group.feeders[1:]:
+                feeder.window.retains = True
+        if context is not None and endpoint is not None:
+            make_routing_ids_unpredictable()
+            self._socket = context.socket(zmq.ROUTER)
+            self._socket.setsockopt(zmq.LINGER, LINGER_MS)
+            self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+            for option, value in BOUND.items():
+                self._socket.setsockopt(option, value)
+            self._socket.bind(endpoint)
+
+    def node_for(self, mep: int) -> int | None:
+        """The node with the most credits left."""
+        if self._nodes.is_done(mep):
+            self._list.skip(mep)
+            return DONE
+        if len(self._list.node_of) >= MAX_ENTRIES:
+            return None
+        rooms = [group.leader.window.room if group.leader.is_connected else 0 for group in self._nodes.groups]
+        node = choose_node(rooms, self._last)
+        if node is not None:
+            self._last = node
+            self._list.assign(mep, node)
+            self._news.set()
+        return node
+
+    async def work(self) -> None:
+        """Watch the nodes, and answer the other feeders."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch())
+            if self._socket is not None:
+                tasks.create_task(self._receive(self._socket))
+                tasks.create_task(self._answer_all(self._socket))
+
+    async def _watch(self) -> None:
+        while True:
+            await self._nodes.clock.sleep(WATCH_SECONDS)
+            self.note_acknowledged()
+            self.reassign_lost()
+            gone_ns = self._nodes.clock.monotonic_ns() - FOLLOWER_GONE_NS
+            for identity in [who for who, (came_ns, _) in self._requests.items() if came_ns < gone_ns]:
+                del self._requests[identity]
+                self._unanswered.discard(identity)
+
+    def note_acknowledged(self) -> None:
+        """What the first connection to a node has acknowledged stays there, whatever happens to the node."""
+        groups = self._nodes.groups
+        for mep, node in list(self._list.node_of.items()):
+            if mep not in groups[node].leader.window:
+                self._list.acknowledged(mep)
+                self._nodes.release(mep)
+                self._news.set()
+
+    def reassign_lost(self) -> None:
+        """Give the unacknowledged MEPs of nodes that are lost for long to those that are there."""
+        leaders = [group.leader for group in self._nodes.groups]
+        connected = [i for i, leader in enumerate(leaders) if leader.is_connected]
+        now_ns = self._nodes.clock.monotonic_ns()
+        for lost, leader in enumerate(leaders):
+            since_ns = leader.lost_since_ns
+            if connected and since_ns is not None and now_ns - since_ns >= REASSIGN_SECONDS * 1e9:
+                self._reassign(lost, connected)
+
+    def _reassign(self, lost: int, connected: Sequence[int]) -> None:
+        leaders = [group.leader for group in self._nodes.groups]
+        moved = []
+        for mep in leaders[lost].window.meps():
+            # A node that has still to revoke a MEP cannot tell its fragments from those of another attempt.
+            able = [i for i in connected if mep not in leaders[i].window.revoked]
+            if able:
+                node = max(able, key=lambda i: leaders[i].window.room)
+                self._list.assign(mep, node)
+                self._nodes.move(mep, node)
+                moved.append(mep)
+        if moved:
+            endpoint = self._nodes.groups[lost].endpoint
+            log.warning("node_lost", node=endpoint, meps=len(moved), first=moved[0], last=moved[-1])
+            self._news.set()
+
+    async def _receive(self, socket: zmq.asyncio.Socket) -> None:
+        while True:
+            parts = await socket.recv_multipart()
+            try:
+                message = decode_assignment_message(parts[-1])
+            except ProtocolError as error:
+                log.warning("bad_assignment_message", error=str(error))
+                continue
+            if isinstance(message, Follow) and len(parts) == 2:
+                is_repeated = parts[0] in self._unanswered
+                self._requests[parts[0]] = (self._nodes.clock.monotonic_ns(), message)
+                self._unanswered.add(parts[0])
+                if is_repeated:
+                    # Nothing new for a while: the follower has to know that the supervisor is there.
+                    await self._answer(socket, parts[0], self.answer_to(message))
+                self._news.set()
+
+    async def _answer_all(self, socket: zmq.asyncio.Socket) -> None:
+        """Answer the requests as soon as there is something new."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            for identity in list(self._unanswered):
+                answer = self.answer_to(self._requests[identity][1])
+                if answer.meps or answer.everything or answer.error:
+                    await self._answer(socket, identity, answer)
+
+    async def _answer(self, socket: zmq.asyncio.Socket, identity: bytes, answer: Assignments) -> None:
+        self._unanswered.discard(identity)
+        await socket.send_multipart([identity, encode_assignment_message(answer)])
+
+    def answer_to(self, follow: Follow) -> Assignments:
+        """What a follower does not know yet."""
+        mine = " ".join(group.endpoint for group in self._nodes.groups)
+        if follow.nodes != mine:
+            return Assignments(self._session, 0, 0, (), (), False, f"supervisor has nodes {mine}, not {follow.nodes}")
+        known = follow.session == self._session
+        entries, position, everything = self._list.since(follow.position if known else None, MAX_ENTRIES)
+        meps, nodes = zip(*entries, strict=True) if entries else ((), ())
+        next_mep = self._list.next_mep if position == self._list.end else 0
+        return Assignments(self._session, position, next_mep, meps, nodes, everything, "")
+
+    async def finish(self) -> None:
+        """Everything is acknowledged: return when the followers know it, as far as they are there."""
+        self.note_acknowledged()
+        if self._socket is None:
+            return
+        while any(
+            follow.session != self._session or follow.position != self._list.end
+            for _, follow in self._requests.values()
+        ):
+            await self._nodes.wait()
+
+    def close(self) -> None:
+        """Close the socket."""
+        if self._socket is not None:
+            self._socket.close()

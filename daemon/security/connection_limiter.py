@@ -1,0 +1,329 @@
+"""Bounds what the peers of the sockets can take of the node: connections, descriptors, memory.
+
+libzmq accepts every connection, reads whatever comes, and keeps unfinished messages and subscriptions without a total
+limit. The limiter follows the monitor of each socket in a thread of its own, so that it works while the event loop is
+busy; it ends what is above a limit by shutting down the TCP connection, after which libzmq frees what belongs to it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.process_memory import ResidentMemory, give_back_free_memory
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
+from hltnode.daemon.monitoring.operation_counters import OperationCounters
+from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
+from hltnode.daemon.security.input_watch import InputRules, InputWatch
+from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.daemon.security.tcp_connection import TcpConnection
+
+LOOK_SECONDS = 0.1
+# Monitor events handled before connections are looked at again.
+EVENT_BUDGET = 1000
+LOG_INTERVAL_NS = 60_000_000_000
+STOP_SECONDS = 5.0
+
+# A subscriber sends its handshake (below 1 KiB with CURVE) and a few short topics, and later at most heartbeats. A
+# topic takes up to 2 kB in libzmq for each of its bytes.
+SUBSCRIBER_BYTES = 4096
+SUBSCRIBER_BYTES_PER_SECOND = 64
+
+# What the process may grow by through peers before the largest unfinished message has to end, and the time until it
+# shows whether that was enough.
+GROWTH = 256 << 20
+GROWTH_PAUSE_NS = 500_000_000
+# Below the first of these amounts of what peers have sent, the process is as large as it is without them; above the
+# second it is measured whether it has grown.
+CALM_BELOW = 8 << 20
+MEASURED_ABOVE = 64 << 20
+# Free memory is given back after connections have ended that held this much together: again and again for a while,
+# because what they had queued is dropped by the event loop.
+GIVE_BACK_BYTES = 8 << 20
+GIVE_BACK_EVERY_NS = 3_000_000_000
+GIVE_BACK_FOR_NS = 60_000_000_000
+
+_COUNTED = {
+    zmq.EVENT_HANDSHAKE_SUCCEEDED: ConnectionEvent.CONNECTED,
+    zmq.EVENT_DISCONNECTED: ConnectionEvent.DISCONNECTED,
+    zmq.EVENT_ACCEPT_FAILED: ConnectionEvent.ACCEPT_FAILED,
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: ConnectionEvent.HANDSHAKE_CUT,
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: ConnectionEvent.HANDSHAKE_PROTOCOL,
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: ConnectionEvent.HANDSHAKE_REFUSED,
+}
+_TROUBLE = frozenset(_COUNTED.values()) - {ConnectionEvent.CONNECTED, ConnectionEvent.DISCONNECTED}
+_FOLLOWED = sum(_COUNTED) | zmq.EVENT_ACCEPTED | zmq.EVENT_MONITOR_STOPPED
+
+log = get_logger("connection_limiter")
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One socket of the node, and the connections to it by descriptor."""
+
+    socket: zmq.Socket[bytes]
+    monitor: zmq.Socket[bytes]
+    endpoint: Endpoint
+    table: ConnectionTable
+    inputs: InputWatch | None
+    """None for an output, which takes subscriptions only."""
+    connections: dict[int, TcpConnection] = field(default_factory=dict)
+    since_ns: dict[int, int] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
+
+
+class ConnectionLimiter:
+    """Runs from the first `watch` to `close`.
+
+    Args:
+        crashed: called from the limiter's thread when it cannot go on.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        limits: ConnectionLimits,
+        counters: OperationCounters,
+        crashed: Callable[[BaseException], None],
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._context = context
+        self._limits = limits
+        self._counters = counters
+        self._crashed = crashed
+        self._clock_ns = clock_ns
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self._new: queue.SimpleQueue[_Watched] = queue.SimpleQueue()
+        self._sockets: list[zmq.Socket[bytes]] = []
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        # Of the thread only
+        self._watched: dict[zmq.Socket[bytes], _Watched] = {}
+        self._resident = ResidentMemory()
+        self._calm_memory = self._resident.nbytes()
+        self._next_blame_ns = 0
+        self._ended_bytes = 0
+        self._next_give_back_ns = 0
+        self._give_back_until_ns = 0
+
+    def watch(
+        self,
+        socket: zmq.Socket[bytes],
+        endpoint: Endpoint,
+        received: ReceivedInput | None = None,
+        rules: InputRules | None = None,
+    ) -> None:
+        """Follow a socket that is about to be bound; with `received` and `rules` its peers may send messages."""
+        address = f"inproc://monitor-{id(self)}-{len(self._sockets)}"
+        socket.monitor(address, _FOLLOWED)
+        monitor: zmq.Socket[bytes] = self._context.socket(zmq.PAIR)
+        monitor.setsockopt(zmq.LINGER, 0)
+        # Without a limit libzmq never waits for this thread, and no event is lost.
+        monitor.setsockopt(zmq.RCVHWM, 0)
+        monitor.connect(address)
+        inputs = None if received is None or rules is None else InputWatch(received, rules, self._clock_ns())
+        self._sockets.append(socket)
+        self._new.put(_Watched(socket, monitor, endpoint, ConnectionTable(self._limits), inputs))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="connection-limiter", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Follow no socket any more; before or after the sockets are closed."""
+        self._stopping.set()
+        for socket in self._sockets:
+            if not socket.closed:
+                socket.disable_monitor()
+        if self._thread is None:
+            self._resident.close()
+        else:
+            self._thread.join(STOP_SECONDS)
+        self._sockets.clear()
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            self._follow()
+        except Exception as error:
+            self._crashed(error)
+        finally:
+            for watched in (*self._watched.values(), *self._not_taken()):
+                self._forget(watched)
+            self._resident.close()
+
+    def _follow(self) -> None:
+        poller = zmq.Poller()
+        look_ns = int(LOOK_SECONDS * 1e9)
+        next_look_ns = self._clock_ns() + look_ns
+        end_ns: int | None = None
+        while True:
+            for watched in self._not_taken():
+                self._watched[watched.monitor] = watched
+                poller.register(watched.monitor, zmq.POLLIN)
+            wait_ms = max(0, (next_look_ns - self._clock_ns()) // 1_000_000)
+            for monitor, _ in poller.poll(wait_ms):
+                if self._drain(self._watched[monitor]):
+                    poller.unregister(monitor)
+                    self._forget(self._watched.pop(monitor))
+            now_ns = self._clock_ns()
+            if self._stopping.is_set():
+                end_ns = end_ns or now_ns + 1_000_000_000
+                if not self._watched or now_ns > end_ns:
+                    return
+            if now_ns >= next_look_ns:
+                self._look(now_ns)
+                next_look_ns = self._clock_ns() + look_ns
+
+    def _not_taken(self) -> list[_Watched]:
+        taken = []
+        while not self._new.empty():
+            taken.append(self._new.get())
+        return taken
+
+    def _forget(self, watched: _Watched) -> None:
+        for connection in watched.connections.values():
+            connection.close()
+        watched.connections.clear()
+        watched.monitor.close()
+
+    def _drain(self, watched: _Watched) -> bool:
+        """Handle the events of a socket; True after the last one."""
+        for _ in range(EVENT_BUDGET):
+            try:
+                parts = watched.monitor.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return False
+            event = parse_monitor_message(parts)
+            kind, value = zmq.Event(event["event"]), int(event["value"])
+            if kind == zmq.EVENT_MONITOR_STOPPED:
+                return True
+            if kind == zmq.EVENT_ACCEPTED:
+                self._opened(watched, value, event["endpoint"])
+                continue
+            self._count(watched.endpoint, _COUNTED[kind], value)
+            if kind == zmq.EVENT_DISCONNECTED:
+                self._closed(watched, value)
+        return False
+
+    def _count(self, endpoint: Endpoint, event: ConnectionEvent, value: int) -> None:
+        self._counters.connections[endpoint, event] += 1
+        if event in _TROUBLE and (left_out := self._limit.due(event)) is not None:
+            log.warning("connection_trouble", socket=endpoint, trouble=event, value=value, left_out=left_out)
+
+    def _opened(self, watched: _Watched, descriptor: int, endpoint: bytes) -> None:
+        self._closed(watched, descriptor)
+        try:
+            connection = TcpConnection(descriptor, _port(endpoint))
+        except OSError:
+            return  # it has ended, and its number may have a new owner
+        now_ns = self._clock_ns()
+        watched.connections[descriptor] = connection
+        watched.since_ns[descriptor] = now_ns
+        if watched.inputs is not None:
+            watched.inputs.opened(descriptor)
+        self._counters.open_connections[watched.endpoint] += 1
+        if (refusal := watched.table.opened(descriptor, connection.address)) is not None:
+            self._refuse(watched, *refusal)
+
+    def _closed(self, watched: _Watched, descriptor: int) -> None:
+        connection = watched.connections.pop(descriptor, None)
+        if connection is None:
+            return
+        connection.close()
+        watched.table.closed(descriptor)
+        watched.refused.discard(descriptor)
+        del watched.since_ns[descriptor]
+        self._counters.open_connections[watched.endpoint] -= 1
+        if watched.inputs is not None:
+            self._ended_bytes += watched.inputs.closed(descriptor)
+        elif not watched.connections:
+            # What the last subscribers had subscribed to is free now.
+            self._ended_bytes += GIVE_BACK_BYTES
+
+    def _refuse(self, watched: _Watched, descriptor: int, reason: ConnectionRefusal) -> None:
+        connection = watched.connections[descriptor]
+        watched.refused.add(descriptor)
+        watched.table.closed(descriptor)
+        connection.cut()
+        if watched.inputs is not None:
+            watched.inputs.received.refuse(descriptor)
+            self._ended_bytes += watched.inputs.closed(descriptor)
+        self._counters.count_refused(watched.endpoint, reason)
+        if (left_out := self._limit.due((watched.endpoint, reason))) is not None:
+            address = connection.address or "this machine"
+            log.warning(
+                "connection_refused", socket=watched.endpoint, reason=reason, address=address, left_out=left_out
+            )
+
+    def _look(self, now_ns: int) -> None:
+        for watched in self._watched.values():
+            read = _bytes_read(watched)
+            if watched.inputs is None:
+                for descriptor, nbytes in read.items():
+                    seconds = (now_ns - watched.since_ns[descriptor]) / 1e9
+                    if nbytes > SUBSCRIBER_BYTES + SUBSCRIBER_BYTES_PER_SECOND * seconds:
+                        self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
+                continue
+            for descriptor, reason in watched.inputs.look(now_ns, read):
+                self._refuse(watched, descriptor, reason)
+            self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
+        self._look_at_growth(now_ns)
+        self._give_back(now_ns)
+
+    def _look_at_growth(self, now_ns: int) -> None:
+        """End the largest unfinished message if the process has grown by more than what peers may take."""
+        if now_ns < self._next_blame_ns:
+            return
+        self._next_blame_ns = now_ns + GROWTH_PAUSE_NS // 5
+        memory = sum(watched.inputs.memory for watched in self._watched.values() if watched.inputs is not None)
+        if memory < CALM_BELOW:
+            self._calm_memory = self._resident.nbytes()
+            return
+        resident = self._resident.nbytes() if memory > MEASURED_ABOVE else None
+        if resident is None or self._calm_memory is None or resident - self._calm_memory < GROWTH:
+            return
+        suspects = [
+            (largest[1], largest[0], watched)
+            for watched in self._watched.values()
+            if watched.inputs is not None and (largest := watched.inputs.largest()) is not None
+        ]
+        if suspects:
+            _, descriptor, watched = max(suspects, key=lambda suspect: suspect[0])
+            self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED)
+            self._next_blame_ns = now_ns + GROWTH_PAUSE_NS
+            self._next_give_back_ns = now_ns + GROWTH_PAUSE_NS // 2
+
+    def _give_back(self, now_ns: int) -> None:
+        if self._ended_bytes >= GIVE_BACK_BYTES:
+            self._ended_bytes = 0
+            self._give_back_until_ns = now_ns + GIVE_BACK_FOR_NS
+        if self._next_give_back_ns <= now_ns < self._give_back_until_ns:
+            self._next_give_back_ns = now_ns + GIVE_BACK_EVERY_NS
+            give_back_free_memory()
+
+
+def _bytes_read(watched: _Watched) -> dict[int, int]:
+    read = {}
+    for descriptor, connection in watched.connections.items():
+        if descriptor not in watched.refused:
+            try:
+                read[descriptor] = connection.bytes_read()
+            except OSError:
+                continue  # it has just ended
+    return read
+
+
+def _port(endpoint: bytes) -> int | None:
+    """The port that a monitor event names; None for a socket that is not TCP."""
+    text = endpoint.decode("ascii", "replace")
+    return int(text.rpartition(":")[2]) if text.startswith("tcp://") else None

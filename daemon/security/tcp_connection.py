@@ -1,0 +1,77 @@
+"""One accepted TCP connection, beside the one that uses it: who the peer is, what it has sent, and how to end it."""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import os
+import socket
+import struct
+import termios
+
+# Offset of tcpi_bytes_received in struct tcp_info of linux/tcp.h, and what is read of it.
+_BYTES_RECEIVED = 128
+_INFO_BYTES = 136
+_DISCARDED = bytearray(1 << 20)
+_RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+class TcpConnection:
+    """A second descriptor of a connection that libzmq has accepted.
+
+    It stays the connection that it was, whatever becomes of the number of the first descriptor.
+    """
+
+    def __init__(self, descriptor: int, local_port: int | None) -> None:
+        """Raises OSError if the descriptor is not (any more) a connection to this port."""
+        self._socket = socket.socket(fileno=os.dup(descriptor))
+        try:
+            self._is_tcp = self._socket.family in (socket.AF_INET, socket.AF_INET6)
+            if self._is_tcp and self._socket.getsockname()[1] != local_port:
+                raise OSError("the descriptor belongs to another connection")
+            self.address = address_group(self._socket.getpeername()[0]) if self._is_tcp else ""
+        except OSError:
+            self._socket.close()
+            raise
+
+    def bytes_read(self) -> int:
+        """Bytes that libzmq has read of it; 0 for a local socket, which does not count them. Raises OSError."""
+        if not self._is_tcp:
+            return 0
+        info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+        if len(info) < _INFO_BYTES:
+            return 0
+        received: int = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
+        waiting: int = struct.unpack("i", fcntl.ioctl(self._socket, termios.FIONREAD, bytes(4)))[0]
+        return max(0, received - waiting)
+
+    def cut(self) -> None:
+        """End the connection: libzmq reads the end of the stream, and frees what belongs to it."""
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+            self._socket.shutdown(socket.SHUT_RDWR)
+            # The kernel keeps megabytes that libzmq would still read and decode.
+            while self._socket.recv_into(_DISCARDED, 0, socket.MSG_TRUNC | socket.MSG_DONTWAIT):
+                pass
+        except OSError:
+            return  # the peer was faster, or nothing is left
+
+    def close(self) -> None:
+        """Let go of this descriptor; the connection itself belongs to libzmq."""
+        self._socket.close()
+
+
+def address_group(host: str) -> str:
+    """What counts as one address: an IPv4 address, or the /64 network of an IPv6 address, which is one machine's."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        if not address.is_loopback:
+            return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
+    return str(address)
+
+
+def is_this_machine(address: str) -> bool:
+    """Whether an address of `address_group` is the loopback, or a local socket."""
+    return address in ("", "::1") or address.startswith("127.")

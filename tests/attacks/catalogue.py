@@ -1,0 +1,328 @@
+"""The attacks. Each gets a node and a size (1.0 is the full one), and returns when it has done its worst."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from tests.attacks.raw_peer import COMMAND, MORE, RawPeer, frame, frame_header, greeting, item, ping, ready, subscribe
+from tests.attacks.victim import MIB, Victim
+
+Attack = Callable[[Victim, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An attack, and how much memory the node may take while it lasts, in bytes."""
+
+    attack: Attack
+    peak: int
+
+
+def pieces(chunk: bytes, total: int) -> Iterator[bytes]:
+    """The chunk again and again, about `total` bytes in all."""
+    for _ in range(max(1, total // len(chunk))):
+        yield chunk
+
+
+@contextmanager
+def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
+    """Peers that have shaken hands, as many as the node takes."""
+    with ExitStack() as stack:
+        connected = []
+        for _ in range(n):
+            try:
+                connected.append(stack.enter_context(RawPeer(port)).shake_hands(socket_type))
+            except OSError:
+                continue
+        yield connected
+
+
+def flood(connected: list[RawPeer], chunk: bytes, total: int, seconds: float) -> None:
+    """Send the chunk over all connections in turn, until the bytes are sent, the time is over or all are cut."""
+    end = time.monotonic() + seconds
+    rest = dict.fromkeys(connected, b"")
+    sent = 0
+    while rest and sent < total and time.monotonic() < end:
+        moved = 0
+        for peer, left in list(rest.items()):
+            left = left or chunk
+            n = peer.send_what_fits(left)
+            if n < 0:
+                del rest[peer]
+            else:
+                rest[peer] = left[n:]
+                moved += n
+        sent += moved
+        if not moved:
+            time.sleep(0.005)
+
+
+def reset_with_a_full_queue(port: int, socket_type: bytes, size: float) -> None:
+    """More messages than any queue holds, heartbeats among them, and a reset while the node has not read them."""
+    blob = (frame(b"x") * 50 + ping()) * 200
+    for _ in range(max(1, int(10 * size))):
+        connected = [RawPeer(port).shake_hands(socket_type) for _ in range(3)]
+        for peer in connected:
+            peer.send_what_fits(blob)
+        time.sleep(0.05)
+        for peer in connected:
+            peer.reset()
+        time.sleep(0.1)
+
+
+def reset_control(victim: Victim, size: float) -> None:
+    reset_with_a_full_queue(victim.control, b"DEALER", size)
+
+
+def reset_data(victim: Victim, size: float) -> None:
+    reset_with_a_full_queue(victim.data, b"PUSH", size)
+
+
+def reset_decisions(victim: Victim, size: float) -> None:
+    reset_with_a_full_queue(victim.decisions, b"SUB", size)
+
+
+def reset_events(victim: Victim, size: float) -> None:
+    reset_with_a_full_queue(victim.events, b"PULL", size)
+
+
+def reset_monitor(victim: Victim, size: float) -> None:
+    reset_with_a_full_queue(victim.pub, b"SUB", size)
+
+
+def claimed_routing_ids(victim: Victim, size: float) -> None:
+    """Peers that claim the numbers which libzmq gives to the next peers by default: the C library's first `rand`."""
+    first = 0x6B8B4567
+    claimed = [
+        RawPeer(victim.control).shake_hands(b"DEALER", item(b"Identity", b"\0" + (first + i).to_bytes(4, "big")))
+        for i in range(100)
+    ]
+    with peers(victim.control, b"DEALER", max(5, int(50 * size))) as connected:
+        flood(connected, frame(b"x") * 10, 1000, 1.0)
+    for peer in claimed:
+        peer.close()
+
+
+def unfinished_frames(victim: Victim, size: float) -> None:
+    """Frames of 32 MiB without their last byte."""
+    begin = frame_header(32 * MIB) + bytes(31 * MIB)
+    with peers(victim.data, b"PUSH", max(6, int(60 * size))) as connected:
+        threads = [threading.Thread(target=peer.send, args=(begin,)) for peer in connected]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        time.sleep(1.0)
+
+
+def small_frames_after_large_ones(victim: Victim, size: float) -> None:
+    """Connections that have sent whole frames of 32 MiB go on with empty ones."""
+    with peers(victim.data, b"PUSH", 4) as connected:
+        for peer in connected:
+            peer.send(frame_header(32 * MIB) + bytes(32 * MIB))
+        flood(connected, frame(b"") * 500_000, int(100 * MIB * size), 20.0)
+
+
+def endless_parts_on(port: int, socket_type: bytes, size: float) -> None:
+    with peers(port, socket_type, 3) as connected:
+        flood(connected, frame(b"", MORE) * 30_000, int(200 * MIB * size), 20.0)
+        time.sleep(1.0)
+
+
+def endless_parts_on_data(victim: Victim, size: float) -> None:
+    """Messages whose parts are empty and never end: 2 bytes on the wire, 64 in memory."""
+    endless_parts_on(victim.data, b"PUSH", size)
+
+
+def endless_parts_on_control(victim: Victim, size: float) -> None:
+    """The same on the control socket."""
+    endless_parts_on(victim.control, b"DEALER", size)
+
+
+def messages_of_many_parts(victim: Victim, size: float) -> None:
+    """Whole messages of 100,000 empty parts."""
+    with peers(victim.control, b"DEALER", 10) as connected:
+        flood(connected, frame(b"", MORE) * 99_999 + frame(b""), int(20 * MIB * size), 20.0)
+
+
+def empty_frames(victim: Victim, size: float) -> None:
+    """Whole frames without content, faster than the node refuses them."""
+    with peers(victim.data, b"PUSH", 3) as connected:
+        flood(connected, frame(b"") * 30_000, int(60 * MIB * size), 20.0)
+
+
+def empty_messages(victim: Victim, size: float) -> None:
+    """The same on the control socket."""
+    with peers(victim.control, b"DEALER", 3) as connected:
+        flood(connected, frame(b"") * 30_000, int(60 * MIB * size), 20.0)
+
+
+def heartbeats(victim: Victim, size: float) -> None:
+    """Heartbeats without end, and ones that ask the node to give up after a tenth of a second."""
+    with peers(victim.control, b"DEALER", 3) as connected:
+        flood(connected, (ping(1, b"context") + ping()) * 5000, int(40 * MIB * size), 10.0)
+
+
+def subscriptions_on(port: int, size: float) -> None:
+    rng = random.Random(1)
+    topics = b"".join(subscribe(rng.randbytes(200)) for _ in range(2000))
+    with peers(port, b"SUB", 20) as connected:
+        flood(connected, topics, int(86 * MIB * size), 20.0)
+
+
+def subscriptions(victim: Victim, size: float) -> None:
+    """428,500 subscriptions to long topics."""
+    subscriptions_on(victim.decisions, size)
+
+
+def subscriptions_to_the_monitor(victim: Victim, size: float) -> None:
+    """The same on a PUB socket."""
+    subscriptions_on(victim.pub, size)
+
+
+def messages_to_a_push_socket(victim: Victim, size: float) -> None:
+    """A consumer that sends instead of receiving, and goes away."""
+    for _ in range(max(10, int(200 * size))):
+        with peers(victim.events, b"PULL", 1) as connected:
+            for peer in connected:
+                peer.send_what_fits(frame(b"x") * 3000)
+
+
+def connections(victim: Victim, size: float) -> None:
+    """Connections to every socket that say nothing, then ones with half a greeting, and ones that have shaken hands."""
+    n = max(50, int(2000 * size))
+    with ExitStack() as stack:
+        for port in (victim.data, victim.control, victim.decisions, victim.events):
+            for i in range(n // 4):
+                try:
+                    peer = stack.enter_context(RawPeer(port))
+                except OSError:
+                    continue
+                if i % 2:
+                    peer.send_what_fits(greeting()[: 1 + i % 63])
+        time.sleep(1.0)
+
+
+def http_clients(victim: Victim, size: float) -> None:
+    """HTTP clients that do not finish their request, or do not take the answer."""
+    n = max(40, int(400 * size))
+    with ExitStack() as stack:
+        for i in range(n):
+            peer = stack.enter_context(RawPeer(victim.http))
+            peer.send_what_fits(b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n" if i % 2 else b"GET /met")
+        time.sleep(0.5)
+
+
+def malformed_handshakes(victim: Victim, _size: float) -> None:
+    """Every other mechanism, protocol and property, and what is none of them."""
+    long_name, long_value = item(b"X" * 255, b"y"), item(b"Identity", b"z" * 255)
+    openings = [
+        b"GET / HTTP/1.1\r\nHost: n\r\n\r\n",
+        bytes(5000),
+        b"\xff" * 5000,
+        greeting(b"CURVE") + frame(b"\x05HELLO" + bytes(194), COMMAND),
+        greeting(b"PLAIN") + frame(b"\x05HELLO\x01a\x01b", COMMAND),
+        greeting(b"GSSAPI"),
+        greeting(b"NOTHING"),
+        greeting(major=4),
+        # ZMTP 1 without and with a version, ZMTP 2.
+        b"\x01\x00" + b"\x06\x00hello" * 100,
+        greeting()[:10] + b"\x00\x05" + b"\x00\x00" + b"\x00\x03abc" * 100,
+        greeting()[:10] + b"\x01\x05" + b"\x00\x00" + frame(b"abc") * 100,
+        greeting()[:10] + b"\x02\x05" + frame(b"id") + frame(b"abc", MORE) * 100,
+        greeting() + ready(b""),
+        greeting() + ready(b"DEALER", long_name, long_value),
+        greeting() + ready(b"NO SUCH SOCKET"),
+        greeting() + frame(b"\x05READY" + b"\x0bSocket-Type\xff\xff\xff\xff", COMMAND),
+        greeting() + frame(b"\x05READY\xff", COMMAND),
+        greeting() + frame(b"\xff", COMMAND),
+        greeting() + frame(b"", COMMAND),
+        greeting() + frame(b"\x05ERROR\xff", COMMAND),
+        greeting() + frame(b"\x05ERROR\x03no!", COMMAND),
+        greeting() + frame(b"\x05READY", COMMAND) * 3,
+        greeting() + frame_header(2**63 - 1, COMMAND) + b"READY",
+        greeting() + frame_header(2**64 - 1) + b"x",
+        greeting() + frame(b"no handshake"),
+        *(
+            greeting() + ready(kind) + after
+            for kind in (b"DEALER", b"PUSH", b"SUB", b"PULL", b"REQ")
+            for after in (
+                frame(b"\x04PING", COMMAND),
+                frame(b"\x04PI", COMMAND),
+                frame(b"", COMMAND),
+                frame(b"\xff", COMMAND),
+                frame(b"\x09SUBSCRIBE", COMMAND) + frame(b"\x06CANCEL", COMMAND) + frame(b"\x06CANCELx", COMMAND),
+                frame(b"\x01") + frame(b"\x00") + frame(b"\x00never subscribed") + frame(b"") + frame(b"\x02", MORE),
+                frame(b"\x04PONG", COMMAND | MORE) * 10 + frame(b"x"),
+                frame(b"x", 0xF8),
+                frame_header(2**40),
+            )
+        ),
+    ]
+    for port in (victim.data, victim.control, victim.decisions, victim.events, victim.pub):
+        for opening in openings:
+            with RawPeer(port) as peer:
+                peer.send_what_fits(opening)
+            with RawPeer(port) as peer:
+                peer.send_what_fits(opening)
+                peer.reset()
+
+
+def mutated_streams(victim: Victim, size: float) -> None:
+    """Correct connections with bytes changed, left out and doubled."""
+    rng = random.Random(20261130)
+    ports = {
+        victim.data: (b"PUSH", frame(b"x" * 60) * 5),
+        victim.control: (b"DEALER", frame(b"x" * 20) * 5 + frame(b"a", MORE) + frame(b"b")),
+        victim.decisions: (b"SUB", subscribe(b"") + subscribe(b"topic") + frame(b"\x09SUBSCRIBEtopic", COMMAND)),
+        victim.events: (b"PULL", frame(b"x")),
+    }
+    for _ in range(max(50, int(2000 * size))):
+        port, (kind, after) = rng.choice(list(ports.items()))
+        stream = bytearray(
+            greeting() + ready(kind, item(b"Identity", rng.randbytes(rng.randrange(8)))) + ping() + after
+        )
+        for _ in range(rng.randint(1, 6)):
+            at = rng.randrange(len(stream))
+            match rng.randrange(3):
+                case 0:
+                    stream[at] = rng.randrange(256)
+                case 1:
+                    del stream[at : at + rng.randint(1, 8)]
+                case _:
+                    stream[at:at] = stream[at : at + rng.randint(1, 64)]
+        with RawPeer(port) as peer:
+            peer.send_what_fits(bytes(stream))
+            if rng.random() < 0.5:
+                peer.reset()
+
+
+ATTACKS: dict[str, Entry] = {
+    attack.__name__: Entry(attack, peak)
+    for attack, peak in (
+        (reset_control, 100 * MIB),
+        (reset_data, 100 * MIB),
+        (reset_decisions, 100 * MIB),
+        (reset_events, 100 * MIB),
+        (reset_monitor, 100 * MIB),
+        (claimed_routing_ids, 100 * MIB),
+        (unfinished_frames, 500 * MIB),
+        (small_frames_after_large_ones, 900 * MIB),
+        (endless_parts_on_data, 900 * MIB),
+        (endless_parts_on_control, 900 * MIB),
+        (messages_of_many_parts, 900 * MIB),
+        (empty_frames, 900 * MIB),
+        (empty_messages, 900 * MIB),
+        (heartbeats, 200 * MIB),
+        (subscriptions, 200 * MIB),
+        (subscriptions_to_the_monitor, 200 * MIB),
+        (messages_to_a_push_socket, 100 * MIB),
+        (connections, 200 * MIB),
+        (http_clients, 100 * MIB),
+        (malformed_handshakes, 100 * MIB),
+        (mutated_streams, 100 * MIB),
+    )
+}

@@ -1,0 +1,24 @@
+"""Which HTTP clients get a place, and that those of this machine always find one that others cannot take."""
+
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
+from hltnode.daemon.monitoring.http_places import HttpPlaces
+
+
+def test_other_machines_cannot_take_the_places_of_this_one() -> None:
+    places = HttpPlaces(in_all=32, per_address=8)
+    taken = [places.take(f"10.0.0.{n // 8}") for n in range(40)]
+    assert taken == [None] * 24 + [ConnectionRefusal.SOCKET_FULL] * 16
+    assert [places.take("127.0.0.1") for _ in range(9)] == [None] * 8 + [ConnectionRefusal.SOCKET_FULL]
+
+
+def test_one_other_machine_gets_its_number_and_a_second_one_still_a_place() -> None:
+    places = HttpPlaces(in_all=32, per_address=8)
+    assert [places.take("10.0.0.1") for _ in range(9)] == [None] * 8 + [ConnectionRefusal.ADDRESS_FULL]
+    assert places.take("10.0.0.2") is None
+    places.leave("10.0.0.1")
+    assert places.take("10.0.0.1") is None
+
+
+def test_a_proxy_on_this_machine_may_use_all_places() -> None:
+    places = HttpPlaces(in_all=32, per_address=8)
+    assert [places.take("::1") for _ in range(33)] == [None] * 32 + [ConnectionRefusal.SOCKET_FULL]

@@ -1,0 +1,93 @@
+"""A node survives what raw peers do to its ports, and has its memory and descriptors back afterwards.
+
+The attacks at full size, as a table: `python -m tests.attacks`.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hltnode.protocol.raw_data.mep import encode_mep
+from tests.attacks.catalogue import ATTACKS
+from tests.attacks.victim import MIB, ROOT, PeakSampler, Victim
+from tests.daemon.fakes import RUN, synthetic_meps
+
+pytestmark = [pytest.mark.process, pytest.mark.loopback]
+
+SMALL = 0.15
+"""Part of the full size in the normal suite."""
+LIMITS = f"unfinished_bytes = {40 * MIB}"
+GIVEN_BACK = 96 * MIB
+"""Memory that may stay for the first 30 s: the rest is given back within a minute."""
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Victim]]:
+    """Nodes that have been started; the last one is attacked next."""
+    nodes: list[Victim] = []
+    yield nodes
+    for node in nodes:
+        node.stop()
+
+
+@pytest.fixture
+def victim(nodes: list[Victim], tmp_path: Path) -> Victim:
+    """The node of the test before, if it has survived that."""
+    if not nodes or not nodes[-1].is_alive:
+        nodes.append(Victim(tmp_path / "node", limits=LIMITS))
+    return nodes[-1]
+
+
+def attack(victim: Victim, name: str, size: float, seconds: float = 30.0) -> None:
+    entry = ATTACKS[name]
+    before = victim.resources()
+    with PeakSampler(victim) as sampler:
+        entry.attack(victim, size)
+        assert victim.is_alive, victim.log.read_text()[-1000:]
+        after = victim.settled(before, seconds)
+    assert sampler.peak.rss - before.rss < entry.peak
+    assert after.rss - before.rss < GIVEN_BACK
+    # Python, libzmq and the log may have opened one or two that stay.
+    assert after.descriptors <= before.descriptors + 2
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_node_survives_and_has_its_memory_and_descriptors_back(victim: Victim, name: str) -> None:
+    attack(victim, name, SMALL)
+
+
+def test_after_all_attacks_the_same_node_takes_a_run(victim: Victim, tmp_path: Path) -> None:
+    """It runs after the others, on their node."""
+    events = tmp_path / "events.mep"
+    events.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in synthetic_meps(50)))
+    line = [
+        sys.executable, "-m", "hltnode.daemon", "feed", "--to", f"tcp://127.0.0.1:{victim.data}",
+        "--control", f"tcp://127.0.0.1:{victim.control}", "--input", str(events), "--run", str(RUN),
+    ]  # fmt: skip
+    feed = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=50)
+    assert feed.returncode == 0, feed.stderr + victim.log.read_text()[-1000:]
+    assert victim.metric("hlt1_events_processed_total") == 50 * 8
+
+
+@pytest.mark.parametrize("name", ["malformed_handshakes", "mutated_streams", "connections", "unfinished_frames"])
+def test_a_node_with_keys_survives_those_who_have_none(tmp_path: Path, name: str) -> None:
+    victim = Victim(tmp_path, limits=LIMITS, with_keys=True)
+    try:
+        attack(victim, name, SMALL)
+        assert victim.metric('hlt1_connection_events_total{event="connected",socket="data"}') == 0
+    finally:
+        victim.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_node_survives_the_attack_at_full_size(tmp_path: Path, name: str) -> None:
+    victim = Victim(tmp_path)
+    try:
+        attack(victim, name, 1.0, seconds=90.0)
+    finally:
+        victim.stop()

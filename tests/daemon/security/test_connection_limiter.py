@@ -1,0 +1,130 @@
+"""Limits on real connections: what is above them ends, and its descriptors are free again."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq.asyncio
+
+from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
+from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.node.node import Node
+from tests.attacks.raw_peer import MORE, RawPeer, frame, frame_header, subscribe
+from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
+
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
+
+
+def limited(tmp_path: Path, **limits: Any) -> Any:
+    return running_node(make_config(tmp_path, limits=limits))
+
+
+@pytest.fixture
+async def context() -> AsyncIterator[zmq.asyncio.Context]:
+    context = zmq.asyncio.Context()
+    yield context
+    context.destroy(linger=0)
+
+
+def port(endpoint: str) -> int:
+    return int(endpoint.rpartition(":")[2])
+
+
+def refused(node: Node, endpoint: Endpoint, reason: ConnectionRefusal) -> Callable[[], int]:
+    return lambda: node.counters.operation.connections_refused[endpoint, reason]
+
+
+async def in_thread(peer: RawPeer, socket_type: bytes) -> RawPeer:
+    return await asyncio.to_thread(peer.shake_hands, socket_type)
+
+
+async def test_connections_of_one_address_are_limited_before_any_handshake_and_another_address_still_feeds(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with limited(tmp_path, connections=16, connections_of_this_machine=12) as (node, _):
+        open_now = node.counters.operation.open_connections
+        peers = [RawPeer(port(node.receiver.endpoint), "127.0.0.2") for _ in range(40)]
+        await eventually(lambda: refused(node, Endpoint.DATA, ConnectionRefusal.ADDRESS_FULL)() == 28)
+        await eventually(lambda: open_now[Endpoint.DATA] == 12)
+        more = [RawPeer(port(node.receiver.endpoint), "127.0.0.3") for _ in range(12)]
+        # The socket is full; the feeder's address has fewest connections.
+        async with make_feeder(context, node) as feeder:
+            assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+        assert refused(node, Endpoint.DATA, ConnectionRefusal.SOCKET_FULL)()
+        for peer in peers + more:
+            peer.close()
+        await eventually(lambda: open_now[Endpoint.DATA] == 0)
+
+
+async def test_a_frame_that_is_not_finished_in_time_ends_its_connection(tmp_path: Path) -> None:
+    async with limited(tmp_path, unfinished_seconds=0.5) as (node, _):
+        with RawPeer(port(node.receiver.endpoint)) as peer:
+            await in_thread(peer, b"PUSH")
+            assert peer.send(frame_header(70 * 1024) + bytes(69 * 1024))
+            await eventually(refused(node, Endpoint.DATA, ConnectionRefusal.STALLED))
+            await eventually(peer.is_cut)
+
+
+async def test_a_message_of_parts_without_end_ends_its_connection(tmp_path: Path) -> None:
+    async with limited(tmp_path) as (node, _):
+        for endpoint, kind, name in (
+            (node.receiver.endpoint, b"PUSH", Endpoint.DATA),
+            (node.control.endpoint, b"DEALER", Endpoint.CONTROL),
+        ):
+            with RawPeer(port(endpoint)) as peer:
+                await in_thread(peer, kind)
+                while await asyncio.to_thread(peer.send, frame(b"", MORE) * 10_000):
+                    assert node.counters.operation.unfinished_bytes[name] < 64 << 20
+                assert refused(node, name, ConnectionRefusal.UNFINISHED)() == 1
+
+
+async def test_an_idle_data_connection_is_closed_and_its_feeder_connects_again_and_feeds(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with limited(tmp_path, idle_seconds=1.0) as (node, _), make_feeder(context, node) as feeder:
+        await eventually(refused(node, Endpoint.DATA, ConnectionRefusal.IDLE))
+        assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+
+
+async def test_a_subscriber_that_sends_more_than_subscriptions_need_is_cut_and_the_others_stay(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with limited(tmp_path) as (node, _):
+        with context.socket(zmq.SUB) as good:
+            good.subscribe(b"")
+            good.connect(node.publisher.endpoint)
+            await eventually(lambda: node.counters.decisions.subscribers == 1)
+            with RawPeer(port(node.publisher.endpoint)) as bad:
+                await in_thread(bad, b"SUB")
+                for i in range(1000):
+                    bad.send_what_fits(subscribe(i.to_bytes(8, "little")))
+                await eventually(refused(node, Endpoint.DECISIONS, ConnectionRefusal.UNEXPECTED_INPUT))
+                await eventually(bad.is_cut)
+            # The subscriptions of the connection are gone with it.
+            await eventually(lambda: node.counters.decisions.subscribers == 1)
+            async with make_feeder(context, node) as feeder:
+                assert (await feed_meps(synthetic_meps(3), [feeder])).complete
+            for _ in range(3):
+                assert await good.recv()
+
+
+async def test_a_flood_of_whole_messages_does_not_keep_an_honest_feeder_from_feeding(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with limited(tmp_path) as (node, _), make_feeder(context, node) as feeder:
+        stop = False
+
+        def flood() -> None:
+            with RawPeer(port(node.control.endpoint)) as peer:
+                peer.shake_hands(b"DEALER")
+                end = time.monotonic() + 2.0
+                while not stop and time.monotonic() < end and peer.send_what_fits(frame(b"x") * 3000) >= 0:
+                    time.sleep(0.001)
+
+        flooding = asyncio.create_task(asyncio.to_thread(flood))
+        assert (await feed_meps(synthetic_meps(50), [feeder])).complete
+        stop = True
+        await flooding

@@ -1,0 +1,177 @@
+"""Which connections have to end for what they have sent and not finished; the feeder that does nothing wrong stays."""
+
+import pytest
+
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
+from hltnode.daemon.security.input_watch import MEMORY_PER_PART, InputRules, InputWatch
+from hltnode.daemon.security.received_input import ReceivedInput
+
+MIB = 1 << 20
+LOOK_NS = 100_000_000
+SECOND_NS = 1_000_000_000
+RULES = InputRules(message_bytes=20 * MIB, total_bytes=100 * MIB, stalled_ns=10 * SECOND_NS, idle_ns=3600 * SECOND_NS)
+
+
+class FakeFrame:
+    """A frame of a connection."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def get(self, _option: int) -> int:
+        return self.descriptor
+
+
+class Wire:
+    """Connections, what was read of them, and the clock."""
+
+    def __init__(self, rules: InputRules = RULES) -> None:
+        self.received = ReceivedInput()
+        self.now_ns = 0
+        self.watch = InputWatch(self.received, rules, 0)
+        self.read: dict[int, int] = {}
+
+    def opened(self, descriptor: int) -> None:
+        self.watch.opened(descriptor)
+        self.read[descriptor] = 100  # greeting and handshake
+
+    def delivered(self, descriptor: int, nbytes: int) -> bool:
+        return self.received.take(FakeFrame(descriptor), nbytes)  # type: ignore[arg-type]
+
+    def look(self, *, was_empty: bool = True, after_ns: int = LOOK_NS) -> list[tuple[int, ConnectionRefusal]]:
+        if was_empty:
+            self.received.empty()
+        self.now_ns += after_ns
+        refused = self.watch.look(self.now_ns, self.read)
+        for descriptor, _ in refused:
+            self.watch.closed(descriptor)
+            del self.read[descriptor]
+        return refused
+
+    def looks(self, n: int) -> list[tuple[int, ConnectionRefusal]]:
+        return [refusal for _ in range(n) for refusal in self.look()]
+
+
+def test_frames_that_are_taken_as_they_come_are_never_held_against_a_feeder() -> None:
+    wire = Wire()
+    wire.opened(7)
+    for second in range(1000):
+        for _ in range(10 if second % 100 else 0):
+            wire.delivered(7, MIB)
+            wire.read[7] += MIB + 9
+        wire.read[7] += 11  # a heartbeat
+        assert wire.looks(10) == []
+    assert wire.watch.held < 4096
+
+
+def test_a_message_larger_than_any_is_ended_although_its_parts_are_small() -> None:
+    wire = Wire()
+    wire.opened(7)
+    assert wire.looks(3) == []
+    wire.read[7] += 20 * MIB + 1
+    assert wire.looks(3) == [(7, ConnectionRefusal.UNFINISHED)]
+
+
+def test_a_large_frame_on_a_slow_network_may_take_its_time_and_no_longer() -> None:
+    wire = Wire()
+    wire.opened(7)
+    for _ in range(90):
+        wire.read[7] += 16 * MIB // 100
+        assert wire.look() == []
+    assert wire.looks(20) == [(7, ConnectionRefusal.STALLED)]
+
+
+def test_frames_that_wait_for_a_busy_node_are_not_the_fault_of_their_feeder() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.read[7] += 90 * MIB
+    for _ in range(3000):
+        assert wire.look(was_empty=False) == []
+
+
+def test_a_pause_of_the_whole_node_is_not_the_fault_of_its_peers() -> None:
+    wire = Wire()
+    wire.opened(7)
+    assert wire.looks(5) == []
+    wire.read[7] += MIB
+    assert wire.look(after_ns=7200 * SECOND_NS) == []
+    wire.delivered(7, MIB)
+    assert wire.looks(5) == []
+
+
+def test_together_they_may_hold_no_more_than_the_total_and_the_largest_ends_first() -> None:
+    wire = Wire()
+    for descriptor in range(8):
+        wire.opened(descriptor)
+        wire.read[descriptor] += (10 + descriptor) * MIB
+    # 10 + ... + 17 = 108 MiB
+    assert wire.look() == [(7, ConnectionRefusal.UNFINISHED)]
+    assert wire.looks(3) == []
+    assert wire.watch.held < 100 * MIB
+
+
+def test_small_frames_are_counted_with_the_memory_that_each_of_them_takes() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.delivered(7, 32 * MIB)
+    wire.read[7] += 32 * MIB + 9
+    assert wire.look() == []
+    for _ in range(1000):
+        wire.delivered(7, 0)
+    wire.read[7] += 2000 + 2 * (100 * MIB // MEMORY_PER_PART)
+    assert wire.look(was_empty=False) == [(7, ConnectionRefusal.UNFINISHED)]
+
+
+def test_what_a_refused_connection_has_queued_is_dropped_until_its_descriptor_is_used_again() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.received.refuse(7)
+    assert not wire.delivered(7, 100)
+    assert wire.delivered(8, 100)
+    wire.opened(7)
+    assert wire.delivered(7, 100)
+
+
+def test_frames_of_an_earlier_connection_give_the_next_one_no_credit() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.watch.closed(7)
+    wire.opened(7)
+    wire.delivered(7, 50 * MIB)  # still queued of the first one
+    assert wire.look() == []
+    wire.read[7] += 20 * MIB + 4096
+    assert wire.looks(3) == [(7, ConnectionRefusal.UNFINISHED)]
+
+
+def test_a_connection_that_never_sends_a_message_is_closed_and_heartbeats_do_not_save_it() -> None:
+    wire = Wire(InputRules(message_bytes=MIB, total_bytes=MIB, stalled_ns=SECOND_NS, idle_ns=60 * SECOND_NS))
+    wire.opened(7)
+    for _ in range(60):
+        assert wire.looks(10) == []
+        wire.read[7] += 11
+    assert wire.looks(10) == [(7, ConnectionRefusal.IDLE)]
+
+
+@pytest.mark.parametrize("n", [1, 100])
+def test_the_one_that_may_have_made_the_heap_grow_is_found(n: int) -> None:
+    wire = Wire()
+    for descriptor in range(n):
+        wire.opened(descriptor)
+        wire.delivered(descriptor, MIB)
+        wire.read[descriptor] += MIB + 9
+    wire.opened(n)
+    wire.read[n] += 4 * MIB
+    assert wire.looks(7) == []
+    found = wire.watch.largest()
+    assert found is not None
+    assert found[0] == n
+    assert found[1] == pytest.approx(4 * MIB * 33, rel=0.01)
+
+
+def test_nobody_is_blamed_for_a_heap_that_others_have_filled() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.delivered(7, MIB)
+    wire.read[7] += 9 * MIB
+    assert wire.look() == []
+    assert wire.watch.largest() is None
