@@ -1,7 +1,9 @@
 """hltnode serve: the node."""
 
 import asyncio
+import os
 import signal
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,16 +48,22 @@ def serve(
         keep_heap()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                exit_code, status = runner.run(serve_node(settings, config))
+                exit_code, status, hangs = runner.run(serve_node(settings, config))
             except zmq.ZMQError as error:
                 console.print(f"[red]error:[/red] network: {error}", highlight=False)
                 raise typer.Exit(1) from error
         write_json(json, status)
+    if hangs:
+        # Python and the back end would wait at their end for a thread that does not return from its kernel.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
     raise typer.Exit(exit_code)
 
 
-async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any]]:
-    """Make the engine and the node of a configuration and serve until a signal. Returns exit code and last status."""
+async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any], bool]:
+    """Make the engine and the node of a configuration and serve until a signal. Returns exit code, last status, and
+    whether the back end hangs."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -71,7 +79,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     following = asyncio.create_task(follow_signals(signals, node))
     exit_code = await node.run()
     following.cancel()
-    return exit_code, node.status.full()
+    return exit_code, node.status.full(), node.backend_hangs
 
 
 async def follow_signals(signals: "asyncio.Queue[signal.Signals]", node: Node) -> None:

@@ -121,6 +121,8 @@ class Node:
         self._http: HttpServer | None = None
         self._exit_code = 0
         self._failed_batches = 0
+        self.backend_hangs = False
+        """The back end has not returned a batch when the node was closed: a thread is left that cannot be ended."""
 
     async def start(self) -> None:
         """Bind, warm up, and begin to take data."""
@@ -412,6 +414,7 @@ class Node:
         self.receiver.close()
         patience = ABANDON_SECONDS if self.controller.abandoned else STOP_SECONDS
         stopped = await asyncio.to_thread(self._pipeline.stop, patience)
+        self.backend_hangs = not stopped
         written = await asyncio.to_thread(self._output.stop, patience)
         if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")

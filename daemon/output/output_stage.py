@@ -225,8 +225,13 @@ class OutputStage:
         self._retry(partial(self._store.write_summary, item.summary))
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        """The events do not stay in the files; the MEPs still in slots are skipped later."""
-        self._revoked |= {(request.run, mep) for mep in request.in_slots}
+        """The events do not stay in the files; the MEPs still in slots are skipped later.
+
+        A MEP may have been written since the request was made, before its slot was free: that one is in the files, and
+        must not be skipped when it is sent here again.
+        """
+        written = self._store.journal.content.finished_of(request.run, request.in_slots)
+        self._revoked |= {(request.run, mep) for mep in request.in_slots - written}
         if self._retry(partial(self._store.revoke, request.run, request.meps)):
             self._events_revoked(request.receipt)
 

@@ -126,6 +126,11 @@ class JournalContent:
         """Finished MEPs of each run that has not ended, as (first, last) ranges."""
         return {number: tuple(run.done.ranges()) for number, run in self._runs.items()}
 
+    def finished_of(self, run: int, meps: frozenset[int]) -> frozenset[int]:
+        """Those of some MEPs of a run that are finished."""
+        state = self._runs.get(run)
+        return frozenset() if state is None else frozenset(mep for mep in meps if mep in state.done)
+
     def supervised(self, run: int) -> bool:
         """Whether a feeder may revoke MEPs of a run."""
         return run in self._runs and self._runs[run].supervised
