@@ -311,7 +311,7 @@ class Soak:
         """Whether a node says in its log what was done to it."""
         struck = {span.kind for span in self.timeline.spans if span.target == node.name}
         match line["event"], line.get("reason"):
-            case ("machine_was_down", _) | ("quarantined", "damaged"):
+            case ("machine_was_down" | "journal_damaged", _) | ("quarantined", "damaged"):
                 return Kind.CUT_POWER in struck
             case "events_missing", _:
                 return Kind.CUT_POWER in struck and node.fsync == "file"
