@@ -1,13 +1,14 @@
 """The cost of safe delivery: CRC32C, acknowledgements and journal, on and off in turn.
 
-The frames and the way to the slots are those of `receive_and_build`. On: the CRC32C of each frame is checked; of each
-slot a journal line is written and forced to the disk as with fsync = "file", credits and acknowledgement are encoded
+The frames and the way to the slots are those of `receive_and_build`. On: the CRC32C of each frame is checked; the
+journal says of each slot what is being computed and what is finished, with one event of each MEP in a file of each
+stream, and is forced with fsync = "file", the default, when files are finished; credits and acknowledgement are encoded
 and sent to one feeder. Off: none of these, and each MFP is copied by the C library. The ratio is on to off.
 """
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from unittest.mock import patch
@@ -18,16 +19,55 @@ import zmq
 from benchmarks.measure import Result
 from benchmarks.receive_and_build import FRAME_BYTES, RUN, SLOT_BYTES, compare_receivers, receive_frames, results
 from hltnode.daemon.common.mep_ranges import as_ranges
-from hltnode.daemon.common.vocabulary import FsyncPolicy
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.monitoring.counters import Counters, WriterCounters
+from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
-from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
+from hltnode.daemon.storage.event_files import FileKey, Piece, Row
+from hltnode.daemon.storage.journal import Journal
+from hltnode.daemon.storage.journal_content import JournalContent
+from hltnode.daemon.storage.output_directory import OutputDirectory
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
+
+PREFIX = "node_session"
+EVENT_BYTES = 1 << 16
+# A slot holds 88 to 128 MiB. With files of 2 GiB, of which most of the input is not kept, it would be many more.
+BATCHES_PER_FILE = 4
+
+
+class NodeJournal:
+    """The journal of a node, used as its compute and output threads use it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._journal = Journal(
+            OutputDirectory(directory), "node.journal", PREFIX, JournalContent(), boot="", fsync=FsyncPolicy.FILE
+        )
+        self._end = 0
+        self._files = 0
+        self._batches = 0
+
+    def note_batch(self, meps: Sequence[int]) -> None:
+        """These MEPs were sealed, computed and written."""
+        ranges = as_ranges(meps)
+        self._journal.begin_batch(RUN, ranges)
+        piece = Piece(self._end, 0, [Row(mep, 1, EVENT_BYTES) for mep in meps])
+        keys = [FileKey(PREFIX, RUN, stream, self._files) for stream in EventStream]
+        self._journal.batch(RUN, ranges, [(key, piece) for key in keys])
+        self._end = piece.end
+        self._batches += 1
+        if self._batches % BATCHES_PER_FILE == 0:
+            for key in keys:
+                self._journal.finished(key)
+            self._journal.force()
+            for key in keys:
+                self._journal.content.forget(key)
+            self._files += 1
+            self._end = 0
 
 
 def receive_safely(_frame_bytes: int, orders: Connection) -> None:
@@ -35,19 +75,25 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _socket: None, ReceivedInput())
+    control = ControlSocket(
+        context,
+        "tcp://127.0.0.1:*",
+        Counters(),
+        ReadingClock(time.monotonic_ns),
+        lambda _socket: None,
+        ReceivedInput(),
+    )
     feeder = context.socket(zmq.DEALER)
     feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
     feeder.connect(control.endpoint)
     feeder.send(encode_message(Goodbye("here")))
     time.sleep(0.2)
     with tempfile.TemporaryDirectory() as directory:
-        settings = StoreSettings(max_file_bytes=1 << 31, max_file_events=1_000_000, fsync=FsyncPolicy.FILE)
-        store = take_over(Path(directory), "node", "session", WriterCounters(), settings, boot=boot_id())
+        journal = NodeJournal(Path(directory))
 
         def sealed(builder: EventBuilder, slot: int) -> None:
             meps = [mep.mep for mep in builder.pool.slots[slot].meps]
-            store.commit(RUN, as_ranges(meps))
+            journal.note_batch(meps)
             control.send((b"feeder",), Credit(RUN, builder.window.limit))
             control.send((b"feeder",), Ack(RUN, tuple(as_ranges(meps))))
 

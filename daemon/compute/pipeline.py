@@ -8,11 +8,14 @@ changes no slot: it reports its progress, and the event builder applies it.
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
+from hltnode.daemon.compute.interruptions import ComputingLog, Interruptions, Part
+from hltnode.daemon.compute.results import BatchResults, Results, flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.batch import MepInBatch
@@ -26,22 +29,37 @@ IDLE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ComputedBatch:
-    """A batch that the back end has finished; ``error`` says why there are no results."""
+    """A batch that the back end has finished.
+
+    timings: of each of its parts; error: why there are no results of some MEPs; not_processed: MEPs that were not
+    given to the back end, because earlier sessions of the node have ended on them.
+    """
 
     batch: Batch
-    timings: StageTimings | None
+    results: Results
+    timings: tuple[StageTimings, ...]
     error: str | None
+    not_processed: tuple[MepRecord, ...]
 
 
-def flags_of(mep: MepRecord) -> EventFlag:
-    """What is known of all events of a MEP before they are computed."""
-    return EventFlag.INCOMPLETE if mep.missing else EventFlag(0)
+@dataclass(slots=True)
+class _Job:
+    """A batch on its way: the parts that are not computed yet, and what became of the others."""
+
+    batch: Batch
+    results: BatchResults
+    left: int
+    not_processed: tuple[MepRecord, ...]
+    timings: list[StageTimings] = field(default_factory=list)
+    error: str | None = None
 
 
 class Pipeline:
     """Moves batches through the workspaces of their slots.
 
     Args:
+        n_lines: selection lines of the engine.
+        computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
         done: called in the compute thread with each batch that is finished.
         crashed: called in the compute thread with an exception that is a defect; nothing moves afterwards.
@@ -50,6 +68,8 @@ class Pipeline:
     def __init__(
         self,
         workspaces: Sequence[Workspace],
+        n_lines: int,
+        computing: ComputingLog,
         progress: Callable[[SlotAdvanced], None],
         done: Callable[[ComputedBatch], None],
         crashed: Callable[[BaseException], None],
@@ -57,15 +77,21 @@ class Pipeline:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._workspaces = workspaces
+        self._n_lines = n_lines
+        self._interruptions = Interruptions(computing)
         self._progress = progress
         self._done = done
         self._crashed = crashed
         self._clock_ns = clock_ns
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
-        self._in_flight: list[Batch] = []
+        self._jobs: dict[int, _Job] = {}
+        self._waiting: deque[Part] = deque()
+        self._in_flight: list[Part] = []
+        self._seen: tuple[Part, int] | None = None
         self._thread = threading.Thread(target=self._run, name="hltnode-pipeline", daemon=True)
         self.tick_ns = clock_ns()
-        """Last time when the thread was idle or a batch moved on. A back end that hangs stops this clock."""
+        """Last time when the thread was idle, or when the oldest batch of the back end got on. A back end that hangs
+        on one batch stops this clock, even if it computes others."""
 
     def warm_up(self) -> None:
         """Run an empty batch through each workspace, before the thread starts.
@@ -107,48 +133,84 @@ class Pipeline:
         try:
             batch = self._queue.get(timeout=POLL_SECONDS if self._in_flight else IDLE_SECONDS)
         except queue.Empty:
-            if not self._in_flight:
-                self.tick_ns = self._clock_ns()
+            pass
         else:
             if batch is None:
-                self._finish_in_flight()
+                while self._in_flight or self._waiting:
+                    self._move()
+                    time.sleep(POLL_SECONDS)
                 return False
-            self._start(batch)
-        self._poll()
+            self._take(batch)
+        self._move()
         return True
 
-    def _start(self, batch: Batch) -> None:
+    def _move(self) -> None:
+        """Take from the back end what it has finished, and give it what it may have now."""
+        self._poll()
+        while self._waiting and self._may_start(self._waiting[0]):
+            self._start(self._waiting.popleft())
+        self._note_progress()
+
+    def _take(self, batch: Batch) -> None:
+        parts, left_out = self._interruptions.divide(batch)
+        results = BatchResults(batch.meps, self._n_lines, EventFlag.NOT_PROCESSED)
+        job = self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
+        self._waiting += parts
+        if not parts:
+            self._finish(job)
+
+    def _may_start(self, part: Part) -> bool:
+        """A part that is to be alone waits for all others, and they for it."""
+        return not self._in_flight or not (part.alone or self._in_flight[-1].alone)
+
+    def _start(self, part: Part) -> None:
+        batch = part.batch
         workspace = self._workspaces[batch.slot]
-        self.tick_ns = self._clock_ns()
+        self._interruptions.begin(part)
         try:
-            workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in batch.meps])
+            workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in part.meps])
             workspace.submit()
         except BackendError as error:
-            self._finish(batch, str(error))
+            self._end(part, str(error))
         else:
             # Copy, kernels and copy back are one asynchronous job; from here on the host cannot tell them apart.
             self._progress(SlotAdvanced(batch.slot, SlotState.RUN))
-            self._in_flight.append(batch)
+            self._in_flight.append(part)
 
     def _poll(self) -> None:
-        for batch in self._in_flight.copy():
+        for part in self._in_flight.copy():
             try:
-                if not self._workspaces[batch.slot].poll():
+                if not self._workspaces[part.batch.slot].poll():
                     continue
                 error = None
             except BackendError as failure:
                 error = str(failure)
-            self._in_flight.remove(batch)
-            self._finish(batch, error)
+            self._in_flight.remove(part)
+            self._end(part, error)
 
-    def _finish(self, batch: Batch, error: str | None) -> None:
-        self.tick_ns = self._clock_ns()
-        self._progress(SlotAdvanced(batch.slot, SlotState.DONE))
-        timings = self._workspaces[batch.slot].timings if error is None else None
-        self._done(ComputedBatch(batch, timings, error))
+    def _note_progress(self) -> None:
+        """Batches are computed in their order, so the oldest one gets on as long as nothing hangs."""
+        oldest = self._in_flight[0] if self._in_flight else None
+        seen = None if oldest is None else (oldest, self._workspaces[oldest.batch.slot].progress)
+        if seen is None or seen != self._seen:
+            self.tick_ns = self._clock_ns()
+        self._seen = seen
 
-    def _finish_in_flight(self) -> None:
-        while self._in_flight:
-            self._poll()
-            if self._in_flight:
-                time.sleep(POLL_SECONDS)
+    def _end(self, part: Part, error: str | None) -> None:
+        """The back end is done with a part."""
+        self._interruptions.end(part)
+        job, workspace = self._jobs[part.batch.slot], self._workspaces[part.batch.slot]
+        if error is None:
+            job.results.add(part.meps, workspace.output)
+            job.timings.append(workspace.timings)
+        else:
+            job.results.fail(part.meps)
+            job.error = error
+        job.left -= 1
+        if job.left == 0:
+            self._finish(job)
+
+    def _finish(self, job: _Job) -> None:
+        del self._jobs[job.batch.slot]
+        self._progress(SlotAdvanced(job.batch.slot, SlotState.DONE))
+        self._done(ComputedBatch(job.batch, job.results.gathered(), tuple(job.timings), job.error, job.not_processed))

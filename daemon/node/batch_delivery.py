@@ -57,14 +57,15 @@ class BatchDelivery:
             await self._deliver(await self._written.get())
 
     async def _deliver(self, written: WrittenBatch) -> None:
-        computed, results, counters = written.computed, written.results, self._counters
+        computed, results, counters = written.computed, written.computed.results, self._counters
         await self._outputs.publish(written)
         counters.count_batch(results.accepted, results.lines, results.flags)
         counters.count_objects(results.objects)
-        if computed.timings is not None:
-            counters.stages[Stage.H2D].observe(computed.timings.h2d)
-            counters.stages[Stage.KERNELS].observe(computed.timings.kernels)
-            counters.stages[Stage.D2H].observe(computed.timings.d2h)
+        counters.meps_not_processed += len(computed.not_processed)
+        for timings in computed.timings:
+            counters.stages[Stage.H2D].observe(timings.h2d)
+            counters.stages[Stage.KERNELS].observe(timings.kernels)
+            counters.stages[Stage.D2H].observe(timings.d2h)
         now_ns = self._clock_ns()
         for mep in computed.batch.meps:
             counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)

@@ -5,8 +5,8 @@ A failing disk holds the batch, so its slot, so the credits: the feeders wait, n
 
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream
-from hltnode.daemon.compute.engine_interface import Workspace
-from hltnode.daemon.compute.pipeline import ComputedBatch, flags_of
+from hltnode.daemon.compute.pipeline import ComputedBatch
+from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.journal_content import Ranges
 from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.framework.limits import line_words
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -45,20 +44,6 @@ log = get_logger("output_stage")
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
-    """One row per event of a batch: accepted u8[n], lines u32[n, words], flags u32[n].
-
-    Line i is bit i % 32 of word i // 32.
-    """
-
-    accepted: NDArray[np.uint8]
-    lines: NDArray[np.uint32]
-    flags: NDArray[np.uint32]
-    objects: Mapping[str, int] = field(default_factory=dict)
-    """What was found in all events together, by collection; empty without results."""
-
-
-@dataclass(frozen=True, slots=True)
 class KeptEvent:
     """An event that was accepted or carries a flag, as MDF record."""
 
@@ -72,7 +57,6 @@ class WrittenBatch:
     """A batch whose kept events are written: its decisions may be sent and its MEPs acknowledged."""
 
     computed: ComputedBatch
-    results: Results
     decisions: list[MepDecision]
     events: list[KeptEvent]
     """Kept events for the sockets; empty if there are only files."""
@@ -137,7 +121,6 @@ class OutputStage:
 
     def __init__(
         self,
-        workspaces: Sequence[Workspace],
         buffers: Sequence[memoryview],
         store: EventStore,
         encoder: EventEncoder,
@@ -150,7 +133,6 @@ class OutputStage:
         n_lines: int,
         include_events: bool,
     ) -> None:
-        self._workspaces = workspaces
         self._buffers = buffers
         self._store = store
         self._encoder = encoder
@@ -212,7 +194,7 @@ class OutputStage:
 
     def _write(self, computed: ComputedBatch) -> None:
         batch = computed.batch
-        results = self._results(computed)
+        results = computed.results
         decisions = []
         events: list[KeptEvent] = []
         finished: list[int] = []
@@ -234,7 +216,7 @@ class OutputStage:
                 events += events_of_mep
         self._store.journal.content.acknowledged_below(batch.run, batch.floor)
         if self._retry(partial(self._store.commit, batch.run, as_ranges(finished))):
-            self._done(WrittenBatch(computed, results, decisions, events))
+            self._done(WrittenBatch(computed, decisions, events))
             self._retry(self._store.finish_files)
 
     def _finish_run(self, item: FinishFiles) -> None:
@@ -243,25 +225,15 @@ class OutputStage:
         self._retry(partial(self._store.write_summary, item.summary))
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        """The events do not stay in the files; the MEPs still in slots are skipped later."""
-        self._revoked |= {(request.run, mep) for mep in request.in_slots}
+        """The events do not stay in the files; the MEPs still in slots are skipped later.
+
+        A MEP may have been written since the request was made, before its slot was free: that one is in the files, and
+        must not be skipped when it is sent here again.
+        """
+        written = self._store.journal.content.finished_of(request.run, request.in_slots)
+        self._revoked |= {(request.run, mep) for mep in request.in_slots - written}
         if self._retry(partial(self._store.revoke, request.run, request.meps)):
             self._events_revoked(request.receipt)
-
-    def _results(self, computed: ComputedBatch) -> Results:
-        if computed.error is None:
-            output = self._workspaces[computed.batch.slot].output
-            objects = {name: int(counts.sum(dtype=np.uint64)) for name, counts in output.counts.items()}
-            return Results(output.accepted.copy(), output.lines.copy(), output.flags.copy(), objects)
-        # Without results every event is kept, so that none is lost to a broken back end.
-        n = computed.batch.n_events
-        flags = np.concatenate(
-            [
-                np.full(mep.n_events, flags_of(mep) | EventFlag.BACKEND_ERROR, dtype=np.uint32)
-                for mep in computed.batch.meps
-            ]
-        )
-        return Results(np.ones(n, dtype=np.uint8), np.zeros((n, line_words(self._n_lines)), dtype=np.uint32), flags)
 
     def _decision(self, run: int, mep: MepRecord, results: Results) -> MepDecision:
         return MepDecision(

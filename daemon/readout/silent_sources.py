@@ -67,7 +67,8 @@ class SilentSourceMonitor:
         if now_ns < self._next_look_ns or self._builder.run is None:
             return
         self._next_look_ns = now_ns + LOOK_NS
-        if self._builder.starts != self._starts:
+        if self._builder.closed or self._builder.starts != self._starts:
+            # Nothing is expected of a run that is over; the times of one that starts count from now.
             self._starts = self._builder.starts
             self._watch.start_run(now_ns)
         sources = {source: self._counters.sources[source] for source in self._builder.sources}

@@ -27,7 +27,8 @@ log = get_logger("journal")
 
 
 class Journal:
-    """The journal of a session. All calls from one thread at a time, but `begin_batch` and `interrupted` from any.
+    """The journal of a session. All calls from one thread at a time, but `begin_batch`, `end_batch` and `interrupted`
+    from any.
 
     All methods raise OutputError when the disk refuses, and may then be called again.
 
@@ -74,7 +75,7 @@ class Journal:
             self._compact_grown()
 
     def begin_batch(self, run: int, meps: Ranges) -> None:
-        """These MEPs are being computed from now on, until they are finished; written, not forced. Any thread.
+        """These MEPs are being computed from now on, until `end_batch`; written, not forced. Any thread.
 
         What the disk refuses is logged and not raised: the batch can be computed without.
         """
@@ -82,6 +83,13 @@ class Journal:
             self._note({"run": run, "begin": meps}, lambda: self.content.begin_batch(run, meps))
         except OutputError as error:
             log.warning("begin_not_noted", run=run, error=error.strerror)
+
+    def end_batch(self, run: int, meps: Ranges) -> None:
+        """These MEPs are computed: if the session ends now, it is not their doing. As `begin_batch`."""
+        try:
+            self._note({"run": run, "end": meps}, lambda: self.content.end_batch(run, meps))
+        except OutputError as error:
+            log.warning("end_not_noted", run=run, error=error.strerror)
 
     def interrupted(self, run: int) -> dict[int, int]:
         """MEPs of a run with the number of sessions that ended while they were being computed. Any thread."""

@@ -89,6 +89,8 @@ class JournalContent:
                 self.revoke(run, _ranges(meps))
             case {"run": int(run), "begin": list(meps)}:
                 self.begin_batch(run, _ranges(meps))
+            case {"run": int(run), "end": list(meps)}:
+                self.end_batch(run, _ranges(meps))
             case {"run": int(run), "done": list(meps), "finished_below": int(below), "supervised": bool(supervised)}:
                 _add_all(self._run(run).done, _ranges(meps))
                 self._run(run).finished_below = below
@@ -124,6 +126,11 @@ class JournalContent:
         """Finished MEPs of each run that has not ended, as (first, last) ranges."""
         return {number: tuple(run.done.ranges()) for number, run in self._runs.items()}
 
+    def finished_of(self, run: int, meps: frozenset[int]) -> frozenset[int]:
+        """Those of some MEPs of a run that are finished."""
+        state = self._runs.get(run)
+        return frozenset() if state is None else frozenset(mep for mep in meps if mep in state.done)
+
     def supervised(self, run: int) -> bool:
         """Whether a feeder may revoke MEPs of a run."""
         return run in self._runs and self._runs[run].supervised
@@ -133,11 +140,11 @@ class JournalContent:
         self._run(run).supervised = True
 
     def interrupted(self, run: int) -> dict[int, int]:
-        """MEPs of a run with the number of sessions that ended while they were being computed and not finished."""
+        """MEPs of a run, not finished, with the number of sessions that ended while they were being computed."""
         return dict(self._runs[run].interrupted) if run in self._runs else {}
 
     def begin_session(self, prefix: str, boot: str) -> None:
-        """A session begins; what an earlier one had begun to compute and not finished was interrupted."""
+        """A session begins; what an earlier one was computing at its end was interrupted."""
         for run in self._runs.values():
             for first, last in run.computing.ranges():
                 for mep in range(first, last + 1):
@@ -148,6 +155,12 @@ class JournalContent:
     def begin_batch(self, run: int, meps: Ranges) -> None:
         """The session computes these MEPs now."""
         _add_all(self._run(run).computing, meps)
+
+    def end_batch(self, run: int, meps: Ranges) -> None:
+        """The session computes these MEPs no more."""
+        if run in self._runs:
+            for first, last in meps:
+                self._runs[run].computing.discard(first, last)
 
     def add_batch(
         self, number: int, meps: Ranges, pieces: Iterable[tuple[FileKey, Piece]], *, supervised: bool

@@ -243,6 +243,11 @@ class Workspace:
         return self.queue.timings
 
     @property
+    def progress(self) -> int:
+        """Steps of its batches that the back end has done, as of the last poll; only rises."""
+        return self.queue.progress
+
+    @property
     def output(self) -> BatchOutput:
         """Results of the last batch. Raises ValueError for a chain that decides nothing."""
         n = self.n_events

@@ -17,3 +17,8 @@ class EventFlag(IntFlag):
     one of the containers that every chain and the outputs share (protocol.raw_data.odin)."""
     BACKEND_ERROR = 16
     """The back end failed on the batch of this event; the event carries no decision of a line."""
+    GLOBAL_EVENT_CUT = 32
+    """The event is larger than the global event cut of the trigger configuration allows: nothing was reconstructed."""
+    NOT_PROCESSED = 64
+    """The MEP of this event was not computed, because sessions of the node have ended while they computed it; the
+    event carries no decision of a line."""

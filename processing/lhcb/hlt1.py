@@ -26,6 +26,7 @@ from hltnode.processing.lhcb.velo.consolidate_tracks import consolidate_tracks
 from hltnode.processing.lhcb.velo.decode_retina_clusters import decode_retina_clusters
 from hltnode.processing.lhcb.velo.estimate_input_size import estimate_input_size
 from hltnode.processing.lhcb.velo.filter_three_hit_tracks import filter_three_hit_tracks
+from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.masked_clustering import masked_clustering
@@ -39,6 +40,7 @@ HLT1_SEQUENCE = AlgorithmSequence(
     (
         fragment_offsets,
         estimate_input_size,
+        global_event_cut,
         cluster_offsets,
         odin_decode,
         decode_retina_clusters,

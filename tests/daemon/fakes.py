@@ -50,6 +50,8 @@ class Behaviour:
     fail_next: int = 0
     broken: bool = False  # fails on every batch, the empty one of the warm-up included
     hang: threading.Event = field(default_factory=threading.Event)
+    hanging_slots: set[int] = field(default_factory=set)
+    crawl: bool = False  # batches that hang get on all the same, a step with each poll
 
 
 def lines_of_event(event: int, n_lines: int) -> list[int]:
@@ -61,7 +63,8 @@ def lines_of_event(event: int, n_lines: int) -> list[int]:
 class FakeWorkspace:
     """Accepts every second event of a MEP, as `lines_of_event` says."""
 
-    def __init__(self, limits: BatchLimits, behaviour: Behaviour, decisions: NDArray[np.uint32]) -> None:
+    def __init__(self, slot: int, limits: BatchLimits, behaviour: Behaviour, decisions: NDArray[np.uint32]) -> None:
+        self._slot = slot
         self._decisions = decisions
         self._input = np.zeros(limits.input_bytes, dtype=np.uint8)
         self._behaviour = behaviour
@@ -69,6 +72,7 @@ class FakeWorkspace:
         self._meps: Sequence[MepInBatch] = ()
         self._failed = False
         self.batches: list[int] = []
+        self.progress = 0
 
     @property
     def input_data(self) -> NDArray[np.uint8]:
@@ -92,7 +96,10 @@ class FakeWorkspace:
     def poll(self) -> bool:
         if self._failed or self._behaviour.broken:
             raise BackendError("the fake device has fallen off the bus")
-        return not self._behaviour.hang.is_set() and time.monotonic() >= self._done_at
+        hangs = self._behaviour.hang.is_set() or self._slot in self._behaviour.hanging_slots
+        done = not hangs and time.monotonic() >= self._done_at
+        self.progress += done or self._behaviour.crawl
+        return done
 
     @property
     def timings(self) -> Timings:
@@ -127,7 +134,8 @@ class FakeEngine:
         self._limits = limits
 
     def create_workspace(self) -> FakeWorkspace:
-        self.workspaces.append(FakeWorkspace(self._limits, self.behaviour, self._decisions))
+        slot = len(self.workspaces)
+        self.workspaces.append(FakeWorkspace(slot, self._limits, self.behaviour, self._decisions))
         return self.workspaces[-1]
 
     def close(self) -> None:

@@ -88,6 +88,11 @@ class CpuQueue:
     def timings(self) -> Timings:
         return self._timings
 
+    @property
+    def progress(self) -> int:
+        """Events, and blocks of other grids, that are done."""
+        return self._program.progress
+
     def take_profile(self) -> dict[str, float]:
         """Thread seconds of each kernel since the last call; only batches run with `profile` count."""
         seconds: dict[str, float] = {}

@@ -181,6 +181,7 @@ class Program {
     {
         place(first, block, thread);
         for (std::size_t step = first; step < last; ++step) steps_[step].kernel(parameters(step, thread), block);
+        progress_.fetch_add(1, std::memory_order_relaxed);
     }
 
     void run_block_profiled(std::size_t first, std::size_t last, uint32_t block, uint32_t thread)
@@ -195,7 +196,11 @@ class Program {
             nanoseconds_[step].fetch_add(static_cast<uint64_t>(elapsed), std::memory_order_relaxed);
             before = after;
         }
+        progress_.fetch_add(1, std::memory_order_relaxed);
     }
+
+    // Blocks that have been through a stage, in all runs. May be read while the program runs.
+    uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
     std::vector<uint64_t> take_nanoseconds()
     {
@@ -243,6 +248,7 @@ class Program {
     std::vector<ThreadState> threads_;
     const hlt::batch_header* header_;
     std::vector<std::atomic<uint64_t>> nanoseconds_;
+    std::atomic<uint64_t> progress_{0};
 };
 
 // A fixed set of threads that share the blocks of one stage at a time. The calling thread is one of them.
@@ -365,6 +371,8 @@ NB_MODULE(_executor, module)
              nb::arg("steps"), nb::arg("batch_header"), nb::arg("placements") = std::vector<PlacementTuple>{},
              nb::arg("thread_pointers") = std::vector<PointerTuple>{},
              nb::arg("thread_memory") = std::vector<uint64_t>{}, nb::arg("thread_bytes") = 0)
+        .def_prop_ro("progress", &Program::progress,
+                     "Blocks that have been through a stage, in all runs; may be read while the program runs")
         .def("take_nanoseconds", &Program::take_nanoseconds,
              "Time of each step since the last call, profiled runs only");
 

@@ -47,6 +47,8 @@ class CudaQueue:
         self._graph: Any = None
         self._timings = Timings(0.0, 0.0, 0.0)
         self._running = False
+        self._steps_before = 0
+        self._steps = 0
         with self._stream:
             self._stream.begin_capture()
             for launch in launches:
@@ -76,12 +78,17 @@ class CudaQueue:
         except runtime.CUDARuntimeError as error:
             raise BackendError(f"CUDA refused a batch: {error}") from error
         self._running = True
+        self._steps_before += self._steps
+        self._steps = 0
 
     def poll(self) -> bool:
         if not self._running:
             return True
         try:
-            if not self._events[3].done:
+            # The events are passed in this order.
+            while self._steps < len(self._events) and self._events[self._steps].done:
+                self._steps += 1
+            if self._steps < len(self._events):
                 return False
         except self._cupy.cuda.runtime.CUDARuntimeError as error:
             self._running = False
@@ -99,11 +106,18 @@ class CudaQueue:
             h2d, kernels, d2h = (elapsed(self._events[i], self._events[i + 1]) * 1e-3 for i in range(3))
         except self._cupy.cuda.runtime.CUDARuntimeError as error:
             raise BackendError(f"CUDA failed on a batch: {error}") from error
+        self._steps = len(self._events)
         self._timings = Timings(h2d, kernels, d2h)
 
     @property
     def timings(self) -> Timings:
         return self._timings
+
+    @property
+    def progress(self) -> int:
+        """Events of the stream that are passed: start, copy, kernels, copy back. The kernels of a batch are one step,
+        since a graph reports nothing from inside; the densest batch takes a GPU about a second."""
+        return self._steps_before + self._steps
 
 
 class CudaBackend:

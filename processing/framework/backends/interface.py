@@ -99,6 +99,11 @@ class Queue(Protocol):
     def timings(self) -> Timings:
         """Of the last batch that is done."""
 
+    @property
+    def progress(self) -> int:
+        """Steps of batches that are behind the back end, as of the last poll; only rises. How much a step is is up to
+        the back end, but each ends soon: when no step ends for seconds the back end hangs."""
+
 
 class Backend(Protocol):
     """One way to run kernels."""

@@ -16,6 +16,8 @@ enum event_flag : uint32_t {
     incomplete = 4,
     odin_error = 8,
     backend_error = 16,
+    global_event_cut = 32,
+    not_processed = 64,
 };
 
 struct batch_header {

@@ -11,7 +11,8 @@
 // One block per event; threads stride over banks, then over the table.
 // Bounds: an event has at most velo_clusters.super_pixel_bound clusters of super-pixels, since every word has at most
 // the candidates of its own pattern and merged words at most two. Its part of the table has four places for each of
-// them, of which the largest power of two is used: it is at most half full.
+// them, of which the largest power of two is used: it is at most half full. No search of the table passes more than two
+// stretches of table_stretch places: an event that fills a whole stretch is no physics, is flagged and gives no hits.
 #pragma once
 
 #include "lhcb/velo/bank.cuh"
@@ -20,6 +21,11 @@
 #include "lhcb/velo/super_pixel.cuh"
 
 namespace hlt {
+
+/// Places of a table that begin at a multiple of this many. Of 32 the densest simulated events fill 19. Which places
+/// are taken does not depend on the order of insertions, so neither does whether a stretch is full; and whoever passes
+/// two stretches of taken places has passed a full one.
+constexpr uint32_t table_stretch = 32;
 
 /// Super-pixels by sensor and position. An entry is position + 1 above 8 bits of pattern, 0 where free.
 struct super_pixel_table {
@@ -33,16 +39,27 @@ struct super_pixel_table {
     __device__ uint32_t size() const { return 1u << bits; }
     __device__ uint32_t place_of(uint32_t key) const { return key * 2654435769u >> (32u - bits); }
 
-    __device__ void insert(uint32_t key, uint32_t pattern)
+    /// Returns false, without inserting, if that passes a full stretch.
+    __device__ bool insert(uint32_t key, uint32_t pattern)
     {
-        for (uint32_t at = place_of(key);; at = (at + 1u) & (size() - 1u)) {
+        uint32_t at = place_of(key);
+        for (uint32_t passed = 0; passed < 2u * table_stretch; ++passed, at = (at + 1u) & (size() - 1u)) {
             const uint32_t old = atomicCAS(&entries[at], 0u, key << 8 | pattern);
-            if (old == 0u) return;
+            if (old == 0u) return true;
             if (old >> 8 == key) {
                 atomicOr(&entries[at], pattern);
-                return;
+                return true;
             }
         }
+        return false;
+    }
+
+    /// Whether every place of the stretch that begins at `begin` is taken.
+    __device__ bool is_full(uint32_t begin) const
+    {
+        uint32_t at = begin;
+        while (at < begin + table_stretch && entries[at] != 0u) ++at;
+        return at == begin + table_stretch;
     }
 
     /// Pattern at a position, 0 beyond the sensor and where nothing is lit.
@@ -76,9 +93,9 @@ __device__ void store_cluster(const velo_masked_clustering_parameters& p, uint32
     p.velo_unsorted.module_pair[at] = static_cast<uint8_t>(sensor / 8u);
 }
 
-/// Clusters of isolated super-pixels of a bank are stored, the others go into the table.
+/// Clusters of isolated super-pixels of a bank are stored, the others go into the table; `crowded` if not all fit.
 __device__ void sort_out_super_pixels(const velo_masked_clustering_parameters& p, const velo_bank& bank,
-                                      super_pixel_table& table, uint32_t* next_place, bool& broken)
+                                      super_pixel_table& table, uint32_t* next_place, bool& broken, bool& crowded)
 {
     const uint32_t n = bank.count_words(broken);
     for (uint32_t j = 0; j < n; ++j) {
@@ -87,7 +104,8 @@ __device__ void sort_out_super_pixels(const velo_masked_clustering_parameters& p
         if (!pixels.is_valid() || pixels.pattern() == 0u) continue;
         const uint32_t sensor = bank.sensor + (bank.has_count ? 0u : pixels.second_sensor());
         if (!pixels.is_isolated()) {
-            table.insert(super_pixel_table::key_of(sensor, pixels.column(), pixels.row()), pixels.pattern());
+            const uint32_t key = super_pixel_table::key_of(sensor, pixels.column(), pixels.row());
+            if (!table.insert(key, pixels.pattern())) crowded = true;
             continue;
         }
         const int32_t column = static_cast<int32_t>(pixels.column()), row = static_cast<int32_t>(pixels.row());
@@ -147,6 +165,7 @@ HLT_KERNEL(velo_masked_clustering)
     if (event >= p.batch->n_events) return;
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
     __shared__ uint32_t next_place;
+    __shared__ uint32_t full_stretches;
 
     const uint32_t first = p.velo_unsorted.first(event);
     const uint32_t first_cluster = first + p.velo_unsorted.count[event];
@@ -156,18 +175,32 @@ HLT_KERNEL(velo_masked_clustering)
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
 
-    if (threadIdx.x == 0) next_place = first_cluster;
+    if (threadIdx.x == 0) {
+        next_place = first_cluster;
+        full_stretches = 0;
+    }
     for (uint32_t i = threadIdx.x; i < table.size(); i += blockDim.x) table.entries[i] = 0;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
         const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
         const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
         if (bank.kind != hlt::velo_bank_kind::super_pixels) continue;
-        bool broken = false;
-        hlt::sort_out_super_pixels(p, bank, table, &next_place, broken);
+        bool broken = false, crowded = false;
+        hlt::sort_out_super_pixels(p, bank, table, &next_place, broken, crowded);
         if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
+        if (crowded) atomicOr(&full_stretches, 1u);
     }
     __syncthreads();
+    for (uint32_t i = threadIdx.x; i < table.size() / hlt::table_stretch; i += blockDim.x)
+        if (table.is_full(i * hlt::table_stretch)) atomicOr(&full_stretches, 1u);
+    __syncthreads();
+    if (full_stretches != 0u) {
+        if (threadIdx.x == 0) {
+            atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
+            p.velo_unsorted.count[event] = 0;
+        }
+        return;
+    }
     for (uint32_t i = threadIdx.x; i < table.size(); i += blockDim.x)
         if (table.entries[i] != 0u) hlt::cluster_super_pixel(p, table, table.entries[i], &next_place);
     __syncthreads();

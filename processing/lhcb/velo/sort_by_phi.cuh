@@ -7,8 +7,10 @@
 // Out: velo_hits.{x, y, z, phi, id}, velo_clusters.count [event], velo_hits.module_pair_offset [event][27],
 //      velo_hits.phi_bin_offset [event][26 * 128 + 1]; scratch.sort_key, scratch.sort_index.
 // One block per event; threads stride over hits, then over bins.
-// Bounds: velo_unsorted.count <= velo_clusters.bound of the event. A bin with more than max_hits_per_bin hits is no
-// physics, and its square would stall the batch: the event is flagged and gives no hits.
+// Bounds: velo_unsorted.count <= velo_clusters.bound of the event. Hits of one bin are compared with one another, here
+// and through the windows of the search. So the event is flagged and gives no hits where a bin has more than
+// max_hits_per_bin, or where all bins together have more than max_pairs_per_hit ordered pairs for each hit (or, with
+// few hits, for each bin): such an event is no physics.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -17,8 +19,9 @@
 #include "lhcb/velo/phi_bins.cuh"
 
 namespace hlt {
-constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have less than 100
-}
+constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have up to 116
+constexpr uint32_t max_pairs_per_hit = 32;  // events of 21,000 hits have up to 8
+}  // namespace hlt
 
 HLT_KERNEL(velo_sort_by_phi)
 {
@@ -28,6 +31,7 @@ HLT_KERNEL(velo_sort_by_phi)
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
     __shared__ uint32_t cursor[hlt::n_phi_bins];  // counts of the bins, then their ends
     __shared__ uint32_t largest_bin;
+    __shared__ uint32_t pairs;  // of hits in one bin; at most 65535^2
 
     const uint32_t first = p.velo_hits.first(event);
     const uint32_t n = p.velo_unsorted.count[event];
@@ -48,17 +52,18 @@ HLT_KERNEL(velo_sort_by_phi)
     uint32_t* pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
 
     for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) cursor[bin] = 0;
-    if (threadIdx.x == 0) largest_bin = 0;
+    if (threadIdx.x == 0) largest_bin = pairs = 0;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
         if (module_pair[i] != hlt::no_module_pair) atomicAdd(&cursor[hlt::phi_bin(module_pair[i], phi[i] + 32768)], 1u);
     __syncthreads();
 
-    uint32_t n_hits = 0, largest = 0;
+    uint32_t n_hits = 0, largest = 0, my_pairs = 0;
     for (uint32_t base = 0; base < hlt::n_phi_bins; base += blockDim.x) {
         const uint32_t bin = base + threadIdx.x;
         const uint32_t count = bin < hlt::n_phi_bins ? cursor[bin] : 0;
         largest = hlt::max_of(largest, count);
+        my_pairs += count * count;
         uint32_t total;
         const uint32_t offset = n_hits + hlt::block_exclusive_sum(count, scratch, total);
         if (bin < hlt::n_phi_bins) {
@@ -68,8 +73,10 @@ HLT_KERNEL(velo_sort_by_phi)
         n_hits += total;
     }
     atomicMax(&largest_bin, largest);
+    atomicAdd(&pairs, my_pairs);
     __syncthreads();
-    const bool sortable = largest_bin <= hlt::max_hits_per_bin;
+    const bool sortable =
+        largest_bin <= hlt::max_hits_per_bin && pairs <= hlt::max_pairs_per_hit * hlt::max_of(n_hits, hlt::n_phi_bins);
     if (!sortable) n_hits = 0;
     if (!sortable)
         for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) bin_offset[bin] = 0;

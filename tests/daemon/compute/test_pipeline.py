@@ -2,30 +2,55 @@
 
 import queue
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from hltnode.daemon.common.vocabulary import SlotState
-from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline, flags_of
+from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
+from hltnode.daemon.compute.results import flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
-from tests.daemon.fakes import FakeEngine
+from tests.daemon.fakes import TRACKS_PER_EVENT, FakeEngine
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=4096, rows=64)
 
 
-class Bench:
-    """A pipeline with three fake workspaces, started."""
+class Notes:
+    """What was noted, in its order, and what earlier sessions have left."""
 
-    def __init__(self) -> None:
+    def __init__(self, interrupted: Mapping[int, int]) -> None:
+        self.noted: list[tuple[str, list[int]]] = []
+        self._interrupted = interrupted
+
+    def begin_batch(self, _run: int, meps: Sequence[tuple[int, int]]) -> None:
+        self.noted.append(("begin", ids(meps)))
+
+    def end_batch(self, _run: int, meps: Sequence[tuple[int, int]]) -> None:
+        self.noted.append(("end", ids(meps)))
+
+    def interrupted(self, run: int) -> Mapping[int, int]:
+        return self._interrupted if run == 1 else {}
+
+
+def ids(ranges: Sequence[tuple[int, int]]) -> list[int]:
+    return [mep for first, last in ranges for mep in range(first, last + 1)]
+
+
+class Bench:
+    """A pipeline with three fake workspaces, started. MEPs have four events."""
+
+    def __init__(self, interrupted: Mapping[int, int] | None = None) -> None:
         self.engine = FakeEngine(LIMITS)
+        self.notes = Notes(interrupted or {})
         self.progress: list[SlotAdvanced] = []
         self.done: queue.Queue[ComputedBatch] = queue.Queue()
         self.crashes: list[BaseException] = []
         self.pipeline = Pipeline(
             [self.engine.create_workspace() for _ in range(3)],
+            len(self.engine.lines),
+            self.notes,
             self.progress.append,
             self.done.put,
             self.crashes.append,
@@ -33,19 +58,22 @@ class Bench:
         self.pipeline.warm_up()
         self.pipeline.start()
 
-    def submit(self, slot: int) -> None:
-        mep = MepRecord(mep=slot, slot=slot, first_event=0, n_events=4, opened_ns=0, deadline_ns=0)
-        self.pipeline.submit(Batch(slot, 1, (mep,)))
+    def submit(self, slot: int, *meps: int, run: int = 1) -> None:
+        records = [
+            MepRecord(mep=mep, slot=slot, first_event=4 * mep, n_events=4, opened_ns=0) for mep in meps or (slot,)
+        ]
+        self.pipeline.submit(Batch(slot, run, tuple(records)))
 
     def take(self) -> ComputedBatch:
         return self.done.get(timeout=5)
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    bench = Bench()
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    bench = Bench(getattr(request, "param", None))
     yield bench
     bench.engine.behaviour.hang.clear()
+    bench.engine.behaviour.hanging_slots.clear()
     assert bench.pipeline.stop(5.0)
 
 
@@ -76,7 +104,9 @@ def test_a_failed_batch_comes_out_with_its_error_and_the_next_one_is_fine(bench:
     bench.submit(0)
     failed = bench.take()
     assert failed.error == "the fake device has fallen off the bus"
-    assert failed.timings is None
+    assert failed.timings == ()
+    assert failed.results.flags.tolist() == [EventFlag.BACKEND_ERROR] * 4
+    assert failed.results.accepted.tolist() == [1] * 4
     bench.submit(1)
     assert bench.take().error is None
 
@@ -89,6 +119,122 @@ def test_a_back_end_that_hangs_stops_the_clock_of_the_watchdog(bench: Bench) -> 
     time.sleep(0.7)
     assert bench.pipeline.tick_ns == tick
     assert not bench.pipeline.stop(0.05)
+
+
+def test_a_batch_that_gets_on_slowly_keeps_the_clock_of_the_watchdog_going(bench: Bench) -> None:
+    bench.engine.behaviour.crawl = True
+    bench.engine.behaviour.hang.set()
+    bench.submit(0)
+    time.sleep(0.05)
+    tick = bench.pipeline.tick_ns
+    time.sleep(0.2)
+    assert bench.pipeline.tick_ns > tick
+    bench.engine.behaviour.crawl = False
+    time.sleep(0.05)
+    tick = bench.pipeline.tick_ns
+    time.sleep(0.2)
+    assert bench.pipeline.tick_ns == tick
+
+
+def test_batches_that_pass_one_that_hangs_do_not_hide_it(bench: Bench) -> None:
+    bench.engine.behaviour.hanging_slots.add(0)
+    bench.submit(0)
+    bench.submit(1)
+    assert bench.take().batch.slot == 1
+    time.sleep(0.05)
+    tick = bench.pipeline.tick_ns
+    for _ in range(3):
+        bench.submit(1)
+        bench.submit(2)
+        assert {bench.take().batch.slot, bench.take().batch.slot} == {1, 2}
+    assert bench.pipeline.tick_ns == tick
+
+
+def test_what_the_back_end_has_is_noted_before_it_has_it_and_when_it_is_done(bench: Bench) -> None:
+    bench.submit(0, 5, 6, 7, 9)
+    bench.take()
+    assert bench.notes.noted == [("begin", [5, 6, 7, 9]), ("end", [5, 6, 7, 9])]
+    bench.engine.behaviour.hang.set()
+    bench.submit(1, 10)
+    time.sleep(0.05)
+    assert bench.notes.noted[2:] == [("begin", [10])]
+
+
+def test_a_batch_that_failed_is_noted_as_done(bench: Bench) -> None:
+    bench.engine.behaviour.fail_next = 1
+    bench.submit(0, 5)
+    bench.take()
+    assert bench.notes.noted == [("begin", [5]), ("end", [5])]
+
+
+@pytest.mark.parametrize("bench", [{6: 1, 8: 1}], indirect=True)
+def test_meps_on_which_a_session_has_ended_are_computed_alone(bench: Bench) -> None:
+    bench.engine.behaviour.seconds = 0.02
+    bench.submit(0, 1, 2)
+    bench.submit(1, 5, 6, 7, 8)
+    bench.submit(2, 9)
+    for _ in range(3):
+        assert bench.take().not_processed == ()
+    alone = [("begin", [6]), ("end", [6]), ("begin", [8]), ("end", [8])]
+    noted = bench.notes.noted
+    assert noted[4:8] == alone
+    assert sorted(noted[:4]) == [("begin", [1, 2]), ("begin", [5, 7]), ("end", [1, 2]), ("end", [5, 7])]
+    assert noted[8:] == [("begin", [9]), ("end", [9])]
+    assert bench.engine.workspaces[1].batches == [0, 2, 1, 1]  # the first is the warm-up
+
+
+@pytest.mark.parametrize("bench", [{6: 1, 7: 2, 9: 3}], indirect=True)
+def test_meps_on_which_two_sessions_have_ended_are_not_computed_and_results_stay_with_their_events(
+    bench: Bench,
+) -> None:
+    bench.submit(0, 5, 6, 7, 8, 9)
+    computed = bench.take()
+    assert [mep.mep for mep in computed.not_processed] == [7, 9]
+    assert computed.error is None
+    # The fake accepts every second event of a MEP.
+    left_out = [0, 0, 0, 0]
+    assert computed.results.accepted.tolist() == [*[0, 1, 0, 1] * 2, *left_out, 0, 1, 0, 1, *left_out]
+    assert computed.results.lines[:, 0].tolist() == computed.results.accepted.tolist()
+    fine, not_processed = [0] * 4, [EventFlag.NOT_PROCESSED] * 4
+    assert computed.results.flags.tolist() == [*fine, *fine, *not_processed, *fine, *not_processed]
+    assert computed.results.objects == {"tracks": 3 * 4 * TRACKS_PER_EVENT}
+    assert not any({7, 9} & set(meps) for _, meps in bench.notes.noted)
+
+
+@pytest.mark.parametrize("bench", [{6: 2}], indirect=True)
+def test_a_batch_of_which_nothing_is_computed_comes_out_all_the_same(bench: Bench) -> None:
+    bench.submit(0, 6)
+    computed = bench.take()
+    assert computed.results.flags.tolist() == [EventFlag.NOT_PROCESSED] * 4
+    assert computed.timings == ()
+    assert bench.progress == [SlotAdvanced(0, SlotState.DONE)]
+
+
+@pytest.mark.parametrize("bench", [{6: 1}], indirect=True)
+def test_where_the_back_end_fails_on_a_part_the_others_keep_their_results(bench: Bench) -> None:
+    bench.engine.behaviour.fail_next = 1
+    bench.submit(0, 5, 6, 7)
+    computed = bench.take()
+    assert computed.error == "the fake device has fallen off the bus"
+    failed, fine = [EventFlag.BACKEND_ERROR] * 4, [0] * 4
+    assert computed.results.flags.tolist() == [*failed, *fine, *failed]
+    assert computed.results.accepted.tolist() == [1, 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("bench", [{6: 2}], indirect=True)
+def test_meps_of_another_run_are_others(bench: Bench) -> None:
+    bench.submit(0, 6, run=2)
+    assert bench.take().not_processed == ()
+    bench.submit(1, 6, run=1)
+    assert len(bench.take().not_processed) == 1
+
+
+@pytest.mark.parametrize("bench", [{6: 1, 7: 1}], indirect=True)
+def test_stopping_finishes_the_parts_that_wait_to_be_alone(bench: Bench) -> None:
+    bench.engine.behaviour.seconds = 0.05
+    bench.submit(0, 5, 6, 7)
+    assert bench.pipeline.stop(5.0)
+    assert bench.take().results.flags.tolist() == [0] * 12
 
 
 def test_an_idle_pipeline_ticks(bench: Bench) -> None:
@@ -105,7 +251,7 @@ def test_stopping_finishes_what_is_in_flight(bench: Bench) -> None:
 
 
 def test_events_of_a_mep_with_a_missing_source_are_flagged() -> None:
-    mep = MepRecord(mep=0, slot=0, first_event=0, n_events=4, opened_ns=0, deadline_ns=0)
+    mep = MepRecord(mep=0, slot=0, first_event=0, n_events=4, opened_ns=0)
     assert flags_of(mep) == EventFlag(0)
     mep.missing = (5,)
     assert flags_of(mep) is EventFlag.INCOMPLETE

@@ -71,7 +71,12 @@ class ModelNode:
         self.builder = EventBuilder(
             SlotPool(2, limits),
             BuilderLimits(
-                mep_timeout_ns=10**15, overtaken_ns=10**15, evict_ns=10**15, flush_deadline_ns=5, closed_ring=64
+                mep_timeout_ns=10**15,
+                feeder_timeout_ns=10**15,
+                overtaken_ns=10**15,
+                evict_ns=10**15,
+                flush_deadline_ns=5,
+                closed_ring=64,
             ),
             Counters(),
         )
@@ -156,6 +161,14 @@ class DistributionMachine(RuleBasedStateMachine):
                 if node != DONE:
                     self.following.keep(mep, node)
 
+    @rule(meps=st.integers(1, 4))
+    def both_processes_feed(self, meps: int) -> None:
+        for _ in range(meps):
+            self.the_supervisor_assigns_a_mep()
+        self.the_follower_asks()
+        for _ in range(meps):
+            self.the_follower_produces_a_mep()
+
     @rule(node=st.sampled_from(NODES), connection=st.sampled_from(range(3)), n=st.integers(1, 8))
     def frames_arrive(self, node: int, connection: int, n: int) -> None:
         builder = self.nodes[node].builder
@@ -214,6 +227,20 @@ class DistributionMachine(RuleBasedStateMachine):
     def kill(self, node: int) -> None:
         self.nodes[node].builder = None
         self.cut(node)
+
+    @rule(node=st.sampled_from(NODES), arrives=st.lists(st.booleans(), min_size=3, max_size=3), killed=st.booleans())
+    def a_node_is_lost_for_long_after_a_batch(self, node: int, arrives: list[bool], killed: bool) -> None:
+        for connection in range(3):
+            self.frames_arrive(node, connection, 8)
+        self.time_passes(1.0)
+        self.a_batch_is_written(node, arrives)
+        if killed:
+            self.kill(node)
+        else:
+            self.cut(node)
+        self.the_supervisor_looks()
+        self.time_passes(10.0)
+        self.the_supervisor_looks()
 
     @rule(node=st.sampled_from(NODES))
     def cut(self, node: int) -> None:
@@ -288,6 +315,19 @@ class DistributionMachine(RuleBasedStateMachine):
         assert not self.leading.retained
         assert not self.following.retained
         assert sorted(self.nodes[0].written_list + self.nodes[1].written_list) == list(range(MEPS))
+
+
+@pytest.mark.parametrize("arrives", [[False, False, True], [False, True, False], [True, False, False]])
+@pytest.mark.parametrize("killed", [True, False])
+def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_lost_costs_nothing(
+    arrives: list[bool], killed: bool
+) -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    machine.a_node_is_lost_for_long_after_a_batch(0, arrives, killed)
+    assert machine.nodes[0].written
+    machine.teardown()
 
 
 def test_a_lost_node_takes_longer_than_one_step_of_the_machine_and_less_than_another() -> None:

@@ -141,10 +141,3 @@ def test_ctl_over_http_stops_and_starts_and_shows_refusals(site: Site, monkeypat
     wrong = runner.invoke(app, ["ctl", "stop", *url, "--token-file", str(token)])
     assert wrong.exit_code == 1
     assert "wrong token" in wrong.output
-
-
-def test_ctl_says_when_there_is_no_node() -> None:
-    for where in (["--to", "tcp://127.0.0.1:1", "--timeout", "0.3"], ["--http", "http://127.0.0.1:1"]):
-        result = CliRunner().invoke(app, ["ctl", "status", *where])
-        assert result.exit_code == 1
-        assert "error" in result.output

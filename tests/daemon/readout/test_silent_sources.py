@@ -1,7 +1,10 @@
 """A source is silent when others deliver and it does not."""
 
-from hltnode.daemon.monitoring.counters import SourceCounters
-from hltnode.daemon.readout.silent_sources import SilentSources
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, EndRun, StartRun
+from hltnode.daemon.monitoring.counters import Counters, SourceCounters
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor, SilentSources
 
 SECOND = 1_000_000_000
 
@@ -42,3 +45,29 @@ def test_a_silence_lasts_while_no_source_delivers() -> None:
     watch.look(9 * SECOND, sources(a=9, b=1))
     watch.look(60 * SECOND, sources(a=9, b=1))
     assert watch.silent == {2}
+
+
+def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> None:
+    limits = SlotLimits(input_bytes=4096, events=40, meps=64, fragments=64, mep_bytes=1024)
+    times = BuilderLimits(
+        mep_timeout_ns=1, feeder_timeout_ns=1, overtaken_ns=1, evict_ns=1, flush_deadline_ns=1, closed_ring=64
+    )
+    counters = Counters()
+    builder = EventBuilder(SlotPool(3, limits), times, counters)
+    monitor = SilentSourceMonitor(builder, counters, silent_ns=5 * SECOND, clock_ns=lambda: 0)
+    start = StartRun(7, (1, 2), 0, 10)
+    builder.handle(0, start)
+    for source in (1, 2):
+        counters.sources[source].last_seen_ns = SECOND
+    monitor.look(SECOND)
+    builder.handle(60 * SECOND, EndRun())
+    builder.handle(60 * SECOND, start)
+    counters.sources[1].last_seen_ns = 60 * SECOND
+    monitor.look(60 * SECOND)
+    assert monitor.silent == frozenset()
+    counters.sources[1].last_seen_ns = 66 * SECOND
+    monitor.look(66 * SECOND)
+    assert monitor.silent == {2}
+    builder.handle(66 * SECOND, EndRun())
+    monitor.look(67 * SECOND)
+    assert monitor.silent == frozenset(), "nothing is expected of a run that is over"

@@ -19,6 +19,7 @@ from tests.daemon.storage.recorded_file_system import Call, Disk, Kind, Recorded
 from tests.daemon.storage.sessions import RUN, Session, events_in, events_of, quarantined
 
 MEPS = 24
+FILE_EVENTS = 13
 ELSEWHERE = (3, 4, 15)
 """MEPs that are revoked: another node builds them."""
 
@@ -77,7 +78,7 @@ def workload(directory: Path, fsync: FsyncPolicy, *, supervised: bool, collect: 
                 path.unlink()
 
     def session(name: str) -> Session:
-        opened = Session(directory, name, max_file_events=7, fsync=fsync, boot="before")
+        opened = Session(directory, name, max_file_events=FILE_EVENTS, fsync=fsync, boot="before")
         if supervised:
             opened.store.supervise(RUN)
         take_finished()
@@ -161,7 +162,7 @@ def crashes(recording: Recording, tmp_path: Path, step: int, rngs: Sequence[rand
 def finish(crash: Crash, fsync: FsyncPolicy, boot: str) -> Session:
     """The next session: it gets what was not acknowledged, and the run ends."""
     feeder = crash.feeder
-    session = Session(crash.directory, "next", max_file_events=7, fsync=fsync, boot=boot)
+    session = Session(crash.directory, "next", max_file_events=FILE_EVENTS, fsync=fsync, boot=boot)
     done = {mep for first, last in session.done() for mep in range(first, last + 1)}
     if feeder.asked_to_revoke - feeder.revoked:
         # It repeats what was not confirmed to it.

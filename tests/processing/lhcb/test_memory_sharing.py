@@ -26,10 +26,9 @@ from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
 from hltnode.processing.lhcb.velo.collections import MAX_CLUSTERS_PER_EVENT
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.framework.kernel_runner import run_algorithms
-from tests.processing.lhcb.velo.velo_chain import real_events
+from tests.processing.lhcb.velo.velo_chain import UNCUT, real_events
 
 BUILT_IN = VeloGeometry.builtin()
 GIB = 1 << 30
@@ -65,9 +64,7 @@ class PoisonedBackend(CpuBackend):
 def an_engine(
     backend: CpuBackend, limits: BatchLimits, geometry: VeloGeometry = BUILT_IN, retain: Retain = ()
 ) -> Engine:
-    return HLT1.create_engine(
-        backend, geometry_constants(geometry), TriggerConfig.default(HLT1.menu), limits, retain=retain
-    )
+    return HLT1.create_engine(backend, geometry_constants(geometry), UNCUT, limits, retain=retain)
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
@@ -181,9 +178,9 @@ def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()
     inputs = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
     given = {name: workspace.host_array(name).copy() for name in inputs}
     given["velo_geometry"] = np.frombuffer(BUILT_IN.to_bytes(), dtype=np.float32)
-    given["line_table"] = TriggerConfig.default(HLT1.menu).line_table()
+    given["line_table"] = UNCUT.line_table()
     plan = plan_memory(HLT1_SEQUENCE, limits, retain=retain, fuse_events=False) if shared else None
-    return run_algorithms(tuple(HLT1_SEQUENCE), given, mep.n_events, limits, fill=poison, plan=plan)
+    return run_algorithms(tuple(UNCUT.configure(HLT1_SEQUENCE)), given, mep.n_events, limits, fill=poison, plan=plan)
 
 
 def assert_an_arena_changes_nothing(mep: EncodedMep) -> None:

@@ -16,7 +16,11 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mfp import encode_mfp
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
@@ -147,3 +151,35 @@ def test_kernels_built_from_other_sources_are_refused(tmp_path: Path) -> None:
 def test_kernels_that_are_not_installed_are_named() -> None:
     with pytest.raises(BackendError, match=r"compiled kernels hltnode\.processing\._nowhere are missing"):
         CpuBackend(replace(HLT1.kernels, library="hltnode.processing._nowhere"))
+
+
+def test_progress_counts_the_blocks_of_all_batches() -> None:
+    backend = CpuBackend(HLT1.kernels, threads=2)
+    workspace = a_workspace(backend)
+    mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
+    for batch in range(3):
+        assert workspace.progress == batch * len(mfps)
+        workspace.seal([place(workspace, 5, mfps)])
+        workspace.submit()
+        workspace.wait()
+    assert workspace.progress == 3 * len(mfps)
+    backend.close()
+
+
+def test_progress_rises_while_a_batch_runs() -> None:
+    backend = CpuBackend(HLT1.kernels)
+    geometry = VeloGeometry.builtin()
+    mep = encode_mep(HLT1, list(simulate_events(40, seed=1, geometry=geometry)))
+    limits = BatchLimits(events=400, meps=10, input_bytes=10 * mep.data.nbytes, rows=10 * len(mep.fragments))
+    trigger = TriggerConfig.default(HLT1.menu)
+    workspace = HLT1.create_engine(backend, geometry_constants(geometry), trigger, limits).create_workspace()
+    workspace.input_data[: mep.data.nbytes] = mep.data
+    workspace.seal([MepInBatch(mep.n_events, mep.fragments)] * 10)
+    workspace.submit()
+    seen = [0]
+    while not workspace.poll():
+        seen.append(workspace.progress)
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 5
+    assert workspace.progress >= 400
+    backend.close()

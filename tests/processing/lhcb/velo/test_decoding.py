@@ -19,7 +19,15 @@ from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.protocol.lhcb.banks.velo import SuperPixels, encode_superpixels, superpixels_of_pixels
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.lhcb.velo.decoding_oracle import Cluster, connected_components, retina, sorted_hits, super_pixels
-from tests.processing.lhcb.velo.velo_chain import VeloEvent, real_events, run_velo, shuffled
+from tests.processing.lhcb.velo.velo_chain import (
+    UNCUT,
+    VeloChain,
+    VeloEvent,
+    limits_of,
+    real_events,
+    run_velo,
+    shuffled,
+)
 
 GEOMETRY = VeloGeometry.builtin()
 ORACLES = {"retina": retina, "superpixel": super_pixels}
@@ -224,7 +232,8 @@ def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_emp
     small = [
         RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)
     ]
-    large_event, small_event = run_velo(encode_mep(HLT1, [banks, small]), GEOMETRY)
+    mep = encode_mep(HLT1, [banks, small])
+    large_event, small_event = VeloChain(GEOMETRY, limits_of(mep), trigger=UNCUT).run(mep)
     assert large_event.flags == EventFlag.OVERFLOW
     assert len(large_event.ids) == 0
     assert small_event.flags == 0

@@ -18,6 +18,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, N_MODULE_PAIRS
+from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -28,6 +29,7 @@ ALGORITHMS = tuple(
     in {
         "fragment_offsets",
         "velo_estimate_input_size",
+        "velo_global_event_cut",
         "velo_cluster_offsets",
         "velo_decode_retina_clusters",
         "velo_masked_clustering",
@@ -39,6 +41,8 @@ ALGORITHMS = tuple(
     }
 )
 VELO_CHAIN = replace(HLT1, sequence=AlgorithmSequence(ALGORITHMS), accepted=None, lines=None, counts={})
+UNCUT = TriggerConfig.from_toml(f"[sequence.velo_global_event_cut]\nmax_clusters = {2**32 - 1}", HLT1.menu)
+"""The default configuration without the global event cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +82,21 @@ FETCHED = (
 
 
 class VeloChain:
-    """An engine with the VELO part of the sequence and one workspace."""
+    """An engine with the VELO part of the sequence and one workspace; `trigger` replaces constants."""
 
-    def __init__(self, geometry: VeloGeometry, limits: BatchLimits, target: str | None = None) -> None:
+    def __init__(
+        self,
+        geometry: VeloGeometry,
+        limits: BatchLimits,
+        target: str | None = None,
+        trigger: TriggerConfig | None = None,
+    ) -> None:
+        chain = VELO_CHAIN
+        if trigger is not None:
+            chain = replace(chain, sequence=trigger.configure(chain.sequence))
         constants = {"velo_geometry": np.frombuffer(geometry.to_bytes(), dtype=np.uint8)}
         self.workspace: Workspace = Engine(
-            CpuBackend(HLT1.kernels, target=target), VELO_CHAIN, constants, limits, retain=FETCHED
+            CpuBackend(HLT1.kernels, target=target), chain, constants, limits, retain=FETCHED
         ).create_workspace()
 
     def run(self, mep: EncodedMep, n_events: int | None = None) -> list[VeloEvent]:

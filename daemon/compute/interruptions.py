@@ -1,0 +1,82 @@
+"""What becomes of MEPs that were being computed when an earlier session of the node ended.
+
+A MEP that ends the node (a kernel crashes on it, or hangs until the watchdog acts) is not acknowledged, so its feeders
+send it again to the next session. Without a memory of it the node would never get past it. The journal notes which MEPs
+the back end has: those that it had when a session ended are suspects. A suspect is computed alone, so that if the node
+ends again it is known which MEP did it. After MAX_INTERRUPTIONS it is not computed any more.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.mep_ranges import as_ranges
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
+
+MAX_INTERRUPTIONS = 2
+"""Sessions that may end on a MEP. The first may have ended on any MEP that the back end had; the second was alone."""
+
+log = get_logger("interruptions")
+
+
+class ComputingLog(Protocol):
+    """Notes for the next session what the back end has (`hltnode.daemon.storage.journal.Journal`). Any thread; nothing
+    is raised."""
+
+    def begin_batch(self, run: int, meps: Sequence[tuple[int, int]], /) -> None:
+        """The back end gets these MEPs, (first, last) ranges."""
+
+    def end_batch(self, run: int, meps: Sequence[tuple[int, int]], /) -> None:
+        """The back end has returned these MEPs."""
+
+    def interrupted(self, run: int, /) -> Mapping[int, int]:
+        """MEPs with the number of sessions that ended while the back end had them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """MEPs of a batch that are computed together; `alone`: while the back end has no other MEP."""
+
+    batch: Batch
+    meps: tuple[MepRecord, ...]
+    alone: bool = False
+
+
+class Interruptions:
+    """Divides batches by what has become of their MEPs before, and notes what is computed."""
+
+    def __init__(self, computing: ComputingLog) -> None:
+        self._computing = computing
+        self._run: int | None = None
+        self._interrupted: Mapping[int, int] = {}
+
+    def divide(self, batch: Batch) -> tuple[list[Part], tuple[MepRecord, ...]]:
+        """The parts of a batch in the order in which they are computed, and the MEPs that are not computed."""
+        if batch.run != self._run:
+            self._run = batch.run
+            self._interrupted = self._computing.interrupted(batch.run)
+        times = self._interrupted
+        if not times:
+            return [Part(batch, batch.meps)], ()
+        together = tuple(mep for mep in batch.meps if mep.mep not in times)
+        suspects = [mep for mep in batch.meps if 0 < times.get(mep.mep, 0) < MAX_INTERRUPTIONS]
+        left_out = tuple(mep for mep in batch.meps if times.get(mep.mep, 0) >= MAX_INTERRUPTIONS)
+        if suspects:
+            log.warning("meps_computed_alone", run=batch.run, meps=as_ranges(mep.mep for mep in suspects))
+        for mep in left_out:
+            log.critical("mep_not_processed", run=batch.run, mep=mep.mep, events=mep.n_events, sessions=times[mep.mep])
+        parts = [Part(batch, together)] if together else []
+        return [*parts, *(Part(batch, (mep,), alone=True) for mep in suspects)], left_out
+
+    def begin(self, part: Part) -> None:
+        """The back end is about to get a part."""
+        self._computing.begin_batch(part.batch.run, _ranges(part))
+
+    def end(self, part: Part) -> None:
+        """The back end has returned a part."""
+        self._computing.end_batch(part.batch.run, _ranges(part))
+
+
+def _ranges(part: Part) -> Sequence[tuple[int, int]]:
+    return as_ranges(mep.mep for mep in part.meps)

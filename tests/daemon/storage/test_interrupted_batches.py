@@ -1,0 +1,52 @@
+"""What the journal says of batches that were being computed when their session ended."""
+
+from pathlib import Path
+
+from tests.daemon.storage.sessions import RUN, Session
+
+
+def test_a_mep_that_a_session_was_computing_at_its_end_is_counted_each_time(tmp_path: Path) -> None:
+    for name, times in (("a", 0), ("b", 1), ("c", 2)):
+        session = Session(tmp_path, name)
+        assert session.store.journal.interrupted(RUN) == ({5: times, 6: times} if times else {})
+        session.store.journal.begin_batch(RUN, [(5, 6)])
+        session.kill()
+
+
+def test_what_was_computed_before_the_session_ended_is_not_counted(tmp_path: Path) -> None:
+    first = Session(tmp_path, "a")
+    first.store.journal.begin_batch(RUN, [(3, 4)])
+    first.store.journal.begin_batch(RUN, [(5, 6)])
+    first.store.journal.end_batch(RUN, [(3, 4)])
+    first.kill()
+    second = Session(tmp_path, "b")
+    assert second.store.journal.interrupted(RUN) == {5: 1, 6: 1}
+    second.store.journal.begin_batch(RUN, [(5, 5)])
+    second.store.journal.end_batch(RUN, [(5, 5)])
+    second.store.journal.begin_batch(RUN, [(6, 6)])
+    second.store.journal.compact()
+    second.kill()
+    assert Session(tmp_path, "c").store.journal.interrupted(RUN) == {5: 1, 6: 2}
+
+
+def test_a_mep_that_is_finished_is_forgotten_and_so_is_a_run_that_has_ended(tmp_path: Path) -> None:
+    first = Session(tmp_path, "a")
+    for run in (RUN, RUN + 1):
+        first.store.journal.begin_batch(run, [(5, 6)])
+    first.kill()
+    second = Session(tmp_path, "b")
+    second.batch(5)
+    second.store.journal.run_ended(RUN + 1)
+    second.kill()
+    third = Session(tmp_path, "c")
+    assert third.store.journal.interrupted(RUN) == {6: 1}
+    assert third.store.journal.interrupted(RUN + 1) == {}
+
+
+def test_an_end_in_order_interrupts_nothing(tmp_path: Path) -> None:
+    first = Session(tmp_path, "a")
+    first.store.journal.begin_batch(RUN, [(5, 6)])
+    first.store.journal.end_batch(RUN, [(5, 6)])
+    first.batch(5, 6)
+    first.end()
+    assert Session(tmp_path, "b").store.journal.interrupted(RUN) == {}

@@ -1,0 +1,143 @@
+"""What the densest events cost, in basic blocks of the kernels that are executed (docs/physics/velo-tracking.md).
+
+Work is counted and not timed, so that a slow machine fails no test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
+from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.framework.work_counter import WorkCounter
+from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crowded_in_phi, noise, super_pixel_noise
+from tests.processing.lhcb.velo.velo_chain import real_events
+
+GEOMETRY = VeloGeometry.builtin()
+[CUT] = (int(constant.value) for constant in global_event_cut.constants)
+
+MAX_EVENTS = 80
+"""What any event may cost, in minimum-bias events."""
+MAX_PER_BYTE = 5
+"""What each byte of any event may cost, in what each byte of a minimum-bias event costs."""
+MAX_OF_CUT_EVENT = 0.5
+"""What an event above the global event cut may cost, in minimum-bias events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an event costs: executed blocks, of the event and of each of its bytes; the flags that it got."""
+
+    event: float
+    byte: float
+    flags: EventFlag
+
+
+class Costs:
+    """The whole chain, built so that it counts its work."""
+
+    def __init__(self) -> None:
+        self._work = WorkCounter(HLT1.kernels)
+        engine = HLT1.create_engine(
+            CpuBackend(self._work.kernels),
+            geometry_constants(GEOMETRY),
+            TriggerConfig.default(HLT1.menu),
+            BatchLimits(events=16, meps=1, input_bytes=4 << 20, rows=1024),
+        )
+        self._workspace: Workspace = engine.create_workspace()
+
+    def of(self, events: Sequence[Sequence[RawBank]]) -> Cost:
+        """The mean over some events."""
+        mep = encode_mep(HLT1, events)
+        workspace = self._workspace
+        workspace.input_data[: mep.data.nbytes] = mep.data
+        workspace.seal([MepInBatch(mep.n_events, mep.fragments)])
+        self._work.take()
+        workspace.submit()
+        workspace.wait()
+        executed = self._work.take()
+        flags = EventFlag(int(np.bitwise_or.reduce(workspace.output.flags)))
+        return Cost(executed / mep.n_events, executed / mep.data.nbytes, flags)
+
+
+@pytest.fixture(scope="module")
+def costs() -> Costs:
+    return Costs()
+
+
+@pytest.fixture(scope="module")
+def real(costs: Costs, shared: Path) -> Cost:
+    """The minimum-bias events as retina clusters."""
+    return costs.of(real_events(shared, "retina"))
+
+
+def simulated(nu: float, encoding: VeloEncoding) -> list[RawBank]:
+    """A crossing of about nu collisions."""
+    return next(simulate_events(1, seed=1, geometry=GEOMETRY, nu=nu, velo_banks=encoding))
+
+
+DENSE: dict[str, Callable[[], list[RawBank]]] = {
+    "simulated": lambda: simulated(120, "retina"),
+    "simulated super-pixels": lambda: simulated(100, "superpixel"),
+    "noise": lambda: noise(CUT),
+    "super-pixel noise": lambda: super_pixel_noise(CUT),
+    "super-pixel noise, none isolated": lambda: super_pixel_noise(CUT, isolated=False),
+    "in 10 bins of phi": lambda: crowded_in_phi(7_000, 10, GEOMETRY),
+    "in 20 bins of phi": lambda: crowded_in_phi(14_000, 20, GEOMETRY),
+    "in 40 bins of phi": lambda: crowded_in_phi(CUT, 40, GEOMETRY),
+    "in 60 bins of phi": lambda: crowded_in_phi(CUT, 60, GEOMETRY),
+    "colliding super-pixels": lambda: colliding_super_pixels(CUT, CUT // 48, 24),
+}  # fmt: skip
+REFUSED: dict[str, Callable[[], list[RawBank]]] = {
+    "in one bin of phi": lambda: crowded_in_phi(6_000, 1, GEOMETRY),
+    "in 6 bins of phi": lambda: crowded_in_phi(CUT, 6, GEOMETRY),
+    "super-pixels in one place": lambda: colliding_super_pixels(CUT),
+    "super-pixels in many full stretches": lambda: colliding_super_pixels(CUT, CUT // 64, 64),
+}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_the_densest_events_that_are_reconstructed_cost_a_bounded_number_of_real_ones(
+    costs: Costs, real: Cost, name: str
+) -> None:
+    cost = costs.of([DENSE[name]()])
+    print(f"{name}: {cost.event / real.event:.1f} real events, {cost.byte / real.byte:.2f} by byte")
+    # More than 32 primary vertices are an overflow too; these events have clusters and tracks all the same.
+    assert cost.flags & ~EventFlag.OVERFLOW == 0
+    assert 8 < cost.event / real.event < MAX_EVENTS
+    assert cost.byte / real.byte < MAX_PER_BYTE
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_event_that_crowds_one_place_is_flagged_before_it_costs_more(costs: Costs, real: Cost, name: str) -> None:
+    cost = costs.of([REFUSED[name]()])
+    print(f"{name}: {cost.event / real.event:.1f} real events, {cost.byte / real.byte:.2f} by byte")
+    assert cost.flags == EventFlag.OVERFLOW
+    assert cost.event / real.event < MAX_EVENTS
+    assert cost.byte / real.byte < MAX_PER_BYTE
+
+
+@pytest.mark.parametrize("make", [noise, super_pixel_noise])
+def test_an_event_above_the_global_event_cut_costs_less_than_a_real_one(
+    costs: Costs, real: Cost, make: Callable[[int], list[RawBank]]
+) -> None:
+    cost = costs.of([make(65_312)])
+    print(f"{make.__name__}: {cost.event / real.event:.2f} real events")
+    assert cost.flags == EventFlag.GLOBAL_EVENT_CUT
+    assert cost.event < MAX_OF_CUT_EVENT * real.event
