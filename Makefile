@@ -19,7 +19,7 @@ test: $(VENV)/.developed
 test-all: $(VENV)/.developed
 	$(BIN)/python -m pytest
 
-# Kills and stops processes at random for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the blows of another soak.
+# Two nodes under all kinds of fault for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the faults of another soak.
 soak: $(VENV)/.developed
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
 

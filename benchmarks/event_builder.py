@@ -42,6 +42,7 @@ def make_builder(sources: range) -> EventBuilder:
         SlotPool(3, limits),
         BuilderLimits(
             mep_timeout_ns=750 * MS,
+            feeder_timeout_ns=1000 * MS,
             overtaken_ns=250 * MS,
             evict_ns=100 * MS,
             flush_deadline_ns=20 * MS,

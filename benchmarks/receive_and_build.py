@@ -173,7 +173,12 @@ async def receive_frames(
     builder = EventBuilder(
         pool,
         BuilderLimits(
-            mep_timeout_ns=10**10, overtaken_ns=10**9, evict_ns=10**9, flush_deadline_ns=10**8, closed_ring=1 << 16
+            mep_timeout_ns=10**10,
+            feeder_timeout_ns=10**10,
+            overtaken_ns=10**9,
+            evict_ns=10**9,
+            flush_deadline_ns=10**8,
+            closed_ring=1 << 16,
         ),
         counters,
     )

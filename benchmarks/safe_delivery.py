@@ -24,6 +24,8 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.daemon.storage.event_files import FileKey, Piece, Row
 from hltnode.daemon.storage.journal import Journal
 from hltnode.daemon.storage.journal_content import JournalContent
@@ -73,7 +75,14 @@ def receive_safely(_frame_bytes: int, orders: Connection) -> None:
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlSocket(context, "tcp://127.0.0.1:*", Counters(), lambda _socket: None)
+    control = ControlSocket(
+        context,
+        "tcp://127.0.0.1:*",
+        Counters(),
+        ReadingClock(time.monotonic_ns),
+        lambda _socket: None,
+        ReceivedInput(),
+    )
     feeder = context.socket(zmq.DEALER)
     feeder.setsockopt(zmq.ROUTING_ID, b"feeder")
     feeder.connect(control.endpoint)

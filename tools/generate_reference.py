@@ -134,9 +134,11 @@ def example_collector() -> NodeCollector:
         counters,
         health,
         BuildInfo(version="", node="", backend="", tck=""),
-        NodeState,
+        NodeState(),
         SlotMemory(0, 0, 0, 0),
-        monotonic_ns=lambda: 0,
+        health_ns=0,
+        monotonic_ns=0,
+        wall_s=0.0,
     )
 
 

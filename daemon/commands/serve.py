@@ -1,10 +1,13 @@
 """hltnode serve: the node."""
 
 import asyncio
+import os
 import signal
+import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import uvloop
@@ -19,6 +22,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.common import log
+from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.malloc_tuning import keep_heap
@@ -27,13 +31,18 @@ from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.trigger_chain import installed_chain
 
+# The longest that the node takes to close after a second signal.
+LAST_SECONDS = 2.5
+
+logger = log.get_logger("serve")
+
 
 def serve(
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration of the node (TOML).")],
     json: JsonOption = None,
 ) -> None:
-    """Run a node until SIGTERM or SIGINT, which drain it; a second one stops it at once. SIGHUP reloads the
-    configuration.
+    """Run a node until SIGTERM or SIGINT, which drain it; a second one stops it within three seconds. SIGHUP reloads
+    the configuration.
 
     The JSON result is the last status.
 
@@ -46,46 +55,99 @@ def serve(
         keep_heap()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
-                exit_code, status = runner.run(serve_node(settings, config))
+                exit_code, status, hangs = runner.run(serve_node(settings, config))
             except zmq.ZMQError as error:
                 console.print(f"[red]error:[/red] network: {error}", highlight=False)
                 raise typer.Exit(1) from error
         write_json(json, status)
+    if hangs:
+        # Python and the back end would wait at their end for a thread that does not return from its kernel.
+        end_process(exit_code)
     raise typer.Exit(exit_code)
 
 
-async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any]]:
-    """Make the engine and the node of a configuration and serve until a signal. Returns exit code and last status."""
+async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any], bool]:
+    """Make the engine and the node of a configuration and serve until a signal.
+
+    Returns exit code, last status, and whether the back end hangs.
+    """
+
+    def create_node() -> Node:
+        pipeline = config.pipeline
+        chain = installed_chain(config.trigger.chain)
+        backend = create_backend(pipeline.backend.value, chain.kernels, threads=thread_count(pipeline.threads))
+        geometry, trigger = chain.load_geometry(config.geometry.directory), chain.load_trigger(config.trigger.file)
+        engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
+        engine.require_memory(pipeline.slots)
+        return Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
+
+    node, exit_code = await follow_signals(create_node)
+    return exit_code, node.status.full(), node.backend_hangs
+
+
+async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
+    """Start a node and run it until signals end it; returns it with the exit code of the process.
+
+    SIGHUP reloads. SIGTERM or SIGINT drains and stops, and ends a start, since nothing was taken yet. A second one
+    stops without draining; whatever then still holds up the node (a driver, a disk) holds it for `LAST_SECONDS`.
+    """
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, signals.put_nowait, number)
-    pipeline = config.pipeline
-    chain = installed_chain(config.trigger.chain)
-    backend = create_backend(pipeline.backend.value, chain.kernels, threads=thread_count(pipeline.threads))
-    geometry, trigger = chain.load_geometry(config.geometry.directory), chain.load_trigger(config.trigger.file)
-    engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
-    engine.require_memory(pipeline.slots)
-    node = Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
-    await node.start()
-    following = asyncio.create_task(follow_signals(signals, node))
-    exit_code = await node.run()
-    following.cancel()
-    return exit_code, node.status.full()
 
+    started: list[Node] = []
 
-async def follow_signals(signals: "asyncio.Queue[signal.Signals]", node: Node) -> None:
-    """Pass signals to the node: SIGHUP reloads, SIGTERM or SIGINT drains and stops, a second one stops without
-    draining.
+    async def start() -> Node:
+        # Compiling kernels and allocating slots take seconds, during which signals must be taken.
+        node = await in_daemon_thread(create_node)
+        await node.start()
+        started.append(node)
+        return node
 
-    Signals received before the node was made wait in the queue.
-    """
-    while True:
-        number = await signals.get()
-        if number is signal.SIGHUP:
-            node.request_reload()
-        else:
+    async def next_stop() -> None:
+        while (await signals.get()) is signal.SIGHUP:
+            for node in started:
+                node.request_reload()
+
+    starting = loop.create_task(start())
+    stopping = loop.create_task(next_stop())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        logger.warning("stopped_during_start")
+        starting.cancel()
+        await asyncio.wait((starting,), timeout=LAST_SECONDS)
+        end_process(0)
+    node = starting.result()
+    running = loop.create_task(node.run())
+    stops = 0
+    while not running.done():
+        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if stopping.done():
+            stops += 1
             node.request_stop()
+            if stops == 2:
+                loop.call_later(LAST_SECONDS, _give_up, node)
+            stopping = loop.create_task(next_stop())
+    stopping.cancel()
+    if stops > 1:
+        # Threads that are in a batch or in a system call would keep the interpreter from ending.
+        end_process(running.result())
+    return node, running.result()
+
+
+def _give_up(node: Node) -> None:
+    """Count what there is and end, with files and sockets as they are."""
+    logger.critical("not_closed", seconds=LAST_SECONDS)
+    node.feeder_protocol.check_accounts()
+    end_process(1)
+
+
+def end_process(exit_code: int) -> NoReturn:
+    """End without waiting for any thread."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
 
 
 def package_version() -> str:

@@ -173,8 +173,12 @@ class QuarantineReason(StrEnum):
 
 @unique
 class DeadTimeReason(StrEnum):
-    """Why the node could not take data although feeders had data."""
+    """Why the node could not take data although feeders had data.
 
+    feeder: every slot waits for fragments of a feeder that is behind the others.
+    """
+
+    FEEDER = "feeder"
     NO_SLOT = "no_slot"
     OUTPUT = "output"
     PAUSED = "paused"

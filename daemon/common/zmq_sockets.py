@@ -90,7 +90,7 @@ def bind_socket(
 
 
 class SocketDrain(Generic[Message]):
-    """Hands each message of a socket to `handle`.
+    """Hands each message of a socket to `handle`; `begin` is called each time before it reads.
 
     ZMQ_FD is edge-triggered: it is readable only when the state changes. So the drain reads until the socket is empty
     or schedules itself again, and whoever *sends* on the same socket must call `kick` afterwards.
@@ -102,18 +102,20 @@ class SocketDrain(Generic[Message]):
         socket: zmq.Socket[bytes],
         receive: Callable[[], Message],
         handle: Callable[[Message], None],
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = loop
         self._socket = socket
         self._receive = receive
         self._handle = handle
+        self._begin = begin
         self._scheduled = False
         self._running = False
 
     def start(self) -> None:
         """Begin to read; what is already there is read as well."""
         self._running = True
-        self._loop.add_reader(self._socket.FD, self._drain)
+        self._loop.add_reader(self._socket.FD, self.read)
         self.kick()
 
     def stop(self) -> None:
@@ -135,17 +137,21 @@ class SocketDrain(Generic[Message]):
 
     def _scheduled_drain(self) -> None:
         self._scheduled = False
-        if self._running:
-            self._drain()
+        self.read()
 
-    def _drain(self) -> None:
+    def read(self) -> bool:
+        """Read what is there; False if the budget has ended before the socket was empty."""
+        if not self._running:
+            return True
+        self._begin()
         end = time.monotonic_ns() + BUDGET_NS
         for _ in range(BUDGET_MESSAGES):
             try:
                 message = self._receive()
             except zmq.Again:
-                return
+                return True
             self._handle(message)
             if time.monotonic_ns() >= end:
                 break
         self.kick()
+        return False

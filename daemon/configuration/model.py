@@ -77,6 +77,10 @@ class NodeSection(_Section):
     autostart: bool = True
     """Configure and start at once; if false, the node waits in state idle for `hltnode ctl configure` and `start`."""
 
+    unhealthy_after_ms: int = Field(default=30_000, ge=100, le=3_600_000)
+    """Time in milliseconds after which /healthz answers 503 when the disk refuses, or when MEPs are built and none is
+    acknowledged. The node goes on trying."""
+
 
 class NetworkSection(_Section):
     """ZeroMQ sockets. SECURITY.md lists what each of them trusts."""
@@ -123,7 +127,11 @@ class BuilderSection(_Section):
     expected_sources: Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(_check_sources)] | None = None
     """Source ids that make a MEP complete; if not set, the sources that the feeders announce."""
     mep_timeout_ms: int = Field(default=750, ge=1, le=600_000)
-    """Time in milliseconds from the first fragment of a MEP until it is closed without the missing ones."""
+    """Time in milliseconds from the last fragment of a MEP until it is closed without the missing ones, if none of them
+    can be awaited: their feeders are not connected, or have sent a younger MEP."""
+    feeder_timeout_ms: int = Field(default=10_000, ge=1, le=3_600_000)
+    """Time in milliseconds for which MEPs wait for a connected feeder that is behind the others and sends nothing.
+    Until then the credits hold back the others (dead time, reason feeder)."""
     max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
     """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
     silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
@@ -132,7 +140,7 @@ class BuilderSection(_Section):
     """Time in milliseconds for which a MEP stays open after all its missing sources have sent a later one.
     Longer than it takes to send a damaged fragment again."""
     evict_after_ms: int = Field(default=400, ge=1, le=600_000)
-    """Age in milliseconds from which an incomplete MEP is evicted when no slot has room and complete ones wait."""
+    """The same as mep_timeout_ms, in milliseconds, when no slot has room and complete MEPs wait for this one."""
     on_timeout: IncompletePolicy = IncompletePolicy.BUILD
     """MEPs closed by timeout: build decides on the received fragments and flags the events as incomplete; error sends
     all events of the MEP to the error stream."""

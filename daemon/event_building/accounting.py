@@ -25,7 +25,7 @@ def fragment_accounting(counters: Counters, builder: EventBuilder) -> dict[str, 
         "built": counters.fragments_built,
         "lost_in_drop": counters.fragments_lost_in_drop,
         "abandoned": counters.fragments_abandoned,
-        "in_build": sum(len(mep.fragments) for mep in builder.open.values()),
+        "in_build": builder.fragments_in_build,
         "corrupt": 0,
     }
     for reason, count in counters.fragments_rejected.items():

@@ -7,17 +7,19 @@ exactly one class.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
+from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.credit_window import CreditWindow
+from hltnode.daemon.event_building.deadlines import meps_to_close
 from hltnode.daemon.event_building.history import History
 from hltnode.daemon.event_building.slots import ALIGNMENT, Slot, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
     AcknowledgedBelow,
+    AwaitFeeders,
     Batch,
     BuilderLimits,
     CloseMep,
@@ -53,7 +55,6 @@ SHOWN_OPEN = 64
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
 _new_place = tuple.__new__
 _NO_EFFECTS: Sequence[Effect] = ()
-_mep_id = attrgetter("mep")
 
 
 class EventBuilder:
@@ -78,6 +79,7 @@ class EventBuilder:
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
         self._note_completed = self.history.mep_completed
+        self._feeders = AwaitedFeeders(limits.feeder_timeout_ns)
         self._bit_of: dict[int, int] = {}
         self._all_sources = 0
         self._events_per_mep = 1
@@ -97,6 +99,7 @@ class EventBuilder:
             SlotAdvanced: self._slot_advanced,
             SlotFreed: self._slot_freed,
             StartRun: self._start_run,
+            AwaitFeeders: self._await_feeders,
             Drain: self._drain,
             Resume: self._resume,
             SetTimes: self._set_times,
@@ -122,6 +125,20 @@ class EventBuilder:
         """True when no MEP is open and every slot is free."""
         return not self.open and all(slot.state is SlotState.FREE for slot in self._slots)
 
+    @property
+    def is_computing(self) -> bool:
+        """True when built MEPs are with the pipeline or the outputs."""
+        return any(slot.state is not SlotState.FREE and slot.state is not SlotState.FILLING for slot in self._slots)
+
+    @property
+    def fragments_in_build(self) -> int:
+        """Fragments of the MEPs that are open."""
+        return sum(len(mep.fragments) for mep in self.open.values())
+
+    def missing(self, mep: MepRecord) -> tuple[int, ...]:
+        """The sources of the run that a MEP lacks."""
+        return tuple(source for source, bit in self._bit_of.items() if not mep.sources & bit)
+
     def recent_history(self) -> list[str]:
         """The last stimuli and effects as text, and the MEPs that are open; what explains a broken identity."""
         return [*self.history.lines(), *(f"open: {mep!r}" for mep in list(self.open.values())[:SHOWN_OPEN])]
@@ -142,6 +159,7 @@ class EventBuilder:
         self.run = start.run
         self.starts += 1
         self.sources = tuple(sorted(start.sources))
+        self._feeders = AwaitedFeeders(self._limits.feeder_timeout_ns)
         self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1
         self._events_per_mep = start.events_per_mep
@@ -157,6 +175,12 @@ class EventBuilder:
         effects: list[Effect] = []
         self._grant(effects, at_least=1)
         return effects
+
+    def _await_feeders(self, now_ns: int, awaited: AwaitFeeders) -> list[Effect]:
+        bit_of = self._bit_of
+        masks = [sum(bit_of.get(source, 0) for source in set(feeder.sources)) for feeder in awaited.feeders]
+        self._feeders.expect(now_ns, zip(masks, awaited.feeders, strict=True))
+        return []
 
     def place_for(
         self, now_ns: int, run: int, source: int, mep_id: int, size: int, first_event: int, n_events: int
@@ -184,7 +208,7 @@ class EventBuilder:
                 first_event=first_event,
                 n_events=n_events,
                 opened_ns=now_ns,
-                deadline_ns=now_ns + self._limits.mep_timeout_ns,
+                sent_again=mep_id < self._complete_up_to,
             )
         elif mep.sources & bit:
             return RejectReason.DUPLICATE
@@ -204,6 +228,7 @@ class EventBuilder:
         needed = (size + _PADDING) & -ALIGNMENT
         slot.cursor = offset + needed
         mep.bytes += needed
+        mep.last_ns = now_ns
         mep.sources = sources = mep.sources | bit
         mep.fragments.append((source, offset, size))
         if sources != self._all_sources:
@@ -239,45 +264,26 @@ class EventBuilder:
 
     def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:
         effects: list[Effect] = []
-        for mep, reason in self._due(now_ns):
-            self._close(now_ns, mep, reason, effects)
+        if self.open:
+            due = meps_to_close(
+                now_ns,
+                self.open.values(),
+                self._slots if self._has_slot_pressure() else None,
+                self._feeders,
+                self._limits,
+                all_sources=self._all_sources,
+                complete_up_to=self._complete_up_to,
+            )
+            for mep, reason in due:
+                self._close(now_ns, mep, reason, effects)
         for slot in list(self.pool.filling):
             self._seal_if_due(now_ns, slot, effects)
         self._grant(effects, at_least=1)
         return effects
 
-    def _due(self, now_ns: int) -> list[tuple[MepRecord, CloseReason]]:
-        """The open MEPs that are to be closed as they are."""
-        due: list[tuple[MepRecord, CloseReason]] = []
-        # From the youngest id to the oldest: `passed` are the sources that have delivered a younger MEP.
-        passed = 0
-        for mep in sorted(self.open.values(), key=_mep_id, reverse=True):
-            overtaken = mep.mep < self._complete_up_to or passed | mep.sources == self._all_sources
-            passed |= mep.sources
-            if not overtaken:
-                mep.overtaken_ns = None
-            elif mep.overtaken_ns is None:
-                mep.overtaken_ns = now_ns
-            if mep.overtaken_ns is not None and now_ns - mep.overtaken_ns >= self._limits.overtaken_ns:
-                due.append((mep, CloseReason.OVERTAKEN))
-            elif mep.deadline_ns <= now_ns:
-                due.append((mep, CloseReason.TIMEOUT))
-        if not due and (victim := self._victim(now_ns)) is not None:
-            due.append((victim, CloseReason.EVICTED))
-        return due[::-1]
-
-    def _victim(self, now_ns: int) -> MepRecord | None:
-        """Under slot pressure, the oldest MEP that keeps a slot with complete ones from being computed.
-
-        Pressure: no place is left for another MEP, and no slot is with the pipeline, from where it would come back.
-        """
-        if self._places() > 0 or any(slot.state is not SlotState.FILLING for slot in self._slots):
-            return None
-        for mep in self.open.values():
-            slot = self._slots[mep.slot]
-            if now_ns - mep.opened_ns >= self._limits.evict_ns and slot.open_meps < len(slot.meps):
-                return mep
-        return None
+    def _has_slot_pressure(self) -> bool:
+        """No place is left for another MEP, and no slot is with the pipeline, from where it would come back."""
+        return self._places() <= 0 and not self.is_computing
 
     def _acknowledged_below(self, _now_ns: int, acknowledged: AcknowledgedBelow) -> list[Effect]:
         self.floor = max(self.floor, acknowledged.below)
@@ -305,7 +311,6 @@ class EventBuilder:
         return effects
 
     def _set_times(self, _now_ns: int, times: SetTimes) -> list[Effect]:
-        # MEPs that are open keep their deadlines, so for one old timeout a new one may close a little late.
         self._limits = replace(
             self._limits, mep_timeout_ns=times.mep_timeout_ns, flush_deadline_ns=times.flush_deadline_ns
         )
@@ -388,12 +393,11 @@ class EventBuilder:
         self._closed_sources[i] = mep.sources
         self._slots[mep.slot].close_mep(mep)
         mep.close_reason = reason
-        mep.closed_ns = now_ns
         if reason is CloseReason.COMPLETE:
             self._complete_up_to = max(self._complete_up_to, mep.mep)
         else:
             mep.error_stream = reason in self._limits.error_on
-            mep.missing = tuple(source for source, bit in self._bit_of.items() if not mep.sources & bit)
+            mep.missing = self.missing(mep)
             for source in mep.missing:
                 self.counters.sources[source].missing += 1
         self.counters.meps_closed[reason] += 1

@@ -15,12 +15,15 @@ from hltnode.protocol.errors import RejectReason
 class BuilderLimits:
     """Times in ns of the injected clock, the number of MEP ids that are kept apart, and policies.
 
-    ``overtaken_ns``: how long a MEP stays open after every missing source has delivered a younger one, because a
-    fragment may be on its way a second time. ``evict_ns``: the age from which a MEP may be closed to free its slot.
-    ``error_on``: reasons whose MEPs go to the error stream.
+    ``mep_timeout_ns``: how long a MEP stays open after its last fragment when no feeder is awaited that may send more.
+    ``feeder_timeout_ns``: how long a connected feeder that delivers nothing is awaited. ``overtaken_ns``: how long a
+    MEP stays open after every missing source has delivered a younger one, because a fragment may be on its way a second
+    time. ``evict_ns``: the same as ``mep_timeout_ns`` when no place is left. ``error_on``: reasons whose MEPs go to the
+    error stream.
     """
 
     mep_timeout_ns: int
+    feeder_timeout_ns: int
     overtaken_ns: int
     evict_ns: int
     flush_deadline_ns: int
@@ -32,37 +35,43 @@ class MepRecord:
     """One MEP in a slot: which sources have delivered, and where the fragments lie.
 
     ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
-    mask over the expected sources of the run; times are in ns of the injected clock. ``error_stream`` says that the
-    policy of its close reason takes all its events to the error stream.
+    mask over the expected sources of the run; times are in ns of the injected clock, ``closed_ns`` in ns of the clock
+    of who carries out the CloseMep. ``error_stream`` says that the policy of its close reason takes all its events to
+    the error stream. ``sent_again``: opened after a younger MEP was complete, so every feeder sends it a second time.
+    ``ahead``: opened before an older one.
     """
 
     __slots__ = (
+        "ahead",
         "bytes",
         "close_reason",
         "closed_ns",
-        "deadline_ns",
         "error_stream",
         "first_event",
         "fragments",
+        "last_ns",
         "mep",
         "missing",
         "n_events",
         "opened_ns",
         "overtaken_ns",
+        "sent_again",
         "slot",
         "sources",
     )
 
     def __init__(
-        self, *, mep: int, slot: int, first_event: int, n_events: int, opened_ns: int, deadline_ns: int
+        self, *, mep: int, slot: int, first_event: int, n_events: int, opened_ns: int, sent_again: bool = False
     ) -> None:
         self.mep = mep
         self.slot = slot
         self.first_event = first_event
         self.n_events = n_events
         self.opened_ns = opened_ns
+        self.last_ns = opened_ns
         self.closed_ns = 0
-        self.deadline_ns = deadline_ns
+        self.sent_again = sent_again
+        self.ahead = False
         self.sources = 0
         self.bytes = 0
         self.fragments: list[tuple[int, int, int]] = []
@@ -72,7 +81,7 @@ class MepRecord:
         self.missing: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        end = "open" if self.close_reason is None else f"{self.close_reason} at {self.closed_ns}"
+        end = "open" if self.close_reason is None else str(self.close_reason)
         return (
             f"MepRecord(mep={self.mep}, slot={self.slot}, first_event={self.first_event}, n_events={self.n_events}, "
             f"opened_ns={self.opened_ns}, fragments={len(self.fragments)}, missing={len(self.missing)}, {end})"
@@ -109,6 +118,19 @@ class StartRun(NamedTuple):
     first_mep: int
     events_per_mep: int
     done: tuple[tuple[int, int], ...] = ()
+
+
+class AwaitedFeeder(NamedTuple):
+    """A connected feeder: the sources that it sends, and the last MEP of its run, None before it has announced it."""
+
+    sources: tuple[int, ...]
+    last_mep: int | None
+
+
+class AwaitFeeders(NamedTuple):
+    """These are the connected feeders from now on; nothing is awaited from sources that none of them sends."""
+
+    feeders: tuple[AwaitedFeeder, ...]
 
 
 class FragmentArrived(NamedTuple):
@@ -167,7 +189,7 @@ class Resume(NamedTuple):
 
 
 class SetTimes(NamedTuple):
-    """Other deadlines (ns) for MEPs and slots that are opened from now on."""
+    """Other deadlines (ns): for MEPs at once, for slots that are opened from now on."""
 
     mep_timeout_ns: int
     flush_deadline_ns: int
@@ -196,6 +218,7 @@ class RevokeMeps(NamedTuple):
 
 Stimulus = (
     StartRun
+    | AwaitFeeders
     | FragmentArrived
     | FrameDamaged
     | Tick

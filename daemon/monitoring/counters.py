@@ -2,9 +2,9 @@
 
 What a node *is in* (states, connections, slots) is not here but in `NodeState`, which is read from its owners.
 
-The hot path adds to these attributes (44 ns) instead of calling the Prometheus client (300-1100 ns); the collector in
-`hltnode.daemon.monitoring.metrics` reads them at each scrape. One thread writes each attribute: the event loop. Results
-of the pipeline thread reach the counters through the loop.
+The hot path adds to these attributes (44 ns) instead of calling the Prometheus client (300-1100 ns); at each scrape the
+collector in `hltnode.daemon.monitoring.metrics` gets a `snapshot` of them. One thread writes each attribute: the event
+loop. Results of the pipeline thread reach the counters through the loop.
 
 Every label value that is known beforehand has its entry from the start, so that a rate over it is 0 and not missing.
 """
@@ -246,8 +246,3 @@ class Counters:
     def decisions(self) -> OutputCounters:
         """The decision stream."""
         return self.outputs[OutputName.DECISIONS]
-
-    @property
-    def meps_open(self) -> int:
-        """MEPs that have a fragment and are not closed."""
-        return self.meps_opened - self.meps_abandoned - sum(self.meps_closed.values())

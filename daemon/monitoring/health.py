@@ -1,7 +1,9 @@
-"""Whether the node is alive and whether it is ready, with the reason if not.
+"""Whether the node is alive, healthy and ready, with the reason if not.
 
-Alive (`/healthz`, watchdog) is what a restart would cure; ready (`/readyz`) is whether feeders should send. The parts
-of the node write the attributes, the HTTP server, the collector and the watchdog read them.
+Alive (watchdog) is what ends the node if it does not hold; healthy (`/healthz`) is whether what comes in goes out;
+ready (`/readyz`) is whether feeders should send. Times are those of the clock by which the node reads its sockets, so
+that a node which was stopped is not judged by what it could not do. The parts of the node write the attributes, the
+HTTP server, the collector and the watchdog read them.
 """
 
 from dataclasses import dataclass
@@ -15,10 +17,12 @@ PIPELINE_STALL_NS = 30_000_000_000
 
 @unique
 class Condition(StrEnum):
-    """What has to hold; LOOP and PIPELINE for liveness, all of them for readiness."""
+    """What has to hold; LOOP and PIPELINE for liveness, ACKNOWLEDGEMENTS too and a DISK that is not refusing for long
+    for health, all of them for readiness."""
 
     LOOP = "loop"
     PIPELINE = "pipeline"
+    ACKNOWLEDGEMENTS = "acknowledgements"
     CONFIGURED = "configured"
     WARMED_UP = "warmed_up"
     FEEDERS = "feeders"
@@ -29,15 +33,20 @@ class Condition(StrEnum):
 
 @dataclass(slots=True)
 class Health:
-    """State of the conditions; times are monotonic nanoseconds."""
+    """State of the conditions; times are nanoseconds."""
 
     loop_tick_ns: int
     pipeline_tick_ns: int
     feeders_expected: int
+    unhealthy_after_ns: int = 30_000_000_000
+    """How long a disk may refuse and built MEPs may stay without an acknowledgement."""
     configured: bool = False
     warmed_up: bool = False
     feeders_connected: int = 0
+    unacknowledged_since_ns: int | None = None
+    """Since when MEPs are built and none is acknowledged."""
     disk_problem: str | None = None
+    disk_problem_since_ns: int = 0
     output_problem: str | None = None
     draining: bool = False
     not_taking: str | None = None
@@ -52,9 +61,20 @@ class Health:
             problems[Condition.PIPELINE] = f"pipeline thread has not ticked for {age / 1e9:.1f} s"
         return problems
 
+    def health_problems(self, now_ns: int) -> dict[Condition, str]:
+        """Conditions of health that do not hold, each with its reason."""
+        problems = self.liveness_problems(now_ns)
+        limit = self.unhealthy_after_ns
+        if self.unacknowledged_since_ns is not None and (age := now_ns - self.unacknowledged_since_ns) > limit:
+            cause = self.disk_problem or self.output_problem or "the back end or the output thread does not finish"
+            problems[Condition.ACKNOWLEDGEMENTS] = f"no built MEP acknowledged for {age / 1e9:.1f} s: {cause}"
+        if self.disk_problem is not None and (age := now_ns - self.disk_problem_since_ns) > limit:
+            problems[Condition.DISK] = f"{self.disk_problem}, for {age / 1e9:.1f} s"
+        return problems
+
     def problems(self, now_ns: int) -> dict[Condition, str]:
         """Conditions of readiness that do not hold, each with its reason."""
-        problems = self.liveness_problems(now_ns)
+        problems = self.health_problems(now_ns)
         if not self.configured:
             problems[Condition.CONFIGURED] = "configuration not applied yet"
         if not self.warmed_up:
@@ -62,7 +82,7 @@ class Health:
         if self.feeders_connected < self.feeders_expected:
             problems[Condition.FEEDERS] = f"{self.feeders_connected} of {self.feeders_expected} feeders connected"
         if self.disk_problem is not None:
-            problems[Condition.DISK] = self.disk_problem
+            problems.setdefault(Condition.DISK, self.disk_problem)
         if self.output_problem is not None:
             problems[Condition.OUTPUTS] = self.output_problem
         if self.draining:

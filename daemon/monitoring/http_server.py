@@ -67,8 +67,9 @@ class HttpServer:
     """Serves the pages from `start` to `close`.
 
     Args:
-        metrics: gives the body of /metrics; called in a worker thread, one call at a time, so that a scrape of many
-            series does not hold up the event loop.
+        metrics: called in the loop, takes a snapshot and gives the function that makes the body of /metrics of it;
+            that one is called in a worker thread, one call at a time, so that a scrape of many series does not hold up
+            the event loop.
         health: state behind /healthz and /readyz.
         status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
@@ -78,7 +79,7 @@ class HttpServer:
 
     def __init__(
         self,
-        metrics: Callable[[], bytes],
+        metrics: Callable[[], Callable[[], bytes]],
         health: Health,
         status: Callable[[], Mapping[str, Any]],
         post: Callable[[Request], Response],
@@ -180,11 +181,11 @@ class HttpServer:
     async def _page(self, path: str) -> Response:
         if path == "/metrics":
             async with self._scraping:
-                body = await asyncio.to_thread(self._metrics)
+                body = await asyncio.to_thread(self._metrics())
             return Response(HTTPStatus.OK, METRICS_TYPE, body)
         now = self._monotonic_ns()
         if path == "/healthz":
-            return _verdict(self._health.liveness_problems(now))
+            return _verdict(self._health.health_problems(now))
         if path == "/readyz":
             return _verdict(self._health.problems(now))
         if path == "/status":

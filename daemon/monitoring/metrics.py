@@ -4,8 +4,7 @@ Naming follows Prometheus' rules: prefix `hlt1_`, base units, `_total` for count
 generated from what `NodeCollector.collect` yields, by tools/generate_reference.py.
 """
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -38,24 +37,31 @@ class BuildInfo:
 
 
 class NodeCollector(Collector):
-    """Turns `Counters`, `Health` and `NodeState` into metric families; may run in any thread, it only reads."""
+    """Turns a snapshot of `Counters`, `Health` and `NodeState` into metric families, in any thread.
+
+    Args:
+        health_ns: time of the clock of the health.
+        monotonic_ns, wall_s: monotonic and Unix time of the snapshot.
+    """
 
     def __init__(
         self,
         counters: Counters,
         health: Health,
         info: BuildInfo,
-        state: Callable[[], NodeState],
+        state: NodeState,
         memory: SlotMemory,
         *,
-        monotonic_ns: Callable[[], int] = time.monotonic_ns,
-        wall_s: Callable[[], float] = time.time,
+        health_ns: int,
+        monotonic_ns: int,
+        wall_s: float,
     ) -> None:
         self._counters = counters
         self._health = health
         self._info = info
         self._state = state
         self._memory = memory
+        self._health_ns = health_ns
         self._monotonic_ns = monotonic_ns
         self._wall_s = wall_s
 
@@ -65,14 +71,14 @@ class NodeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families; a known label value is there from the start, with 0."""
-        state = self._state()
+        state = self._state
         yield from self._node(state)
         yield from self._fragments(state)
         yield from self._control(state)
-        yield from self._building()
+        yield from self._building(state)
         yield from self._pipeline(state)
         yield from self._decisions()
-        yield from self._outputs()
+        yield from self._outputs(state)
         yield from operation_metrics(self._counters.operation, state.run_state)
 
     def _node(self, state: NodeState) -> Iterator[Metric]:
@@ -80,9 +86,10 @@ class NodeCollector(Collector):
         labels = {"version": info.version, "node": info.node, "backend": info.backend, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "build", "What is running on this node.", labels)
         yield _gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", state.run)
-        now = self._monotonic_ns()
-        problems = self._health.problems(now)
-        yield _gauge("healthy", "1 if the loop and the pipeline tick.", not self._health.liveness_problems(now))
+        problems = self._health.problems(self._health_ns)
+        unhealthy = self._health.health_problems(self._health_ns)
+        text = "1 if the loop and the pipeline tick, MEPs are acknowledged and the disk takes events."
+        yield _gauge("healthy", text, not unhealthy)
         yield _gauge("ready", "1 if feeders may send.", not problems)
         held = {condition: condition not in problems for condition in Condition}
         yield _gauges("condition", "1 if the condition of readiness holds.", "condition", held.items())
@@ -101,6 +108,8 @@ class NodeCollector(Collector):
         yield _counter("fragments_built", "Fragments of MEPs that were closed and built.", c.fragments_built)
         yield _counter("fragments_lost_in_drop", "Fragments of MEPs that a policy dropped.", c.fragments_lost_in_drop)
         yield _counter("fragments_abandoned", "Fragments of MEPs open at a forced stop.", c.fragments_abandoned)
+        text = "Fragments of MEPs that are open: received = built + lost_in_drop + abandoned + rejected + in_build."
+        yield _gauge("fragments_in_build", text, state.fragments_in_build)
         yield _counters("fragments_rejected", "Fragments refused, by reason.", "reason", c.fragments_rejected.items())
         fragments = CounterMetricFamily(
             PREFIX + "source_fragments_received", "Fragments whose header named the source.", labels=["source"]
@@ -117,7 +126,7 @@ class NodeCollector(Collector):
         silent = GaugeMetricFamily(
             PREFIX + "source_silent", "1 if others deliver and the source does not.", labels=["source"]
         )
-        wall, now = self._wall_s(), self._monotonic_ns()
+        wall, now = self._wall_s, self._monotonic_ns
         for source, of_source in tuple(c.sources.items()):
             label = [str(source)]
             fragments.add_metric(label, of_source.fragments)
@@ -144,12 +153,12 @@ class NodeCollector(Collector):
         yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
         yield _counter("nacks_sent", "Refusals sent to feeders.", c.nacks_sent)
 
-    def _building(self) -> Iterator[Metric]:
+    def _building(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
         yield _counter("meps_opened", "MEPs of which a fragment arrived.", c.meps_opened)
         yield _counters("meps_closed", "MEPs closed, by reason.", "reason", c.meps_closed.items())
         yield _counter("meps_abandoned", "MEPs open at a forced stop, or revoked.", c.meps_abandoned)
-        yield _gauge("meps_open", "MEPs opened and not closed.", c.meps_open)
+        yield _gauge("meps_open", "MEPs in build: opened = closed + abandoned + open.", state.meps_open)
         yield _counter("accounting_broken", "Ends of runs with fragments or MEPs in no class.", c.accounting_broken)
         build = HistogramMetricFamily(PREFIX + "mep_build_seconds", "From the first fragment of a MEP to its close.")
         yield _with_buckets(build, [], c.mep_build)
@@ -188,7 +197,7 @@ class NodeCollector(Collector):
         objects = tuple(c.objects.items())
         yield _counters("objects", "Objects found in events, by collection of the chain.", "collection", objects)
 
-    def _outputs(self) -> Iterator[Metric]:
+    def _outputs(self, state: NodeState) -> Iterator[Metric]:
         decisions = self._counters.decisions
         writer = self._counters.writer
         outputs = self._counters.outputs.items()
@@ -227,18 +236,18 @@ class NodeCollector(Collector):
         )
         text = "Starts after which the machine had been down and the session before had not ended in order."
         yield _counter("power_cuts", text, writer.power_cuts)
+        free = "Free bytes of the file system of output.directory; NaN if they cannot be read."
+        yield _gauge("output_free_bytes", free, state.output_free_bytes)
 
 
-def create_registry(collector: NodeCollector) -> CollectorRegistry:
-    """Registry with the node's metrics and those of its process (memory, CPU, file descriptors, start time)."""
+def render(collector: NodeCollector) -> bytes:
+    """The metrics of a node, and those of its process (memory, CPU, file descriptors, start time), as text.
+
+    Format `hltnode.daemon.monitoring.http_server.METRICS_TYPE`.
+    """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     ProcessCollector(registry=registry)
-    return registry
-
-
-def render(registry: CollectorRegistry) -> bytes:
-    """The text exposition of everything in `registry`; format `hltnode.daemon.monitoring.http_server.METRICS_TYPE`."""
     return generate_latest(registry)
 
 

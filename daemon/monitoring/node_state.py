@@ -1,5 +1,6 @@
 """The state of a node at one moment, as its metrics show it; a copy, whose values belong to other parts of the node."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,11 @@ class NodeState:
     feeders_connected: int = 0
     credits_outstanding: int = 0
     """MEPs allowed and not yet opened."""
+    meps_open: int = 0
+    fragments_in_build: int = 0
+    """Fragments of the MEPs that are open."""
+    output_free_bytes: float = math.nan
+    """Free space where the event files are; NaN if it cannot be read."""
     slots: Mapping[SlotState, int] = field(default_factory=lambda: dict.fromkeys(SlotState, 0))
     silent_sources: frozenset[int] = frozenset()
     """Sources that have not delivered for `builder.silent_source_ms` while others did."""

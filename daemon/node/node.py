@@ -1,8 +1,9 @@
 """The node: sockets, builder, pipeline, outputs and HTTP in one process, from bind to drain.
 
-Order of a start: bind the sockets, warm up the back end, then run; or wait for commands, if it does not start by
-itself. Order of a stop: no more credits, what was granted is built and computed, decisions, files and acknowledgements
-go out, then everything is closed.
+Order of a start: bind the sockets, lock the output directory, take over what earlier sessions have left in it, warm up
+the back end, then run; or wait for commands, if it does not start by itself. So a node that is started a second time
+changes nothing, whichever of its ports is free. Order of a stop: no more credits, what was granted is built and
+computed, decisions, files and acknowledgements go out, then everything is closed.
 """
 
 import asyncio
@@ -10,12 +11,14 @@ import json
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import zmq
 
 from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.common.vocabulary import Endpoint, EventStream
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
@@ -27,8 +30,10 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import HttpServer
-from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, render
+from hltnode.daemon.monitoring.snapshot import snapshot
 from hltnode.daemon.node.batch_delivery import BatchDelivery
+from hltnode.daemon.node.free_space import FreeSpace
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.periodic_tasks import PeriodicTasks
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
@@ -43,12 +48,14 @@ from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.daemon.security.access_control import AccessControl
+from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
@@ -57,7 +64,7 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 LINGER_MS = 500
 STOP_SECONDS = 5.0
 # After a second SIGTERM the node does not wait for acknowledgements, only for its files to be whole.
-ABANDON_SECONDS = 1.0
+ABANDON_SECONDS = 0.5
 # A batch that fails may be a bad batch; this many in a row are a broken back end, and only a restart can help.
 MAX_FAILED_BATCHES = 3
 
@@ -74,6 +81,7 @@ class Node:
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
         zmq.ZMQError, OSError: an endpoint or the HTTP port cannot be bound, the output directory cannot be written.
+        DirectoryLockedError: another node writes to the output directory.
         BackendError: the back end does not run an empty batch.
     """
 
@@ -96,9 +104,14 @@ class Node:
         self._config_file = config_file
         self._engine = engine
         self._clock_ns = clock_ns
-        now_ns = clock_ns()
+        self.clock = ReadingClock(clock_ns)
+        now_ns = self.clock.now_ns
         self.health = Health(
-            loop_tick_ns=now_ns, pipeline_tick_ns=now_ns, feeders_expected=config.builder.feeders, configured=True
+            loop_tick_ns=now_ns,
+            pipeline_tick_ns=now_ns,
+            feeders_expected=config.builder.feeders,
+            unhealthy_after_ns=config.node.unhealthy_after_ms * 1_000_000,
+            configured=True,
         )
         self._pool = SlotPool(config.pipeline.slots, slot_limits(config))
         self.builder = EventBuilder(self._pool, builder_limits(config), self.counters)
@@ -116,11 +129,16 @@ class Node:
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
         )
         self._acknowledgements = Acknowledgements()
+        self._free_space = FreeSpace(config.output.directory)
         self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._warming_up = False
         self._closers: list[Callable[[int], None]] = []
         self._http: HttpServer | None = None
         self._exit_code = 0
         self._failed_batches = 0
+        self.backend_hangs = False
+        """The back end has not returned a batch when the node was closed: a thread is left that cannot be ended."""
 
     async def start(self) -> None:
         """Bind, warm up, and begin to take data."""
@@ -130,13 +148,16 @@ class Node:
         self._context: Context = zmq.Context(config.network.io_threads)
         try:
             self._bind()
+            await in_daemon_thread(self._own_directory)
+            self._free_space.start()
             self._http = HttpServer(
-                lambda: render(self._metrics),
+                self.scrape,
                 self.health,
                 self.status.full,
                 self._http_control.answer,
                 refused=lambda reason: self.counters.operation.count_refused(Endpoint.HTTP, reason),
                 places=HttpPlaces(config.limits.http_connections, config.limits.http_connections_per_address),
+                monotonic_ns=lambda: self.clock.now_ns,
             )
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
@@ -176,33 +197,40 @@ class Node:
         return self.controller.state
 
     async def _warm_up(self) -> None:
-        await asyncio.to_thread(self._pipeline.warm_up)
+        self._warming_up = True
+        await in_daemon_thread(self._pipeline.warm_up)
+        self._warming_up = False
         self._pipeline.start()
         self._output.start()
-        self.health.pipeline_tick_ns = self._clock_ns()
+        self.health.pipeline_tick_ns = self.clock.now_ns
         self.health.warmed_up = True
 
+    def scrape(self) -> Callable[[], bytes]:
+        """Take a snapshot; returns what makes the page of metrics of it, in any thread."""
+        collector = NodeCollector(
+            snapshot(self.counters),
+            snapshot(self.health),
+            self._info,
+            self.status.state(),
+            self._engine.memory,
+            health_ns=self.clock.now_ns,
+            monotonic_ns=self._clock_ns(),
+            wall_s=time.time(),
+        )
+        return partial(render, collector)
+
     def _bind(self) -> None:
+        """Bind the sockets, and make all parts that need no file."""
         config = self.config
         self.access = AccessControl(
             config, self._context, self.counters.operation, self._crashed, clock_ns=self._clock_ns
         )
         self._closers.append(lambda _linger_ms: self.access.close())
-        output = config.output
-        settings = StoreSettings(
-            max_file_bytes=output.max_file_bytes,
-            max_file_events=output.max_file_events,
-            fsync=output.fsync,
-            policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
-        )
-        self._store = take_over(
-            output.directory, config.node.name, self.session, self.counters.writer, settings, boot=boot_id()
-        )
-        self._acknowledgements.remember(self._store.journal.content.done())
         self.control = ControlSocket(
             self._context,
             config.network.control,
             self.counters,
+            self.clock,
             self.access.guard(Endpoint.CONTROL),
             self.access.received(Endpoint.CONTROL),
         )
@@ -225,7 +253,7 @@ class Node:
             node=config.node.name,
             session=self.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
-            clock_ns=self._clock_ns,
+            clock_ns=lambda: self.clock.now_ns,
         )
         self.controller = RunController(
             self.feeder_protocol,
@@ -249,7 +277,8 @@ class Node:
             lambda: self.state,
             silence,
             self._engine.memory,
-            self._clock_ns,
+            self._free_space,
+            self.clock,
         )
         self.receiver = Receiver(
             self._context,
@@ -261,7 +290,7 @@ class Node:
             max_frame_bytes=config.network.max_frame_bytes,
             received=self.access.received(Endpoint.DATA),
             prepare=self.access.guard(Endpoint.DATA),
-            clock_ns=self._clock_ns,
+            clock=self.clock,
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
         self.publisher = DecisionPublisher(
@@ -282,9 +311,23 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
-        self._metrics = create_registry(
-            NodeCollector(self.counters, self.health, self._info, self.status.state, self._engine.memory)
+        self._batch_delivery = BatchDelivery(self.outputs, self.counters, protocol, self._fail, self._clock_ns)
+
+    def _own_directory(self) -> None:
+        """Lock the output directory, take over its files, and make the parts that write there."""
+        config, output = self.config, self.config.output
+        lock = DirectoryLock(output.directory)
+        self._closers.append(lambda _linger_ms: lock.release())
+        settings = StoreSettings(
+            max_file_bytes=output.max_file_bytes,
+            max_file_events=output.max_file_events,
+            fsync=output.fsync,
+            policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
+        self._store = take_over(
+            output.directory, config.node.name, self.session, self.counters.writer, settings, boot=boot_id()
+        )
+        self.feeder_protocol.remember(self._store.journal.content.done())
         self._pipeline = Pipeline(
             self._workspaces,
             len(self._engine.lines),
@@ -306,9 +349,9 @@ class Node:
             n_lines=len(self._engine.lines),
             include_events=config.sends_events,
         )
-        self._batch_delivery = BatchDelivery(self.outputs, self.counters, protocol, self._fail, self._clock_ns)
         self._periodic_tasks = PeriodicTasks(
-            protocol,
+            (self.control, self.receiver),
+            self.feeder_protocol,
             lambda: self.state,
             self.counters,
             self.health,
@@ -318,7 +361,7 @@ class Node:
             self._silence,
             self._notifier,
             self._fail,
-            self._clock_ns,
+            self.clock,
         )
 
     async def run(self) -> int:
@@ -337,6 +380,7 @@ class Node:
         """Drain and stop; a second call abandons what is not finished. The loop's thread only."""
         if self._stop.is_set():
             self._exit_code = 1
+            self._stop_now.set()
             self.controller.abandon()
         self._stop.set()
 
@@ -410,9 +454,9 @@ class Node:
 
     async def _close(self) -> None:
         self.receiver.close()
-        patience = ABANDON_SECONDS if self.controller.abandoned else STOP_SECONDS
-        stopped = await asyncio.to_thread(self._pipeline.stop, patience)
-        written = await asyncio.to_thread(self._output.stop, patience)
+        stopped = await self._end(self._pipeline.stop) and not self._warming_up
+        self.backend_hangs = not stopped
+        written = await self._end(self._output.stop)
         if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
         self._periodic_tasks.stop()
@@ -425,10 +469,23 @@ class Node:
             self._engine.close()
         self._notifier.close()
 
+    async def _end(self, stop: Callable[[float], bool]) -> bool:
+        """End a thread by its `stop`; True if it ended in the time that it has, which a second `request_stop` cuts."""
+        if not self._stop_now.is_set():
+            ending = asyncio.create_task(in_daemon_thread(partial(stop, STOP_SECONDS)))
+            hurry = asyncio.create_task(self._stop_now.wait())
+            await asyncio.wait((ending, hurry), return_when=asyncio.FIRST_COMPLETED)
+            hurry.cancel()
+            if ending.done():
+                return ending.result()
+            ending.cancel()
+        return await in_daemon_thread(partial(stop, ABANDON_SECONDS))
+
     async def _close_sockets(self, linger_ms: int) -> None:
         if self._http is not None:
             await self._http.close()
+        self._free_space.stop()
         for close in self._closers:
             close(linger_ms)
         # Waits for what is queued to leave.
-        await asyncio.to_thread(self._context.term)
+        await in_daemon_thread(self._context.term)

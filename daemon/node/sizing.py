@@ -41,6 +41,7 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
     builder = config.builder
     return BuilderLimits(
         mep_timeout_ns=builder.mep_timeout_ms * 1_000_000,
+        feeder_timeout_ns=builder.feeder_timeout_ms * 1_000_000,
         overtaken_ns=builder.overtaken_after_ms * 1_000_000,
         evict_ns=builder.evict_after_ms * 1_000_000,
         flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,

@@ -1,5 +1,6 @@
 """The state of a node for others: /status, the shorter answer to the status command, and what metrics show of it."""
 
+import math
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -8,7 +9,9 @@ from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.daemon.node.free_space import FreeSpace
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
@@ -17,6 +20,8 @@ from hltnode.protocol.transport.run_control_messages import RunState
 _SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "tck", "accounting")
 # Run numbers in the shorter answer.
 SUMMARY_RUNS = 16
+# Source ids shown of a MEP.
+SHOWN_SOURCES = 32
 
 
 def memory_status(memory: SlotMemory) -> dict[str, int]:
@@ -36,7 +41,8 @@ class NodeStatus:
         run_state: Callable[[], RunState],
         silence: SilentSourceMonitor,
         memory: SlotMemory,
-        clock_ns: Callable[[], int],
+        free_space: FreeSpace,
+        clock: ReadingClock,
     ) -> None:
         self._info = info
         self._session = session
@@ -45,7 +51,8 @@ class NodeStatus:
         self._run_state = run_state
         self._silence = silence
         self._memory = memory
-        self._clock_ns = clock_ns
+        self._free_space = free_space
+        self._clock = clock
 
     def state(self) -> NodeState:
         """What metrics show of the node at this moment."""
@@ -54,8 +61,11 @@ class NodeStatus:
             run_state=self._run_state(),
             run=builder.run or 0,
             runs_kept=len(protocol.registry.kept),
-            feeders_connected=protocol.registry.connected(self._clock_ns()),
+            feeders_connected=protocol.registry.connected(self._clock.now_ns),
             credits_outstanding=builder.window.outstanding,
+            meps_open=len(builder.open),
+            fragments_in_build=builder.fragments_in_build,
+            output_free_bytes=math.nan if self._free_space.nbytes is None else self._free_space.nbytes,
             slots=builder.pool.by_state(),
             silent_sources=self._silence.silent,
         )
@@ -70,15 +80,17 @@ class NodeStatus:
             "run": builder.run,
             "closing": self._protocol.closing,
             "kept": len(self._protocol.registry.kept),
-            "kept_runs": self._protocol.kept_runs(self._clock_ns()),
+            "kept_runs": self._protocol.kept_runs(self._clock.now_ns),
             "version": info.version,
             "backend": info.backend,
             "tck": info.tck,
             "lines": list(counters.lines),
-            "feeders": self._protocol.feeders(self._clock_ns()),
+            "feeders": self._protocol.feeders(self._clock.now_ns),
             "config_version": counters.operation.config_version,
             "sources": len(builder.sources),
             "silent_sources": sorted(self._silence.silent),
+            "oldest_open_mep": self._oldest_open_mep(),
+            "output_free_bytes": self._free_space.nbytes,
             "credits": builder.window.outstanding,
             "slot_bytes": memory_status(self._memory),
             "slots": {str(state): count for state, count in builder.pool.by_state().items()},
@@ -90,6 +102,14 @@ class NodeStatus:
             "objects": dict(counters.objects),
             "accounting": accounting(counters, builder),
         }
+
+    def _oldest_open_mep(self) -> dict[str, Any] | None:
+        builder = self._protocol.builder
+        mep = min(builder.open.values(), key=lambda mep: mep.mep, default=None)
+        if mep is None:
+            return None
+        missing = builder.missing(mep)
+        return {"mep": mep.mep, "n_missing": len(missing), "missing": missing[:SHOWN_SOURCES]}
 
     def summary(self) -> dict[str, Any]:
         """The answer to the status command."""

@@ -43,6 +43,7 @@ class EffectExecutor:
 
     Args:
         submit: hands a batch to the pipeline.
+        clock_ns: monotonic time, by which the MEPs are stamped that are closed.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class EffectExecutor:
         self._connections = connections
         self._counters = counters
         self._submit = submit
+        self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
@@ -67,6 +69,7 @@ class EffectExecutor:
             if isinstance(effect, Reject):
                 self._reject(effect)
             elif isinstance(effect, CloseMep):
+                effect.record.closed_ns = self._clock_ns()
                 if effect.record.missing:
                     self._log_incomplete(effect.record)
             elif isinstance(effect, SealSlot):

@@ -5,7 +5,7 @@ effects of the builder are carried out by the `EffectExecutor`. Which run is tak
 calls come from the event loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,8 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
+    AwaitedFeeder,
+    AwaitFeeders,
     Batch,
     CloseOpen,
     Drain,
@@ -31,7 +33,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.output_stage import RevokeEvents
-from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
 from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders
@@ -124,6 +126,11 @@ class FeederProtocol:
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._revoking = 0
+        self._awaited: tuple[int, tuple[AwaitedFeeder, ...]] = (0, ())
+
+    def remember(self, done: Mapping[int, Ranges]) -> None:
+        """What earlier sessions of the node have finished, as (first, last) ranges of each run; before any message."""
+        self._runs.remember(done)
 
     # Control messages
 
@@ -284,7 +291,14 @@ class FeederProtocol:
             self._connections.send(self.registry.identities(batch.run), ack)
 
     def tick(self, now_ns: int) -> None:
-        """Check deadlines, feeders and the end of the run."""
+        """Check deadlines, feeders and the end of the run; to be called when the sockets have been read."""
+        current = self.registry.current
+        if current is not None and current.started:
+            # A run that starts knows of none.
+            awaited = self.builder.starts, current.awaited(now_ns)
+            if awaited != self._awaited:
+                self._awaited = awaited
+                self.builder.handle(now_ns, AwaitFeeders(awaited[1]))
         self._carry_out(self.builder.handle(now_ns, Tick()))
         self._runs.tick(now_ns)
 

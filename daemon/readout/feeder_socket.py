@@ -9,6 +9,7 @@ from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.vocabulary import MessageRefusal
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
@@ -40,11 +41,13 @@ class ControlSocket:
         context: zmq.Context[zmq.Socket[bytes]],
         endpoint: str,
         counters: Counters,
+        reading_clock: ReadingClock,
         prepare: Callable[[zmq.Socket[bytes]], None],
         received: ReceivedInput,
     ) -> None:
         self._counters = counters
         self._received = received
+        self._reading_clock = reading_clock
         options = {
             zmq.SNDHWM: CONTROL_HWM,
             zmq.MAXMSGSIZE: MAX_CONTROL_BYTES,
@@ -75,9 +78,13 @@ class ControlSocket:
         self._handle = handle
         self._execute = execute
         self._may_feed = may_feed
-        self._drain = SocketDrain(loop, self._socket, self._receive, self._part_arrived)
+        self._drain = SocketDrain(loop, self._socket, self._receive, self._part_arrived, self._reading_clock.read)
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
+
+    def read(self) -> bool:
+        """Take what is there; False if there is more than fits one turn of the loop."""
+        return self._drain is None or self._drain.read()
 
     def close(self, linger_ms: int) -> None:
         """Close; what is queued may take `linger_ms` to leave while the context ends."""

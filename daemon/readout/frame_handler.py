@@ -1,11 +1,11 @@
 """What is done with each frame: checked, placed by the event builder, copied while its CRC is computed."""
 
-import time
 from collections.abc import Callable, Sequence
 
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_frame
@@ -35,14 +35,14 @@ class FrameHandler:
         carry_out: Callable[[Sequence[Effect]], None],
         *,
         max_frame_bytes: int,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        clock: ReadingClock,
     ) -> None:
         self._builder = builder
         self._buffers = buffers
         self._counters = counters
         self._carry_out = carry_out
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
-        self._clock_ns = clock_ns
+        self._clock = clock
 
     def frame_arrived(self, frame: Buffer) -> None:
         """Take one frame, whatever its bytes."""
@@ -50,7 +50,7 @@ class FrameHandler:
         n_bytes = len(frame)
         counters.fragments_received += 1
         counters.fragment_bytes_received += n_bytes
-        now_ns = self._clock_ns()
+        now_ns = self._clock.now_ns
         is_readable, refusal, run, source_id, mep, size, first_event, n_events = inspect_frame(frame)
         if not is_readable:
             # Whose frame it is, is not known.
@@ -60,7 +60,7 @@ class FrameHandler:
         if source is not None:
             source.fragments += 1
             source.bytes += n_bytes
-            source.last_seen_ns = now_ns
+            source.last_seen_ns = self._clock.true_ns
         if size > self._max_mfp_bytes:
             self._refuse_damaged(now_ns, RejectReason.OVERSIZED, source_id, mep)
             return

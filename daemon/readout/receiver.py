@@ -12,6 +12,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
 
 
@@ -40,10 +41,12 @@ class Receiver:
         max_frame_bytes: int,
         received: ReceivedInput,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
+        clock: ReadingClock | None = None,
     ) -> None:
+        # One time for all frames of a drain: they have waited together, and could have been read at its begin.
+        self._clock = clock or ReadingClock(time.monotonic_ns)
         handler = FrameHandler(
-            builder, buffers, counters, carry_out, max_frame_bytes=max_frame_bytes, clock_ns=clock_ns
+            builder, buffers, counters, carry_out, max_frame_bytes=max_frame_bytes, clock=self._clock
         )
         # A frame is a buffer, which the types of pyzmq do not say.
         self._handle = cast(Callable[[zmq.Frame], None], handler.frame_arrived)
@@ -54,9 +57,13 @@ class Receiver:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to receive."""
-        self._drain = SocketDrain(loop, self._socket, self._receive, self._frame_arrived)
+        self._drain = SocketDrain(loop, self._socket, self._receive, self._frame_arrived, self._clock.read)
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
+
+    def read(self) -> bool:
+        """Take what is there; False if there is more than fits one turn of the loop."""
+        return self._drain is None or self._drain.read()
 
     def close(self) -> None:
         """Stop receiving; frames that are on their way are lost here and sent again to the next session."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import HelloRefusal
+from hltnode.daemon.event_building.stimuli_and_effects import AwaitedFeeder
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
 
 # Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
@@ -194,6 +195,16 @@ class RunFeeders:
 
     def _active(self) -> list[Feeder]:
         return [feeder for feeder in self._feeders.values() if not feeder.replaced]
+
+    def awaited(self, now_ns: int) -> tuple[AwaitedFeeder, ...]:
+        """The feeders from which fragments may still come: those that are not silent, each with its sources."""
+        return tuple(
+            AwaitedFeeder(
+                feeder.hello.sources, (-1 if feeder.last_mep is None else feeder.last_mep) if feeder.ended else None
+            )
+            for feeder in self._active()
+            if not feeder.is_silent(now_ns)
+        )
 
     def feeders(self) -> list[Feeder]:
         """All feeders that took part."""

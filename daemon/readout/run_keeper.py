@@ -5,7 +5,7 @@ operator closes it. While its feeders are away it may be left for another run: t
 acknowledgements, and what is missing is taken when it is the current one again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
@@ -21,7 +21,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     StartRun,
 )
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
 from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.run_feeders import HelloRefusedError, RunFeeders
@@ -77,8 +77,12 @@ class RunKeeper:
         self._closed: dict[int, None] = {}
         self.closing: int | None = None
         """The current run while its last MEPs are computed because an operator closes it."""
-        for run in acknowledgements.runs():
-            registry.keep(run)
+
+    def remember(self, done: Mapping[int, Ranges]) -> None:
+        """What earlier sessions of the node have finished: (first, last) ranges of the runs that are kept."""
+        self._acknowledgements.remember(done)
+        for run in self._acknowledgements.runs():
+            self._registry.keep(run)
 
     # Hellos
 

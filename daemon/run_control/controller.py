@@ -159,13 +159,16 @@ class RunController:
             self._carry_out(CommandName.STOP, None)
             self._machine.apply(CommandName.STOP)
         if self._job is not None:
-            await self._job
+            await asyncio.wait((self._job,))
 
     def abandon(self) -> None:
         """Force the stop: open MEPs are counted as abandoned, nothing more is acknowledged."""
         if not self._abandoned:
             self._abandoned = True
             self._protocol.abandon()
+            if self._job is not None and self.state is not RunState.DRAINING:
+                # The warm-up; a drain ends by itself.
+                self._job.cancel()
 
     @property
     def abandoned(self) -> bool:

@@ -71,8 +71,8 @@ def take_over(
         quarantine = Quarantine(directory, counters, settings.fsync)
         name, prefix = f"{node}.journal", f"{node}_{session}"
         content, damaged = read_journal(directory, name, quarantine, counters)
-        _report_power_cut(content, boot, settings.fsync, counters)
-        _recover_files(directory, content, node, quarantine, counters, damaged=damaged)
+        was_down = _report_power_cut(content, boot, settings.fsync, counters)
+        _recover_files(directory, content, node, quarantine, counters, doubtful=damaged and not was_down)
         journal = Journal(directory, name, prefix, content, boot=boot, fsync=settings.fsync)
         writer = EventWriter(
             directory,
@@ -131,12 +131,13 @@ def read_journal(
     return content, damage > 0
 
 
-def _report_power_cut(content: JournalContent, boot: str, fsync: FsyncPolicy, counters: WriterCounters) -> None:
-    """A session that did not end in order, and the machine was down since: what was not forced may be lost."""
+def _report_power_cut(content: JournalContent, boot: str, fsync: FsyncPolicy, counters: WriterCounters) -> bool:
+    """Whether a session did not end in order and the machine was down since: then what was not forced may be lost."""
     cut = [prefix for prefix, of_session in content.sessions.items() if of_session and boot and of_session != boot]
     if cut:
         counters.power_cuts += 1
         log.critical("machine_was_down", sessions=cut, fsync=fsync)
+    return bool(cut)
 
 
 def _recover_files(
@@ -146,7 +147,7 @@ def _recover_files(
     quarantine: Quarantine,
     counters: WriterCounters,
     *,
-    damaged: bool,
+    doubtful: bool,
 ) -> None:
     names = directory.names()
     parts = set(files_of(node, names, PART_SUFFIX))
@@ -158,7 +159,7 @@ def _recover_files(
             if key in parts:
                 if (is_lost := _recover_part(directory, key, content, quarantine)) is not None:
                     lost[key] = is_lost
-            elif directory.size(key.new) is None and not _was_finished(directory, key, content.files[key], damaged):
+            elif directory.size(key.new) is None and not _was_finished(directory, key, content.files[key], doubtful):
                 lost[key] = lambda _piece: True
         except OutputError:
             raise
@@ -170,13 +171,14 @@ def _recover_files(
         content.forget(key)
 
 
-def _was_finished(directory: OutputDirectory, key: FileKey, state: FileState, damaged: bool) -> bool:
+def _was_finished(directory: OutputDirectory, key: FileKey, state: FileState, doubtful: bool) -> bool:
     """Whether a file that is not there as .part has had its final name; a collector may have taken it.
 
-    Where the journal is damaged, the record that says so may be what is damaged: then it counts as finished, because a
-    MEP that is wrongly said to be missing would be doubled.
+    The record that says so is forced before the file has the name. Where the journal is damaged and not by a power cut,
+    this record may be what is damaged, and no .part file can be lost: then it counts as finished, because a MEP that is
+    wrongly said to be missing would be doubled.
     """
-    return state.finished or damaged or directory.size(key.final) is not None
+    return state.finished or doubtful or directory.size(key.final) is not None
 
 
 def _recover_part(

@@ -1,8 +1,9 @@
 """A node with the fake engine as a process of its own: python -m tests.daemon.node_process CONFIG."""
 
 import asyncio
-import signal
+import os
 import sys
+import time
 from pathlib import Path
 
 import uvloop
@@ -18,16 +19,15 @@ from tests.daemon.fakes import FakeEngine
 
 async def main(config_file: Path) -> int:
     config = load_config(config_file)
-    engine = FakeEngine(batch_limits(config))
-    engine.behaviour.seconds = 0.005
-    node = Node(config, engine, backend="fake", version="0", config_file=config_file)
-    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
-    await node.start()
-    following = asyncio.create_task(follow_signals(signals, node))
-    exit_code = await node.run()
-    following.cancel()
+
+    def create_node() -> Node:
+        # Tests of a start that lasts, and of a back end that hangs for good.
+        time.sleep(float(os.environ.get("TEST_START_SECONDS", "0")))
+        engine = FakeEngine(batch_limits(config))
+        engine.behaviour.seconds = float(os.environ.get("TEST_BATCH_SECONDS", "0.005"))
+        return Node(config, engine, backend="fake", version="0", config_file=config_file)
+
+    _, exit_code = await follow_signals(create_node)
     return exit_code
 
 

@@ -6,19 +6,19 @@ import urllib.request
 from typing import Any
 
 
-def status_page(port: int) -> dict[str, Any] | None:
+def status_page(port: int, *, timeout: float = 10.0) -> dict[str, Any] | None:
     """What /status shows; None if the node does not answer."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=10) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=timeout) as page:
             status: dict[str, Any] = json.load(page)
             return status
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return None
 
 
-def all_metrics(port: int) -> dict[str, float]:
+def all_metrics(port: int, *, timeout: float = 10.0) -> dict[str, float]:
     """The value of every series, named with its labels as /metrics writes it."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=timeout) as page:
         rows = [row.rsplit(" ", 1) for row in page.read().decode().splitlines() if not row.startswith("#")]
     return {series: float(value) for series, value in rows}
 

@@ -53,9 +53,17 @@ def exported_names() -> set[str]:
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     names = set()
     suffixes = {"counter": ["_total"], "info": ["_info"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum", ""]}
-    for family in NodeCollector(
-        Counters(), health, BuildInfo(version="", node="", backend="", tck=""), NodeState, SlotMemory(0, 0, 0, 0)
-    ).collect():
+    collector = NodeCollector(
+        Counters(),
+        health,
+        BuildInfo(version="", node="", backend="", tck=""),
+        NodeState(),
+        SlotMemory(0, 0, 0, 0),
+        health_ns=0,
+        monotonic_ns=0,
+        wall_s=0.0,
+    )
+    for family in collector.collect():
         names |= {family.name + suffix for suffix in suffixes[family.type]}
     return names
 

@@ -9,30 +9,29 @@ import zmq
 
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
-# Decisions kept on the way to this consumer: few, so that its naps are felt.
+# Decisions kept on the way to this consumer: few, so that its pauses are felt.
 HIGH_WATER_MARK = 4
 
 
 @dataclass(slots=True)
-class Session:
-    """The decisions of one session of the node: its numbers start at 0 again."""
+class Numbers:
+    """The numbers of the decisions of one session of the node: they start at 0 again."""
 
-    numbers: list[int] = field(default_factory=list)
-    missing_sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """By MEP id."""
+    seen: list[int] = field(default_factory=list)
 
     @property
     def missed(self) -> int:
         """Numbers between the first and the last one that did not come."""
-        return self.numbers[-1] - self.numbers[0] + 1 - len(self.numbers)
+        return self.seen[-1] - self.seen[0] + 1 - len(self.seen)
 
 
 class SlowConsumer:
-    """Takes decisions from `start` to `stop`, and naps now and then."""
+    """Takes decisions from `start` to `stop`, and pauses now and then."""
 
     def __init__(self, endpoint: str, seed: int) -> None:
-        self.sessions: list[Session] = []
+        self.sessions: list[Numbers] = []
         self.problems: list[str] = []
+        self.pauses = 0
         self._endpoint = endpoint
         self._random = random.Random(seed)
         self._ending = threading.Event()
@@ -50,15 +49,7 @@ class SlowConsumer:
     @property
     def taken(self) -> int:
         """Decisions seen."""
-        return sum(len(session.numbers) for session in self.sessions)
-
-    def named(self) -> dict[int, set[frozenset[int]]]:
-        """The missing sources that decisions name, by MEP; more than one set where several sessions decided."""
-        named: dict[int, set[frozenset[int]]] = {}
-        for session in self.sessions:
-            for mep, sources in session.missing_sources.items():
-                named.setdefault(mep, set()).add(frozenset(sources))
-        return named
+        return sum(len(session.seen) for session in self.sessions)
 
     @property
     def missed(self) -> int:
@@ -79,15 +70,13 @@ class SlowConsumer:
                 elif self._ending.is_set():
                     return
                 if self._random.random() < 0.01 and not self._ending.is_set():
+                    self.pauses += 1
                     time.sleep(self._random.uniform(0.0, 1.0))
 
     def _take(self, decision: MepDecision) -> None:
-        if not self.sessions or decision.seq < self.sessions[-1].numbers[-1]:
-            self.sessions.append(Session())
-        session = self.sessions[-1]
-        if session.numbers and decision.seq == session.numbers[-1]:
-            self.problems.append(f"decision {decision.seq} came twice in one session")
-        session.numbers.append(decision.seq)
-        if decision.mep in session.missing_sources:
-            self.problems.append(f"MEP {decision.mep} was decided twice in one session")
-        session.missing_sources[decision.mep] = decision.missing_sources
+        if not self.sessions or decision.seq < self.sessions[-1].seen[-1]:
+            self.sessions.append(Numbers())
+        numbers = self.sessions[-1].seen
+        if numbers and decision.seq == numbers[-1]:
+            self.problems.append(f"decision {decision.seq} of {decision.node} came twice in one session")
+        numbers.append(decision.seq)

@@ -1,72 +1,93 @@
-"""Events whose every byte follows from their number, so that they can be recognised and checked after a soak."""
+"""Events whose every byte follows from run and number, so that they can be recognised and checked after a soak."""
 
+import sys
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
+from hltnode.daemon.feeder.single_node import share
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 
-RUN = 42
 EVENTS_PER_MEP = 20
+FEEDERS = 3
 ODIN_SOURCE = source_id(SubDetector.ODIN, 0)
 TEST_SOURCES = tuple(source_id(SubDetector.TDET, number) for number in range(5))
 SOURCES = tuple(sorted((ODIN_SOURCE, *TEST_SOURCES)))
+FEEDER_OF = {source: number for number, mine in enumerate(share(SOURCES, FEEDERS), 1) for source in mine}
+"""The feeder process, from 1, that sends a source."""
+
+# Run and number of its event at the start of each bank.
+_NUMBERED = 12
 
 
-def payload(source: int, event: int) -> bytes:
-    """The bytes of a bank: the number of its event, then 4 to 60 bytes that follow from source and event."""
-    digest = blake2b(event.to_bytes(8, "little") + source.to_bytes(2, "little"), digest_size=60).digest()
-    return event.to_bytes(8, "little") + digest[: 4 + event % 57]
+def payload(run: int, source: int, event: int) -> bytes:
+    """The bytes of a bank: run and number of its event, then 4 to 60 bytes that follow from these and the source."""
+    numbers = run.to_bytes(4, "little") + event.to_bytes(8, "little")
+    return numbers + blake2b(numbers + source.to_bytes(2, "little"), digest_size=60).digest()[: 4 + event % 57]
 
 
-def odin_payload(event: int) -> bytes:
+def odin_payload(run: int, event: int) -> bytes:
     """The ODIN bank of an event."""
-    odin = Odin(run=RUN, event_id=event, orbit=event // 3564, bunch_id=event % 3564)
+    odin = Odin(run=run, event_id=event, orbit=event // 3564, bunch_id=event % 3564)
     return bytes(encode_odin(odin).payload)
 
 
-def write_meps(path: Path, events: int) -> None:
-    """Write whole MEPs with the events 0 to events-1."""
+def write_meps(path: Path, run: int, meps: int) -> None:
+    """Write this number of MEPs, with the events from 0 on."""
     with path.open("wb") as file:
-        for first in range(0, events, EVENTS_PER_MEP):
-            file.write(encode_mep(list(_mfps(first))))
+        for mep in range(meps):
+            file.write(encode_mep(list(mfps(run, mep))))
 
 
-def event_of(banks: list[RawBank]) -> int:
-    """The number of an event that was written, by its first bank that tells. Raises ValueError if none does."""
+def mfps(run: int, mep: int) -> Iterator[bytes]:
+    """The MFP of each source, in the order of SOURCES."""
+    return (mfp(run, mep, source) for source in SOURCES)
+
+
+def mfp(run: int, mep: int, source: int) -> bytes:
+    """The MFP of one source."""
+    events = range(mep * EVENTS_PER_MEP, (mep + 1) * EVENTS_PER_MEP)
+    is_odin = source == ODIN_SOURCE
+    return encode_mfp(
+        source_id=source,
+        event_id=events.start,
+        version=7 if is_odin else 1,
+        types=[BankType.ODIN if is_odin else BankType.TEST_DET] * EVENTS_PER_MEP,
+        fragments=[odin_payload(run, event) if is_odin else payload(run, source, event) for event in events],
+    )
+
+
+def event_of(banks: list[RawBank]) -> tuple[int, int]:
+    """Run and number of an event that was written, by its first bank that has them. Raises ValueError if none does."""
     for bank in banks:
-        if bank.type == BankType.TEST_DET:
-            return int.from_bytes(bank.payload[:8], "little")
+        if bank.type == BankType.TEST_DET and len(bank.payload) >= _NUMBERED:
+            return int.from_bytes(bank.payload[:4], "little"), int.from_bytes(bank.payload[4:_NUMBERED], "little")
         if bank.type == BankType.ODIN:
-            return decode_odin(bank).event_id
-    raise ValueError(f"no bank tells the number of the event: types {[bank.type for bank in banks]}")
+            odin = decode_odin(bank)
+            return odin.run, odin.event_id
+    raise ValueError(f"no bank has the number of the event: types {[bank.type for bank in banks]}")
 
 
-def missing_or_damaged(banks: list[RawBank], event: int) -> tuple[set[int], set[int]]:
-    """Sources whose bank is missing, and those whose bank is not what was fed."""
+def missing_or_damaged(banks: list[RawBank], run: int, event: int) -> tuple[frozenset[int], frozenset[int]]:
+    """Sources whose bank is missing, and those whose bank is not what was fed or is there twice."""
     missing, damaged = set(SOURCES), set()
     for bank in banks:
-        if bank.source_id not in missing or bank.type not in (BankType.TEST_DET, BankType.ODIN):
+        if bank.type not in (BankType.TEST_DET, BankType.ODIN):
+            continue
+        if bank.source_id not in missing:
+            damaged.add(bank.source_id)
             continue
         missing.remove(bank.source_id)
-        expected = odin_payload(event) if bank.type == BankType.ODIN else payload(bank.source_id, event)
+        is_odin = bank.type == BankType.ODIN
+        expected = odin_payload(run, event) if is_odin else payload(run, bank.source_id, event)
         if bytes(bank.payload) != expected:
             damaged.add(bank.source_id)
-    return missing, damaged
+    return frozenset(missing), frozenset(damaged)
 
 
-def _mfps(first: int) -> Iterator[bytes]:
-    events = range(first, first + EVENTS_PER_MEP)
-    for source in SOURCES:
-        is_odin = source == ODIN_SOURCE
-        yield encode_mfp(
-            source_id=source,
-            event_id=first,
-            version=7 if is_odin else 1,
-            types=[BankType.ODIN if is_odin else BankType.TEST_DET] * EVENTS_PER_MEP,
-            fragments=[odin_payload(event) if is_odin else payload(source, event) for event in events],
-        )
+if __name__ == "__main__":
+    write_meps(Path(sys.argv[1]), run=int(sys.argv[2]), meps=int(sys.argv[3]))

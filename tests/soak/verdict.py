@@ -1,79 +1,222 @@
-"""What the files of a soak hold, event for event, against what was fed."""
+"""The verdict of a soak: each event that was fed is in the files once, complete or incomplete for a known reason.
 
-from collections import Counter
-from collections.abc import Mapping
+Pure functions of what was found and recorded, so that tests can show that each kind of loss is found.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.mdf import iter_records
-from tests.soak.content import EVENTS_PER_MEP, event_of, missing_or_damaged
+from tests.soak.absences import Absences
+from tests.soak.content import EVENTS_PER_MEP
+from tests.soak.decision_log import Decision, DecisionLog
+from tests.soak.faults import Kind, Standing
+from tests.soak.records import Event, read_records
+from tests.soak.timeline import Session, Timeline
 
+# From the first fragment of a MEP to its decision: the MEP timeout of the nodes (1 s), and half a second for sealing,
+# computing and writing its batch and for the way of the decision on a busy machine.
+BUILDING_SECONDS = 1.5
+# Behind the end of a fault, its consequences.
+CONSEQUENCE_SECONDS = 10.0
 SHOWN = 10
+
+Row = Kind | Standing
+
+
+class Place(NamedTuple):
+    """Where an event was found, and the sources that it lacks there."""
+
+    file: str
+    missing: frozenset[int]
 
 
 @dataclass(slots=True)
 class Found:
     """The events of all files."""
 
-    complete: Counter[int] = field(default_factory=Counter)
-    """Events with every bank as it was fed, by number: how often they were found."""
-    incomplete: Counter[int] = field(default_factory=Counter)
-    """Events of which some sources are missing."""
-    missing: dict[int, frozenset[int]] = field(default_factory=dict)
-    """Of each incomplete event the sources that are missing."""
+    places: dict[Event, list[Place]] = field(default_factory=lambda: defaultdict(list))
     problems: list[str] = field(default_factory=list)
 
-    @property
-    def times(self) -> Counter[int]:
-        """How often each event was found."""
-        return self.complete + self.incomplete
-
-
-def read_files(directory: Path) -> Found:
-    """Read and check every event of every file."""
-    found = Found()
-    for path in sorted(directory.iterdir()):
-        # Of the node: what is finished, its run summaries, and what it took out of files.
-        if path.suffix in (".journal", ".json") or path.name == "quarantine":
-            continue
-        if path.suffix != ".mdf":
-            found.problems.append(f"{path.name}: not a finished file")
-            continue
+    def read(self, path: Path) -> None:
+        """Add the events of a file, checking every byte."""
         try:
-            for record in iter_records(path.read_bytes()):
-                banks = record.banks()
-                event = event_of(banks)
-                missing, damaged = missing_or_damaged(banks, event)
+            for event, file_run, missing, damaged in read_records(path):
                 if damaged:
-                    found.problems.append(f"{path.name}: event {event}: banks of sources {sorted(damaged)} differ")
-                if missing:
-                    found.missing[event] = frozenset(missing)
-                (found.incomplete if missing else found.complete)[event] += 1
+                    self.problems.append(f"{path.name}: {event}: banks of sources {sorted(damaged)} differ")
+                if file_run != event.run:
+                    self.problems.append(f"{path.name}: {event} in a record of run {file_run}")
+                self.places[event].append(Place(path.name, missing))
         except (ProtocolError, ValueError) as error:
-            found.problems.append(f"{path.name}: {error}")
-    return found
+            self.problems.append(f"{path.name}: {error}")
 
 
-def compare(found: Found, fed: int) -> tuple[list[int], list[int], list[int]]:
-    """Events that are lost, that were never fed, and that are there more than once."""
-    times = found.times
-    lost = [event for event in range(fed) if event not in times]
-    invented = sorted(event for event in times if not 0 <= event < fed)
-    repeated = sorted(event for event, n in times.items() if n > 1)
-    return lost, invented, repeated
+@dataclass(slots=True)
+class Allowed:
+    """What may be missing or doubled, and why."""
+
+    lost: dict[Event, Row] = field(default_factory=dict)
+    doubled: dict[Event, Row] = field(default_factory=dict)
 
 
-def not_named(found: Found, named: Mapping[int, set[frozenset[int]]]) -> list[int]:
-    """Incomplete events whose missing sources no decision names; `named` by MEP id, for decisions that were seen."""
-    return sorted(
-        event
-        for event, missing in found.missing.items()
-        if (mep := event // EVENTS_PER_MEP) in named and missing not in named[mep]
-    )
+@dataclass(slots=True)
+class Judgement:
+    """Events by what became of them; each of the counters by the fault that explains it, or that was near."""
+
+    complete: int = 0
+    incomplete_explained: Counter[Row] = field(default_factory=Counter)
+    incomplete_unexplained: Counter[Row] = field(default_factory=Counter)
+    lost_explained: Counter[Row] = field(default_factory=Counter)
+    lost: Counter[Row] = field(default_factory=Counter)
+    doubled_explained: Counter[Row] = field(default_factory=Counter)
+    doubled: Counter[Row] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
 
 
-def some(events: list[int]) -> str:
-    """The first few of a list of events."""
-    shown = ", ".join(map(str, events[:SHOWN]))
-    return shown + (", ..." if len(events) > SHOWN else "")
+class Judge:
+    """Compares what was found with what was fed.
+
+    Args:
+        fed: MEPs of each run, whose ids begin at 0.
+        quarantine: events that the nodes have moved aside; only named with what is lost.
+    """
+
+    def __init__(
+        self,
+        fed: Mapping[int, int],
+        found: Found,
+        quarantine: Found,
+        decisions: DecisionLog,
+        timeline: Timeline,
+        absences: Absences,
+        allowed: Allowed,
+    ) -> None:
+        self._fed = fed
+        self._found = found
+        self._quarantine = quarantine
+        self._decisions = decisions
+        self._timeline = timeline
+        self._absences = absences
+        self._allowed = allowed
+        self._result = Judgement(problems=list(found.problems))
+        self._near_mep: dict[tuple[int, int], Row] = {}
+
+    def judge(self) -> Judgement:
+        """The verdict; without problems it is good."""
+        self._judge_lost()
+        self._judge_doubled()
+        self._judge_incomplete()
+        return self._result
+
+    def _judge_lost(self) -> None:
+        lost, result = [], self._result
+        for run, meps in self._fed.items():
+            for number in range(meps * EVENTS_PER_MEP):
+                event = Event(run, number)
+                if event in self._found.places:
+                    continue
+                if event in self._allowed.lost:
+                    result.lost_explained[self._allowed.lost[event]] += 1
+                else:
+                    lost.append(event)
+                    result.lost[self._near_decision_of(event)] += 1
+        if lost:
+            aside = sum(event in self._quarantine.places for event in lost)
+            result.problems.append(f"{len(lost)} events are lost, {aside} of them are in quarantine: {some(lost)}")
+        invented = [
+            event
+            for event in self._found.places
+            if not 0 <= event.number < self._fed.get(event.run, 0) * EVENTS_PER_MEP
+        ]
+        if invented:
+            result.problems.append(f"{len(invented)} events were never fed: {some(invented)}")
+
+    def _judge_doubled(self) -> None:
+        doubled, result = [], self._result
+        for event, places in self._found.places.items():
+            if len(places) == 1:
+                continue
+            if event in self._allowed.doubled:
+                result.doubled_explained[self._allowed.doubled[event]] += 1
+            else:
+                doubled.append(event)
+                result.doubled[self._near_decision_of(event)] += 1
+        if doubled:
+            files = Counter(tuple(sorted(place.file for place in self._found.places[event])) for event in doubled)
+            result.problems.append(f"{len(doubled)} events are there more than once: {some(doubled)}")
+            result.problems += [f"... {n} of them in {', '.join(names)}" for names, n in files.most_common(SHOWN)]
+
+    def _judge_incomplete(self) -> None:
+        """One answer for the events of a MEP that lack the same sources in the same file."""
+        result = self._result
+        meps: Counter[tuple[int, int, Place]] = Counter()
+        for event, places in self._found.places.items():
+            for place in places:
+                if place.missing:
+                    meps[event.run, event.number // EVENTS_PER_MEP, place] += 1
+                else:
+                    result.complete += 1
+        unexplained, not_named = [], []
+        for (run, mep, place), events in sorted(meps.items()):
+            session = self._timeline.session_of_file(place.file)
+            if session is None:
+                result.problems.append(f"{place.file} is of no session of a node")
+                continue
+            decision, time = self._decision(session, run, mep)
+            if decision is not None and decision.missing != place.missing:
+                not_named.append(
+                    f"run {run}, MEP {mep}: {place.file} lacks sources {sorted(place.missing)}, "
+                    f"its decision names {sorted(decision.missing)}"
+                )
+            begin = self._timeline.building_began(session.node, time, BUILDING_SECONDS)
+            row = self._absences.explain(session.node, run, mep, place.missing, max(begin, session.begin), time)
+            if row is not None:
+                result.incomplete_explained[row] += events
+                continue
+            result.incomplete_unexplained[self._near(time)] += events
+            reason = "decision not seen" if decision is None else decision.reason
+            unexplained.append(
+                f"run {run}, MEP {mep} at {session.node}, decided at {time:.2f} s ({reason}) without sources "
+                f"{sorted(place.missing)}, near: {self._near(time)}; "
+                f"fragments sent (s after the decision): {self._absences.when_sent(run, mep, time)}"
+            )
+        if not_named:
+            result.problems.append(f"{len(not_named)} MEPs lack other sources than their decision names:")
+            result.problems += [f"... {line}" for line in not_named[:SHOWN]]
+        if unexplained:
+            events = result.incomplete_unexplained.total()
+            result.problems.append(f"{events} incomplete events of {len(unexplained)} MEPs are not explained:")
+            result.problems += [f"... {line}" for line in unexplained[:SHOWN]]
+
+    def _decision(self, session: Session, run: int, mep: int) -> tuple[Decision | None, float]:
+        """The decision of a MEP in a session, None if it was lost with its node; its time, or that of a neighbour."""
+        span = (session.begin, session.end + BUILDING_SECONDS)
+        decisions = self._decisions.find(session.node, run, mep, *span)
+        if decisions:
+            return decisions[-1], decisions[-1].time
+        near = self._decisions.nearest_time(session.node, run, mep, *span)
+        return None, min(session.end, session.begin if near is None else near)
+
+    def _near_decision_of(self, event: Event) -> Row:
+        """The fault that was near when the MEP of an event was decided, or the ones around it."""
+        mep = event.run, event.number // EVENTS_PER_MEP
+        if mep not in self._near_mep:
+            times = (self._decisions.nearest_time(node, *mep, 0.0, inf) for node in self._decisions.of_node)
+            time = next((time for time in times if time is not None), None)
+            self._near_mep[mep] = Standing.NONE if time is None else self._near(time)
+        return self._near_mep[mep]
+
+    def _near(self, time: float) -> Row:
+        span = self._timeline.last_before(time, CONSEQUENCE_SECONDS)
+        return Standing.NONE if span is None else span.kind
+
+
+def some(items: Iterable[object]) -> str:
+    """The first few of a list."""
+    shown = [str(tuple(item)) if isinstance(item, tuple) else str(item) for item in islice(items, SHOWN + 1)]
+    return ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")

@@ -45,6 +45,7 @@ def make_builder(
     pool = SlotPool(slots, slot_limits)
     limits = BuilderLimits(
         mep_timeout_ns=100 * MS,
+        feeder_timeout_ns=1000 * MS,
         overtaken_ns=30 * MS,
         evict_ns=10 * MS,
         flush_deadline_ns=20 * MS,

@@ -48,7 +48,12 @@ class BuilderMachine(RuleBasedStateMachine):
         slot_limits = SlotLimits(input_bytes=SLOT_BYTES, events=3 * EVENTS, meps=8, fragments=100, mep_bytes=MEP_BYTES)
         pool = SlotPool(slots, slot_limits)
         limits = BuilderLimits(
-            mep_timeout_ns=TIMEOUT, overtaken_ns=15, evict_ns=5, flush_deadline_ns=FLUSH, closed_ring=64
+            mep_timeout_ns=TIMEOUT,
+            feeder_timeout_ns=4 * TIMEOUT,
+            overtaken_ns=15,
+            evict_ns=5,
+            flush_deadline_ns=FLUSH,
+            closed_ring=64,
         )
         self.builder = EventBuilder(pool, limits, Counters())
         self.now = 0
@@ -121,7 +126,7 @@ class BuilderMachine(RuleBasedStateMachine):
     def time_passes(self, step: int) -> None:
         self.now += step
         self.stimulate(Tick())
-        assert all(mep.deadline_ns > self.now for mep in self.builder.open.values())
+        assert all(self.now - mep.last_ns < TIMEOUT for mep in self.builder.open.values())
         assert all(mep.overtaken_ns is None or self.now - mep.overtaken_ns < 15 for mep in self.builder.open.values())
 
     @rule()

@@ -71,7 +71,12 @@ class ModelNode:
         self.builder = EventBuilder(
             SlotPool(2, limits),
             BuilderLimits(
-                mep_timeout_ns=10**15, overtaken_ns=10**15, evict_ns=10**15, flush_deadline_ns=5, closed_ring=64
+                mep_timeout_ns=10**15,
+                feeder_timeout_ns=10**15,
+                overtaken_ns=10**15,
+                evict_ns=10**15,
+                flush_deadline_ns=5,
+                closed_ring=64,
             ),
             Counters(),
         )

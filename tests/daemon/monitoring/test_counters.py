@@ -45,13 +45,6 @@ def test_expecting_sources_again_keeps_what_was_counted() -> None:
     assert {source: of.fragments for source, of in counters.sources.items()} == {1: 0, 2: 7, 3: 0}
 
 
-def test_open_meps_are_those_opened_and_not_closed_or_abandoned() -> None:
-    counters = Counters(meps_opened=10, meps_abandoned=2)
-    counters.meps_closed[CloseReason.COMPLETE] = 4
-    counters.meps_closed[CloseReason.TIMEOUT] = 1
-    assert counters.meps_open == 3
-
-
 def test_a_batch_is_counted_by_event_line_and_flag() -> None:
     counters = Counters()
     counters.set_lines(["passthrough", "micro_bias"])

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -51,10 +51,13 @@ class Node:
         self.posted: list[bytes] = []
         self.port = 0
 
-    def metrics(self) -> bytes:
-        if self.broken:
-            raise RuntimeError("collector broken")
-        return b"hlt1_ready 1.0\n"
+    def metrics(self) -> Callable[[], bytes]:
+        def render() -> bytes:
+            if self.broken:
+                raise RuntimeError("collector broken")
+            return b"hlt1_ready 1.0\n"
+
+        return render
 
     def post(self, request: Request) -> Response:
         self.posted.append(request.body)

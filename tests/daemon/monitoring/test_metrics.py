@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hltnode.daemon.common.vocabulary import CloseReason, EventStream, SlotState, Stage, WriteErrorKind
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Condition, Health
-from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, create_registry, render
+from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, render
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.errors import RejectReason
@@ -26,13 +26,18 @@ WALL = 1_700_000_000.0
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
+def make_health() -> Health:
+    return Health(loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=2)
+
+
+def make_collector(counters: Counters, health: Health, state: NodeState) -> NodeCollector:
+    return NodeCollector(counters, health, INFO, state, MEMORY, health_ns=NOW_NS, monotonic_ns=NOW_NS, wall_s=WALL)
+
+
 def scrape(counters: Counters, health: Health | None = None, state: NodeState | None = None) -> dict[Sample, float]:
     if health is None:
-        health = Health(loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=2)
-    collector = NodeCollector(
-        counters, health, INFO, lambda: state or NodeState(), MEMORY, monotonic_ns=lambda: NOW_NS, wall_s=lambda: WALL
-    )
-    text = render(create_registry(collector)).decode()
+        health = make_health()
+    text = render(make_collector(counters, health, state or NodeState())).decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -65,13 +70,14 @@ def test_a_fresh_node_exports_every_known_label_value_as_zero() -> None:
 
 
 def test_what_was_counted_is_what_is_exported() -> None:
-    counters = Counters(fragments_received=11, meps_opened=5)
+    counters = Counters(fragments_received=11)
     counters.fragments_rejected[RejectReason.BAD_CRC] = 3
     counters.meps_closed[CloseReason.COMPLETE] = 4
     counters.writer.streams[EventStream.ACCEPTED].events = 9
     counters.count_exception("control")
-    samples = scrape(counters)
+    samples = scrape(counters, state=NodeState(meps_open=1, fragments_in_build=2))
     assert samples[key("hlt1_fragments_received_total")] == 11
+    assert samples[key("hlt1_fragments_in_build")] == 2
     assert samples[key("hlt1_fragments_rejected_total", reason="bad_crc")] == 3
     assert samples[key("hlt1_meps_closed_total", reason="complete")] == 4
     assert samples[key("hlt1_meps_open")] == 1
@@ -167,8 +173,7 @@ def test_conditions_and_readiness_follow_the_health() -> None:
 
 
 def test_names_have_the_prefix_and_no_name_appears_twice() -> None:
-    health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    names = [family.name for family in NodeCollector(Counters(), health, INFO, NodeState, MEMORY).collect()]
+    names = [family.name for family in make_collector(Counters(), make_health(), NodeState()).collect()]
     assert all(name.startswith("hlt1_") for name in names)
     assert len(set(names)) == len(names)
 
@@ -184,7 +189,6 @@ def test_promtool_has_nothing_against_the_metrics(promtool: str) -> None:
     counters.expect_sources([1])
     counters.set_lines(["passthrough"])
     counters.count_exception("control")
-    health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    text = render(create_registry(NodeCollector(counters, health, INFO, NodeState, MEMORY)))
+    text = render(make_collector(counters, make_health(), NodeState()))
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False, timeout=30)
     assert checked.returncode == 0, checked.stderr.decode() + os.linesep + checked.stdout.decode()

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import json
 import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -379,7 +378,7 @@ async def test_a_back_end_that_hangs_turns_the_node_unhealthy_and_stops_it(
         await eventually(lambda: node.state == "error")
         assert node.counters.fragments_built == 8
         assert feeder.window.unacknowledged == 2
-        assert Condition.PIPELINE in node.health.liveness_problems(time.monotonic_ns())
+        assert Condition.PIPELINE in node.health.liveness_problems(node.clock.now_ns)
         engine.behaviour.hang.clear()
 
 
@@ -396,7 +395,7 @@ async def test_a_full_disk_holds_the_acknowledgements_until_there_is_room(
                 raise OSError(errno.ENOSPC, "No space left on device")
             return write(descriptor, data)
 
-        monkeypatch.setattr("hltnode.daemon.output.event_writer.os.write", write_to_full_disk)
+        monkeypatch.setattr("hltnode.daemon.storage.event_writer.os.write", write_to_full_disk)
         for mep in synthetic_meps(2):
             await feeder.offer(mep)
         await eventually(lambda: node.health.disk_problem is not None)

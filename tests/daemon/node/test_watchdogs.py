@@ -9,8 +9,25 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
+from hltnode.daemon.common.vocabulary import Stage
+from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import feed_meps
-from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
+from hltnode.processing.selection.trigger_config import TriggerConfig
+from tests.daemon.fakes import (
+    SOURCES,
+    eventually,
+    make_config,
+    make_feeder,
+    node_of_engine,
+    running_node,
+    synthetic_meps,
+)
+from tests.processing.lhcb.velo.dense_events import noise
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -63,7 +80,7 @@ async def test_a_source_that_falls_silent_is_named_and_the_node_stays_ready(
             await speaks.offer(next(meps))
             await asyncio.sleep(0.01)
         assert node.status.full()["silent_sources"] == [SOURCES[3]]
-        assert not node.health.problems(time.monotonic_ns())
+        assert not node.health.problems(node.clock.now_ns)
         while node.status.full()["silent_sources"]:
             mep = next(meps)
             for feeder in (speaks, falls_silent):
@@ -101,3 +118,36 @@ async def test_a_back_end_that_hangs_ends_the_watchdog_datagrams_before_the_node
         assert pings() == 0
         assert feeder.window.unacknowledged == 2
         engine.behaviour.hang.clear()
+
+
+@pytest.mark.timeout(120)
+async def test_a_batch_of_the_densest_events_takes_longer_than_the_watchdog_allows_and_is_no_hang(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stall_s, n_events = 0.5, 200
+    monkeypatch.setattr("hltnode.daemon.monitoring.health.PIPELINE_STALL_NS", int(stall_s * 1e9))
+    [densest] = (int(constant.value) for constant in global_event_cut.constants)
+    events = [noise(densest, seed) for seed in range(4)] * (n_events // 4)
+    mep = FeedMep(0, 0, n_events, HLT1.readout.mfps_of_events(events, 0, "retina"))
+    nbytes = 1 << 25
+    pipeline = {"slots": 2, "slot_bytes": 2 * nbytes, "max_events": n_events, "flush_deadline_ms": 10}
+    config = make_config(
+        tmp_path,
+        pipeline=pipeline,
+        builder={"max_mep_bytes": nbytes, "mep_timeout_ms": 10_000},
+        network={"max_frame_bytes": nbytes},
+    )
+    engine = HLT1.create_engine(
+        create_backend("cpu", HLT1.kernels, threads=1),
+        geometry_constants(VeloGeometry.builtin()),
+        TriggerConfig.default(HLT1.menu),
+        batch_limits(config),
+    )
+    async with (
+        node_of_engine(config, engine, "cpu") as node,
+        make_feeder(context, node, sources=tuple(mep.mfps), events=n_events, max_fragment_bytes=nbytes // 4) as feeder,
+    ):
+        assert (await feed_meps([mep], [feeder])).complete
+        assert node.counters.stages[Stage.KERNELS].total > 2 * stall_s
+        assert node.counters.objects["velo_clusters"] > 0.99 * densest * n_events
+        assert node.state == "running"

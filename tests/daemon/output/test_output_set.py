@@ -138,7 +138,7 @@ async def test_a_full_disk_holds_back_the_credits_and_feeding_continues_when_the
         return write(descriptor, data)
 
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-        monkeypatch.setattr("hltnode.daemon.output.event_writer.os.write", write_to_full_disk)
+        monkeypatch.setattr("hltnode.daemon.storage.event_writer.os.write", write_to_full_disk)
         offered = 0
         meps = list(synthetic_meps(200))
         while node.counters.dead_time[DeadTimeReason.OUTPUT] == 0.0:
@@ -179,7 +179,7 @@ async def test_with_drop_new_a_full_disk_does_not_hold_back_acknowledgements(
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(descriptor, data)
 
-    monkeypatch.setattr("hltnode.daemon.output.event_writer.os.write", write_to_full_disk)
+    monkeypatch.setattr("hltnode.daemon.storage.event_writer.os.write", write_to_full_disk)
     config = make_config(tmp_path, output={"policy": "drop_new"})
     async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
         for full in (False, True, False):

@@ -38,6 +38,7 @@ class Bench:
         limits = SlotLimits(input_bytes=8192, events=4 * EVENTS, meps=64, fragments=64, mep_bytes=1024)
         times = BuilderLimits(
             mep_timeout_ns=100 * MS,
+            feeder_timeout_ns=1000 * MS,
             overtaken_ns=30 * MS,
             evict_ns=10 * MS,
             flush_deadline_ns=20 * MS,
@@ -54,7 +55,6 @@ class Bench:
         self.supervised: list[int] = []
         self.registry = FeederRegistry(run=run, feeders=feeders, sources=None, max_events_per_mep=EVENTS)
         self.acknowledgements = Acknowledgements()
-        self.acknowledgements.remember(journal or {})
         executor = EffectExecutor(
             self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: self.now
         )

@@ -21,6 +21,7 @@ import structlog
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.stimuli_and_effects import Place
 from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.protocol.errors import MessageError, ProtocolError
 from hltnode.protocol.fragment_frame import has_right_crc, inspect_frame
@@ -81,7 +82,7 @@ class HostileInput:
             self._bench.counters,
             self._bench.carry_out,
             max_frame_bytes=MAX_FRAME_BYTES,
-            clock_ns=lambda: self._bench.now,
+            clock=ReadingClock(lambda: self._bench.now),
         )
         self._source = FrameSource(EVENTS, MAX_FRAGMENT)
         self._sent: deque[bytes] = deque(maxlen=64)

@@ -47,7 +47,7 @@ def bench() -> Bench:
 
 
 def test_a_sealed_slot_goes_to_the_pipeline_as_the_batch_that_the_effect_carries(bench: Bench) -> None:
-    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0)
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0)
     batch = Batch(1, RUN, (record,), floor=2)
     bench.executor.carry_out([Place(slot=1, offset=0, size=8, source=1, bit=1, record=record), SealSlot(batch)])
     assert bench.batches == [batch]
@@ -89,7 +89,7 @@ def test_an_acknowledgement_that_was_missed_is_repeated_with_the_rejection(bench
 
 
 def test_a_closed_mep_needs_no_action_beyond_a_log_line(bench: Bench) -> None:
-    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, deadline_ns=0)
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0)
     record.missing = (2,)
     bench.executor.carry_out([CloseMep(record)])
     assert not bench.connections.sent

@@ -18,6 +18,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.frame_header import encode_frame
@@ -52,7 +53,14 @@ class Bench:
         self.counters = Counters()
         self.builder = EventBuilder(
             SlotPool(2, limits),
-            BuilderLimits(mep_timeout_ns=100, overtaken_ns=30, evict_ns=10, flush_deadline_ns=20, closed_ring=64),
+            BuilderLimits(
+                mep_timeout_ns=100,
+                feeder_timeout_ns=1000,
+                overtaken_ns=30,
+                evict_ns=10,
+                flush_deadline_ns=20,
+                closed_ring=64,
+            ),
             self.counters,
         )
         self.builder.handle(0, StartRun(RUN, SOURCES, 0, EVENTS))
@@ -64,7 +72,7 @@ class Bench:
             self.counters,
             self.carry_out,
             max_frame_bytes=MAX_FRAME_BYTES,
-            clock_ns=lambda: 0,
+            clock=ReadingClock(lambda: 0),
         )
 
     def carry_out(self, effects: Sequence[Effect]) -> None:

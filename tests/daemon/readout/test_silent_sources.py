@@ -49,7 +49,9 @@ def test_a_silence_lasts_while_no_source_delivers() -> None:
 
 def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> None:
     limits = SlotLimits(input_bytes=4096, events=40, meps=64, fragments=64, mep_bytes=1024)
-    times = BuilderLimits(mep_timeout_ns=1, overtaken_ns=1, evict_ns=1, flush_deadline_ns=1, closed_ring=64)
+    times = BuilderLimits(
+        mep_timeout_ns=1, feeder_timeout_ns=1, overtaken_ns=1, evict_ns=1, flush_deadline_ns=1, closed_ring=64
+    )
     counters = Counters()
     builder = EventBuilder(SlotPool(3, limits), times, counters)
     monitor = SilentSourceMonitor(builder, counters, silent_ns=5 * SECOND, clock_ns=lambda: 0)

@@ -214,7 +214,7 @@ async def test_an_operators_key_gives_commands_and_does_not_feed(
         with context.socket(zmq.DEALER) as socket:
             keys.of("operators").apply(socket)
             socket.connect(node.control.endpoint)
-            await socket.send(encode_message(Hello("f", "s", RUN, SOURCES, 0, 8, 100)))
+            await socket.send(encode_message(Hello("f", "s", RUN, SOURCES, 0, 8, 100, supervises=False)))
             answer = decode_message(await socket.recv())
         assert isinstance(answer, Error)
         assert answer.reason == "not_a_feeder"

@@ -204,11 +204,11 @@ class Disk:
             before, content = versions[last - 1], versions[last]
             return content[: rng.randint(len(before), len(content))] if len(content) > len(before) else content
         size = len(versions[rng.randint(0, last)])
-        content = bytearray(size)
+        pages = bytearray(size)
         for begin in range(0, size, PAGE):
             page = versions[rng.randint(0, last)][begin : begin + PAGE]
-            content[begin : begin + len(page)] = page
-        return bytes(content[:size])
+            pages[begin : begin + len(page)] = page
+        return bytes(pages[:size])
 
 
 def write_state(state: Mapping[Place, bytes], directory: Path) -> None:

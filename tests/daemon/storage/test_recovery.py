@@ -214,6 +214,27 @@ def test_a_part_file_that_is_gone_is_missing_and_a_finished_file_that_is_gone_wa
     second.kill()
 
 
+@pytest.mark.parametrize(("boot", "done"), [("boot", [(0, 5)]), ("another", [(0, 3)])])
+def test_a_file_that_is_gone_with_a_damaged_journal_was_collected_unless_the_machine_was_down(
+    tmp_path: Path, boot: str, done: list[tuple[int, int]]
+) -> None:
+    first = Session(tmp_path, "a", max_file_events=4)
+    first.batch(0, 1, 2, 3)
+    first.store.leave_run(7)
+    end = (tmp_path / JOURNAL).stat().st_size
+    first.batch(4, 5)
+    first.kill()
+    raw = (tmp_path / JOURNAL).read_bytes()
+    [finished] = [at for at in range(end, len(raw)) if raw.startswith(b'{"finished"', at)]
+    (tmp_path / JOURNAL).write_bytes(raw[: finished + 5] + b"x" + raw[finished + 6 :])
+    for path in (*tmp_path.glob("*.mdf"), *tmp_path.glob("*.part")):
+        path.unlink()
+    second = Session(tmp_path, "b", boot=boot)
+    assert second.done() == done
+    assert (second.counters.missing_events > 0) is (boot == "another")
+    second.kill()
+
+
 def test_a_mep_of_which_some_events_were_collected_and_the_others_are_missing_is_not_taken_again(
     tmp_path: Path,
 ) -> None:

@@ -1,0 +1,48 @@
+"""Work in a thread that must not keep the process from ending."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_daemon_thread(work: Callable[[], T]) -> T:
+    """The result of `work`, or its exception.
+
+    Other than with `asyncio.to_thread`, neither the end of the loop nor that of the interpreter waits for the thread: a
+    driver or a file system that hangs must not keep a node from ending. After a cancellation `work` goes on and its
+    result is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result: T | None = None
+        error: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        # The loop is closed when nobody has waited for this.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, result, error)
+
+    thread = threading.Thread(target=run, name=f"hltnode-{getattr(work, '__name__', 'work')}", daemon=True)
+    thread.start()
+    try:
+        return await future
+    finally:
+        if future.done() and not future.cancelled():
+            # It has nothing left to do.
+            thread.join()

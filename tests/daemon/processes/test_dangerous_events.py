@@ -1,0 +1,118 @@
+"""An event on which the kernels crash or hang ends the node twice and is then left out: real processes and kernels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.mfp import encode_mfp
+from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from tests.conftest import TINY_CHAIN
+from tests.daemon.pages import metric
+from tests.daemon.processes.test_processes import ROOT, Site
+from tests.processing.framework.chain_builder import compiler, copy_package
+
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+
+SOURCES = (source_id(SubDetector.ODIN, 0), source_id(20, 0), source_id(21, 0))
+"""A MEP begins with ODIN, which the chain does not read."""
+MEPS, EVENTS = 40, 8
+DANGEROUS_MEP, DANGEROUS_EVENT = 21, 5
+MARK = b"\xde\xad\xbe\xef"
+BANK = "            broken = broken || bank.type == hlt::broken_bank;\n"
+DANGERS = {
+    "crash": "__builtin_trap();",
+    "hang": "for (volatile uint32_t turn = 0;; turn = turn + 1) {}",
+}
+BUILD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tiny.chain import TINY
+from tests.processing.framework.chain_builder import build_chain
+build_chain(TINY)
+"""
+
+
+@pytest.fixture(params=DANGERS)
+def chain(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The folder of a tiny chain whose kernel does not get past a bank with the mark behind the number of its event."""
+    compiler()
+    root = tmp_path / "chain"
+    package = copy_package(TINY_CHAIN, root, "tiny")
+    metadata = root / "tiny-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[hltnode.chains]\ntiny = tiny.chain:TINY\n")
+    kernel = package / "count_hits.cuh"
+    marked = f"bank.size >= 12 && hlt::load_u32(bank.data + 8) == {int.from_bytes(MARK, 'little'):#x}u"
+    source = kernel.read_text()
+    assert source.count(BANK) == 1
+    kernel.write_text(source.replace(BANK, BANK + f"            if ({marked}) {DANGERS[request.param]}\n"))
+    subprocess.run([sys.executable, "-c", BUILD, str(root)], cwd=ROOT, check=True)
+    return root
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path, 1)
+    with site.config.open("a") as config:
+        config.write('[trigger]\nchain = "tiny"\n[log]\nformat = "json"\n')
+    site.input.write_bytes(b"".join(encode_mep(list(mfps.values())) for mfps in map(mfps_of, range(MEPS))))
+    yield site
+    for process in site.processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def mfps_of(mep: int) -> dict[int, bytes]:
+    """Banks with the number of the event, marked in one of them, and enough bytes for the line to accept the event."""
+    numbers = np.arange(mep * EVENTS, (mep + 1) * EVENTS).tolist()
+    marks = [MARK if number == DANGEROUS_MEP * EVENTS + DANGEROUS_EVENT else bytes(4) for number in numbers]
+    banks = [number.to_bytes(8, "little") + mark + b"\xff" * 12 for number, mark in zip(numbers, marks, strict=True)]
+    return {
+        source: encode_mfp(
+            source_id=source, event_id=mep * EVENTS, version=1, types=[BankType.TEST_DET] * EVENTS, fragments=banks
+        )
+        for source in SOURCES
+    }
+
+
+def kept(site: Site, stream: EventStream) -> list[int]:
+    """Numbers of the events in the finished files of a stream."""
+    return sorted(
+        int.from_bytes(record.banks()[0].payload[:8], "little")
+        for path in site.output.glob(f"*{stream}*.mdf")
+        for record in iter_records(path.read_bytes())
+    )
+
+
+def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_are_processed_once(
+    site: Site, chain: Path
+) -> None:
+    feeder = None
+    for _ in range(2):
+        node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
+        feeder = feeder or site.start_feeder(1)
+        assert site.wait(node) != 0
+    node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
+    assert feeder is not None
+    assert site.wait(feeder) == 0, site.logs()
+    assert metric(site.http, "hlt1_meps_not_processed_total") == 1
+    assert metric(site.http, 'hlt1_events_flagged_total{flag="not_processed"}') == EVENTS
+    node.terminate()
+    assert site.wait(node) == 0, site.logs()
+    everything = range(MEPS * EVENTS)
+    left_out = list(everything[DANGEROUS_MEP * EVENTS : (DANGEROUS_MEP + 1) * EVENTS])
+    assert kept(site, EventStream.ERROR) == left_out
+    assert kept(site, EventStream.ACCEPTED) == [number for number in everything if number not in left_out]
+    assert '"mep_not_processed"' in site.logs()

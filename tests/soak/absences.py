@@ -1,0 +1,120 @@
+"""Which fragments could not come in time: of feeders that were stopped or killed, and those damaged on purpose."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.soak.faults import ABSENCES, RESTARTS, Kind, Standing
+from tests.soak.timeline import Span, Timeline
+
+# A feeder that was killed or stopped is there again when it sends: it reconnects (heartbeats: 3 s), replaces its former
+# session (which a node takes for silent after 5 s), and its hello comes once a second. What takes longer is a defect.
+# The start of its process, which takes seconds on a busy machine, does not count.
+RETURN_SECONDS = 10.0
+# Times of two processes differ by less than this.
+CLOCK_SECONDS = 0.01
+# Its first fragments are those that the others sent before; after this it has caught up.
+CATCH_UP_SECONDS = 1.0
+
+
+class Absence(NamedTuple):
+    """A time in which a feeder may be missing at a node."""
+
+    begin: float
+    end: float
+    kind: Kind
+
+
+@dataclass(slots=True)
+class FeederRecords:
+    """What the feeder processes have recorded, see `feeder_process`."""
+
+    faults: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    """By run, MEP and source the fault that was put on the fragment."""
+    silences: list[tuple[int, int, float, float]] = field(default_factory=list)
+    """Feeder, index of the node, begin and end."""
+    ready: dict[tuple[int, int], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """By feeder and index of the node the times at which a process began to connect."""
+
+    sent: dict[tuple[int, int, int], list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    """By run, MEP and source the node, as index, and the time of each fragment; to find the reason of a failure."""
+
+    def read(self, feeder: int, log: Path) -> None:
+        """Add the records of one process; a line that it was writing when it was killed is left out."""
+        if not log.exists():
+            return
+        for row in log.read_text().splitlines(keepends=True):
+            if not row.endswith("\n"):
+                continue
+            record = json.loads(row)
+            if "sent" in record:
+                fragment = record["run"], record["mep"], record["source"]
+                self.sent[fragment].append((record["node"], record["sent"]))
+            elif "fault" in record:
+                self.faults[record["run"], record["mep"], record["source"]] = record["fault"]
+            elif "ready" in record:
+                self.ready[feeder, record["node"]].append(record["ready"])
+            else:
+                self.silences.append((feeder, record["node"], record["begin"], record["end"]))
+
+
+class Absences:
+    """Explains why a MEP lacks sources, or not.
+
+    Args:
+        feeder_of: the feeder of each source, from 1.
+        nodes: names of the nodes in the order in which the feeders know them.
+    """
+
+    def __init__(
+        self, timeline: Timeline, records: FeederRecords, feeder_of: dict[int, int], nodes: tuple[str, ...]
+    ) -> None:
+        self._records = records
+        self._feeder_of = feeder_of
+        self._nodes = nodes
+        self._of: dict[tuple[int, str], list[Absence]] = {}
+        for feeder in set(feeder_of.values()):
+            spans = timeline.of_target(f"feeder{feeder}", ABSENCES)
+            for index, node in enumerate(nodes):
+                self._of[feeder, node] = [
+                    Absence(span.begin, self._return(feeder, index, span) + CATCH_UP_SECONDS, span.kind)
+                    for span in spans
+                ]
+
+    def _return(self, feeder: int, node: int, span: Span) -> float:
+        """When a feeder sent its first fragment to a node after a fault; one silence may follow another."""
+        runs = back = span.end
+        if span.kind in RESTARTS:
+            runs = min((t for t in self._records.ready[feeder, node] if t > span.end), default=span.end)
+        for _, _, begin, until in sorted(s for s in self._records.silences if s[:2] == (feeder, node)):
+            if begin <= back + CLOCK_SECONDS < until:
+                back = until
+        return min(back, runs + RETURN_SECONDS)
+
+    def when_sent(self, run: int, mep: int, since: float) -> str:
+        """When the fragments of a MEP were sent to which node, relative to a time."""
+        sent = {
+            source: [f"{self._nodes[node]} {time - since:+.2f}" for node, time in self._records.sent[run, mep, source]]
+            for source in sorted(self._feeder_of)
+        }
+        return "; ".join(f"{source}: {', '.join(times) or 'never'}" for source, times in sent.items())
+
+    def explain(
+        self, node: str, run: int, mep: int, missing: Iterable[int], begin: float, end: float
+    ) -> Kind | Standing | None:
+        """The fault because of which a MEP that was built from `begin` to `end` lacks all of these sources, or None."""
+        kinds: set[Kind | Standing] = set()
+        for source in missing:
+            absences = self._of[self._feeder_of[source], node]
+            kind = next((each.kind for each in absences if each.begin <= end and each.end >= begin), None)
+            if kind is not None:
+                kinds.add(kind)
+            elif (run, mep, source) in self._records.faults:
+                kinds.add(Standing.WIRE)
+            else:
+                return None
+        # A feeder that was away explains more than a damaged fragment.
+        return next((kind for kind in kinds if kind is not Standing.WIRE), Standing.WIRE)

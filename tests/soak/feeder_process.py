@@ -1,0 +1,69 @@
+"""`hltnode feed` with a record of what was sent when, of damaged fragments and of silences.
+
+    python -m tests.soak.feeder_process LOG STARTED feed ...
+
+A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
+damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node, from
+STARTED on, the time at which the process was started; `{"node", "ready"}` when the process begins to connect; and
+`{"node", "sent", "run", "mep", "source"}` for each fragment.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.commands.feed import feed
+from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
+
+# Run, MEP id and source in the header of a frame.
+_RUN_MEP_SOURCE = struct.Struct("<8xI4xQ8xH")
+# What can make a fragment miss its MEP.
+_HARMFUL = (Fault.DROP, Fault.CORRUPT, Fault.DELAY)
+SILENCE_SECONDS = 0.3
+
+
+class RecordingInjector(FaultInjector):
+    """Writes a line before a fault takes effect; `seed` begins with seed and number of the node."""
+
+    log = -1
+    started_s = 0.0
+
+    def __init__(self, plan: FaultPlan, seed: int | str) -> None:
+        super().__init__(plan, seed)
+        self._node = int(str(seed).split("/")[1])
+        self._last_s = self.started_s
+        self._write({"node": self._node, "ready": time.monotonic()})
+
+    def take(self, now_ns: int, frame: bytes) -> Sequence[bytes]:
+        now_s = time.monotonic()
+        if now_s - self._last_s > SILENCE_SECONDS:
+            self._write({"node": self._node, "begin": self._last_s, "end": now_s})
+        self._last_s = now_s
+        before = dict(self.counts)
+        frames = super().take(now_ns, frame)
+        run, mep, source = _RUN_MEP_SOURCE.unpack_from(frame)
+        for fault in _HARMFUL:
+            if self.counts[fault] > before[fault]:
+                self._write({"fault": str(fault), "run": run, "mep": mep, "source": source})
+        self._write({"node": self._node, "sent": now_s, "run": run, "mep": mep, "source": source})
+        return frames
+
+    def _write(self, record: dict[str, object]) -> None:
+        os.write(self.log, json.dumps(record).encode() + b"\n")
+
+
+def install(log: Path, started_s: float) -> None:
+    """Feeders of this process record from now on."""
+    RecordingInjector.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    RecordingInjector.started_s = started_s
+    feed.__globals__["FaultInjector"] = RecordingInjector
+
+
+if __name__ == "__main__":
+    install(Path(sys.argv.pop(1)), float(sys.argv.pop(1)))
+    app()

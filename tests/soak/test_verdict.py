@@ -1,0 +1,278 @@
+"""The verdict of a soak finds each kind of loss, and takes no fault for an explanation of what it cannot explain."""
+
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from tests.soak.absences import RETURN_SECONDS, Absences, FeederRecords
+from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, ODIN_SOURCE, SOURCES, odin_payload, payload
+from tests.soak.decision_log import Decision, DecisionLog
+from tests.soak.faults import Kind, Standing
+from tests.soak.records import Event
+from tests.soak.timeline import Session, Timeline
+from tests.soak.verdict import BUILDING_SECONDS, Allowed, Found, Judge, Judgement, Place
+
+RUN, MEPS = 4201, 5
+NODES = ("a", "b")
+FILE = "a_session1_0000004201_accepted_00001.mdf"
+SOURCE = SOURCES[1]
+FEEDER = f"feeder{FEEDER_OF[SOURCE]}"
+DECIDED = 100.0
+
+
+class Scene:
+    """A soak of one run in which all went well; a test changes one thing."""
+
+    def __init__(self) -> None:
+        self.found, self.quarantine, self.allowed = Found(), Found(), Allowed()
+        self.timeline = Timeline(sessions=[Session("a", "a_session1", 0.0), Session("b", "b_session2", 0.0)])
+        self.records = FeederRecords()
+        self.decisions = DecisionLog()
+        for mep in range(MEPS):
+            self.place(mep, frozenset())
+            self.decisions.add("a", Decision(DECIDED, RUN, mep, "complete", frozenset()))
+
+    def place(self, mep: int, missing: frozenset[int], file: str = FILE) -> None:
+        """Put the events of a MEP into a file."""
+        for number in range(mep * EVENTS_PER_MEP, (mep + 1) * EVENTS_PER_MEP):
+            self.found.places[Event(RUN, number)].append(Place(file, missing))
+
+    def lack(self, mep: int, *sources: int, decided: float = DECIDED, named: bool = True) -> None:
+        """Let a MEP be incomplete, and its decision name that."""
+        missing = frozenset(sources)
+        for number in range(mep * EVENTS_PER_MEP, (mep + 1) * EVENTS_PER_MEP):
+            self.found.places[Event(RUN, number)] = [Place(FILE, missing)]
+        self.decisions.of_node["a"][mep] = Decision(decided, RUN, mep, "timeout", missing if named else frozenset())
+
+    def strike(self, kind: Kind, target: str, begin: float, end: float = inf) -> None:
+        """Add a fault."""
+        self.timeline.strike(kind, target, begin).end = end
+
+    def judge(self) -> Judgement:
+        absences = Absences(self.timeline, self.records, FEEDER_OF, NODES)
+        judge = Judge({RUN: MEPS}, self.found, self.quarantine, self.decisions, self.timeline, absences, self.allowed)
+        return judge.judge()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_soak_in_which_every_event_is_found_once_and_complete_is_good(scene: Scene) -> None:
+    judgement = scene.judge()
+    assert judgement.problems == []
+    assert judgement.complete == MEPS * EVENTS_PER_MEP
+
+
+def test_an_event_that_is_in_no_file_is_lost(scene: Scene) -> None:
+    del scene.found.places[Event(RUN, 7)]
+    judgement = scene.judge()
+    assert judgement.lost == {Standing.NONE: 1}
+    assert "1 events are lost, 0 of them are in quarantine: (4201, 7)" in judgement.problems
+
+
+def test_an_event_that_is_only_in_quarantine_is_lost(scene: Scene) -> None:
+    scene.quarantine.places[Event(RUN, 7)] = scene.found.places.pop(Event(RUN, 7))
+    assert "1 events are lost, 1 of them are in quarantine: (4201, 7)" in scene.judge().problems
+
+
+def test_a_loss_near_a_fault_is_named_beside_it_and_not_explained_by_it(scene: Scene) -> None:
+    scene.strike(Kind.KILL_NODE, "a", DECIDED - 5.0, DECIDED - 4.0)
+    del scene.found.places[Event(RUN, 7)]
+    judgement = scene.judge()
+    assert judgement.lost == {Kind.KILL_NODE: 1}
+    assert judgement.problems
+
+
+def test_an_event_of_a_file_that_was_open_in_a_power_cut_may_be_lost(scene: Scene) -> None:
+    del scene.found.places[Event(RUN, 7)]
+    scene.allowed.lost[Event(RUN, 7)] = Kind.CUT_POWER
+    judgement = scene.judge()
+    assert judgement.lost_explained == {Kind.CUT_POWER: 1}
+    assert judgement.problems == []
+
+
+def test_an_event_in_two_files_is_doubled(scene: Scene) -> None:
+    scene.found.places[Event(RUN, 7)].append(Place("b_session2_0000004201_accepted_00001.mdf", frozenset()))
+    judgement = scene.judge()
+    assert judgement.doubled == {Standing.NONE: 1}
+    assert any("more than once: (4201, 7)" in problem for problem in judgement.problems)
+
+
+def test_an_event_twice_in_one_file_is_doubled(scene: Scene) -> None:
+    scene.found.places[Event(RUN, 7)] *= 2
+    assert scene.judge().doubled.total() == 1
+
+
+def test_an_event_beyond_what_was_fed_is_a_problem(scene: Scene) -> None:
+    scene.place(MEPS, frozenset())
+    assert any("20 events were never fed" in problem for problem in scene.judge().problems)
+
+
+def test_an_event_of_a_run_that_was_not_fed_is_a_problem(scene: Scene) -> None:
+    scene.found.places[Event(RUN + 1, 0)].append(Place(FILE, frozenset()))
+    assert any("1 events were never fed: (4202, 0)" in problem for problem in scene.judge().problems)
+
+
+def test_an_incomplete_mep_without_a_fault_is_not_explained(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    judgement = scene.judge()
+    assert judgement.incomplete_unexplained == {Standing.NONE: EVENTS_PER_MEP}
+    assert any("20 incomplete events of 1 MEPs are not explained" in problem for problem in judgement.problems)
+
+
+@pytest.mark.parametrize("kind", [Kind.STOP_FEEDER, Kind.STOP_FEEDER_LONG, Kind.KILL_FEEDER, Kind.END_KILL_FEEDER])
+def test_a_mep_that_was_built_while_the_feeder_of_its_missing_source_was_away_is_explained(
+    scene: Scene, kind: Kind
+) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(kind, FEEDER, DECIDED - 3.0, DECIDED)
+    judgement = scene.judge()
+    assert judgement.incomplete_explained == {kind: EVENTS_PER_MEP}
+    assert judgement.problems == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Kind.KILL_NODE, Kind.LOSE_NODE, Kind.STOP_NODE, Kind.STOP_NODE_LONG, Kind.CUT_POWER, Kind.FORGE, Kind.DISK_FULL,
+     Kind.NO_DESCRIPTORS, Kind.DIRECTORY_AWAY, Kind.END_STOP_NODE, Kind.END_KILL_NODE],
+)  # fmt: skip
+def test_no_fault_of_a_node_explains_an_incomplete_mep(scene: Scene, kind: Kind) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(kind, "a", DECIDED - 3.0, DECIDED - 0.1)
+    judgement = scene.judge()
+    assert judgement.incomplete_unexplained == {kind: EVENTS_PER_MEP}
+    assert judgement.problems
+
+
+def test_the_absence_of_one_feeder_does_not_explain_the_missing_source_of_another(scene: Scene) -> None:
+    other = next(source for source in SOURCES if FEEDER_OF[source] != FEEDER_OF[SOURCE])
+    scene.lack(2, SOURCE, other)
+    scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 3.0, DECIDED)
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_feeder_that_was_back_before_the_mep_was_begun_explains_nothing(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 9.0, DECIDED - BUILDING_SECONDS - 1.1)
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_feeder_that_left_after_the_decision_explains_nothing(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED + 0.1, DECIDED + 2.0)
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_killed_feeder_is_away_until_it_has_sent_its_first_fragment(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED - 9.0, DECIDED - 8.0)
+    scene.records.silences.append((FEEDER_OF[SOURCE], 0, DECIDED - 8.0, DECIDED - 2.0))
+    assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
+
+
+def test_the_start_of_its_process_is_not_taken_for_a_late_return_of_a_feeder(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED - 31.0, DECIDED - 30.0)
+    scene.records.silences.append((FEEDER_OF[SOURCE], 0, DECIDED - 30.0, DECIDED - 2.0))
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+    scene.records.ready[FEEDER_OF[SOURCE], 0] = [DECIDED - 60.0, DECIDED - 5.0]
+    assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
+
+
+def test_a_feeder_that_stays_away_for_ever_explains_only_the_time_in_which_it_should_have_returned(
+    scene: Scene,
+) -> None:
+    scene.lack(2, SOURCE)
+    end = DECIDED - RETURN_SECONDS - BUILDING_SECONDS - 2.0
+    scene.strike(Kind.STOP_FEEDER, FEEDER, end - 1.0, end)
+    scene.records.silences.append((FEEDER_OF[SOURCE], 0, end - 1.0, DECIDED + 100.0))
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_feeder_that_is_away_from_one_node_explains_nothing_at_the_other(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED - 9.0, DECIDED - 8.0)
+    scene.records.silences.append((FEEDER_OF[SOURCE], 1, DECIDED - 8.0, DECIDED - 2.0))
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_decision_that_came_late_because_its_node_stood_still_is_explained_by_what_was_before(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 40.0, DECIDED - 32.0)
+    scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 30.5, DECIDED - 0.5)
+    assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
+
+
+def test_a_fragment_that_was_dropped_on_purpose_explains_its_own_mep_only(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.lack(3, SOURCE)
+    scene.records.faults[RUN, 2, SOURCE] = "drop"
+    judgement = scene.judge()
+    assert judgement.incomplete_explained == {Standing.WIRE: EVENTS_PER_MEP}
+    assert judgement.incomplete_unexplained == {Standing.NONE: EVENTS_PER_MEP}
+
+
+def test_sources_that_are_missing_and_not_named_by_the_decision_are_a_problem(scene: Scene) -> None:
+    scene.lack(2, SOURCE, named=False)
+    scene.records.faults[RUN, 2, SOURCE] = "drop"
+    assert any("its decision names []" in problem for problem in scene.judge().problems)
+
+
+def test_a_mep_whose_decision_was_lost_with_its_node_is_judged_by_its_neighbours(scene: Scene) -> None:
+    scene.lack(4, SOURCE)
+    scene.decisions.of_node["a"].pop()
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+    scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 3.0, DECIDED)
+    assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
+
+
+def record(run: int, event: int, *, file_run: int | None = None, left_out: int | None = None) -> bytearray:
+    banks = [
+        RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))
+        if source == ODIN_SOURCE
+        else RawBank(BankType.TEST_DET, 1, source, memoryview(payload(run, source, event)))
+        for source in SOURCES
+        if source != left_out
+    ]
+    return bytearray(encode_record(encode_banks(banks), run=file_run or run, checksum=False))
+
+
+def test_the_files_are_read_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(record(RUN, 3) + record(RUN, 4, left_out=SOURCE))
+    found = Found()
+    found.read(path)
+    assert found.problems == []
+    assert dict(found.places) == {
+        Event(RUN, 3): [Place(FILE, frozenset())],
+        Event(RUN, 4): [Place(FILE, frozenset({SOURCE}))],
+    }
+
+
+def test_a_flipped_bit_in_a_bank_is_a_problem(tmp_path: Path) -> None:
+    damaged = record(RUN, 3)
+    # Behind the padding, which is not compared.
+    damaged[-6] ^= 1
+    (tmp_path / FILE).write_bytes(damaged)
+    found = Found()
+    found.read(tmp_path / FILE)
+    assert any("banks of sources" in problem for problem in found.problems)
+
+
+def test_a_cut_record_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(record(RUN, 3)[:-1])
+    found = Found()
+    found.read(tmp_path / FILE)
+    assert found.problems
+
+
+def test_an_event_in_a_record_of_another_run_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(record(RUN, 3, file_run=RUN + 1))
+    found = Found()
+    found.read(tmp_path / FILE)
+    assert any("in a record of run 4202" in problem for problem in found.problems)

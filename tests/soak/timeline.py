@@ -1,0 +1,73 @@
+"""What happened when: spans of faults and sessions of nodes. Times are CLOCK_MONOTONIC in seconds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from tests.soak.faults import STANDSTILLS, Kind
+
+
+@dataclass(slots=True)
+class Span:
+    """A fault from its begin until the process runs again as before."""
+
+    kind: Kind
+    target: str
+    begin: float
+    end: float = inf
+    in_flight: int | None = None
+    """Events that the nodes had not acknowledged when it struck; None if they could not be asked."""
+
+
+@dataclass(slots=True)
+class Session:
+    """One process of a node; `prefix` begins the names of its files."""
+
+    node: str
+    prefix: str
+    begin: float
+    end: float = inf
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The history of a soak."""
+
+    spans: list[Span] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+
+    def strike(self, kind: Kind, target: str, now: float) -> Span:
+        """A fault begins; its end is set when it is over."""
+        span = Span(kind, target, now)
+        self.spans.append(span)
+        return span
+
+    def of_target(self, target: str, kinds: Iterable[Kind]) -> list[Span]:
+        """The faults of some kinds on one process."""
+        return [span for span in self.spans if span.target == target and span.kind in kinds]
+
+    def session_of_file(self, name: str) -> Session | None:
+        """The session that began a file."""
+        return next((session for session in self.sessions if name.startswith(session.prefix + "_")), None)
+
+    def building_began(self, node: str, decided: float, seconds: float) -> float:
+        """When the building of a MEP began at the earliest: `seconds` before its decision in which the node ran."""
+        at = decided
+        for span in sorted(self.of_target(node, STANDSTILLS), key=lambda span: span.end, reverse=True):
+            if span.begin >= at:
+                continue
+            ran = max(0.0, at - span.end)
+            if ran >= seconds:
+                break
+            seconds -= ran
+            at = span.begin
+        return at - seconds
+
+    def was_hindered(self, node: str, begin: float, end: float) -> bool:
+        """Whether a node was not running, or not running freely, at some time."""
+        return any(span.begin <= end and span.end >= begin for span in self.of_target(node, STANDSTILLS))
+
+    def last_before(self, time: float, within: float) -> Span | None:
+        """The fault that began last before a time and was not over for longer than `within`."""
+        near = [span for span in self.spans if span.begin <= time <= span.end + within]
+        return max(near, key=lambda span: span.begin, default=None)
