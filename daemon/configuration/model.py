@@ -203,11 +203,7 @@ class OutputSection(_Section):
     directory: Path = Path("output")
     """Directory of the MDF files; it is created if its parent exists."""
     max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
-<<<<<<< HEAD
     """A file is closed before it grows beyond this size in bytes; it becomes *.mdf when it cannot change any more."""
-=======
-    """A file is closed before it grows beyond this many bytes; it gets the name *.mdf when nothing in it can change."""
->>>>>>> part-storage
     max_file_events: int = Field(default=1_000_000, ge=1)
     """A file is closed after this many events."""
     fsync: FsyncPolicy = FsyncPolicy.FILE
