@@ -90,14 +90,22 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, signals.put_nowait, number)
 
+    started: list[Node] = []
+
     async def start() -> Node:
-        # Compiling kernels and allocating slots take seconds, during which the signals must be heard.
+        # Compiling kernels and allocating slots take seconds, during which signals must be taken.
         node = await in_daemon_thread(create_node)
         await node.start()
+        started.append(node)
         return node
 
+    async def next_stop() -> None:
+        while (await signals.get()) is signal.SIGHUP:
+            for node in started:
+                node.request_reload()
+
     starting = loop.create_task(start())
-    stopping = loop.create_task(_next_stop(signals))
+    stopping = loop.create_task(next_stop())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
         logger.warning("stopped_during_start")
@@ -114,19 +122,12 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
             node.request_stop()
             if stops == 2:
                 loop.call_later(LAST_SECONDS, _give_up, node)
-            stopping = loop.create_task(_next_stop(signals, node))
+            stopping = loop.create_task(next_stop())
     stopping.cancel()
     if stops > 1:
         # Threads that are in a batch or in a system call would keep the interpreter from ending.
         end_process(running.result())
     return node, running.result()
-
-
-async def _next_stop(signals: "asyncio.Queue[signal.Signals]", node: Node | None = None) -> None:
-    """Return at the next SIGTERM or SIGINT; a SIGHUP reloads the node, if there is one."""
-    while (await signals.get()) is signal.SIGHUP:
-        if node is not None:
-            node.request_reload()
 
 
 def _give_up(node: Node) -> None:
