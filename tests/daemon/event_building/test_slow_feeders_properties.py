@@ -135,9 +135,9 @@ class Simulation:
             for feeder in self.feeders:
                 if (ready := feeder.ready(self.now_ms, self.n_meps, self.limit)) is not None:
                     waiting = True
-                    mep, source = ready
+                    mep_id, source = ready
                     self.builder.counters.fragments_received += 1
-                    arrived = FragmentArrived(RUN, source, mep, 20, mep * EVENTS, EVENTS)
+                    arrived = FragmentArrived(RUN, source, mep_id, 20, mep_id * EVENTS, EVENTS)
                     self.carry_out(self.builder.handle(now_ns, arrived))
         floor = min((min(feeder.unacknowledged, default=feeder.next_mep) for feeder in self.feeders), default=0)
         if floor > self.builder.floor:

@@ -31,8 +31,8 @@ def test_a_second_node_in_the_same_directory_is_refused_and_changes_nothing(site
     assert "testnode.journal" in before
     second = site.directory / "second.toml"
     text = site.config.read_text().replace('name = "testnode"', f'name = "{name}"')
-    for port in (site.data, site.control, "decisions = ", "port = "):
-        assert port in text
+    for place in (site.data, site.control, "decisions = ", "port = "):
+        assert place in text
     lines = []
     for line, port in zip(text.splitlines(), (port for _ in range(100) for port in free_ports(1)), strict=False):
         key = line.partition(" = ")[0]
