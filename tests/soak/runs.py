@@ -30,6 +30,7 @@ class Runs:
         self.fed: dict[int, int] = {}
         """MEPs of each run that was begun."""
         self.problems: list[str] = []
+        self.last_restart = 0.0
         self.ended: dict[int, float] = {}
         """When the last feeder of each run ended."""
         self.run = FIRST_RUN - 1
@@ -45,6 +46,7 @@ class Runs:
         self._killed: set[int] = set()
         self._ended: set[int] = set()
         """Feeders whose exit code says nothing."""
+        self._restarted: set[int] = set()
         self._records: dict[int, Path] = {}
         self._prepare(FIRST_RUN)
 
@@ -61,6 +63,7 @@ class Runs:
             raise RuntimeError(f"the input of run {self.run} could not be written")
         self._killed.clear()
         self._ended.clear()
+        self._restarted.clear()
         for number in range(1, FEEDERS + 1):
             self.start_feeder(number)
         self._prepare(self.run + 1)
@@ -95,7 +98,18 @@ class Runs:
         if self._report(number).exists():
             self._ended.add(number)
         else:
+            self._restarted.add(number)
+            self.last_restart = time.monotonic()
             self.start_feeder(number)
+
+    def are_left_behind(self) -> bool:
+        """Whether only feeders run that were killed and restarted, and all others have ended.
+
+        One that was killed after its last confirmation, before its process ended, waits then for a run that is over:
+        an operator has to close it.
+        """
+        running = self.running()
+        return bool(running) and len(running) < FEEDERS and all(number in self._restarted for number in running)
 
     def give_up(self) -> list[int]:
         """Kill the feeders of a run that does not end; returns their numbers."""

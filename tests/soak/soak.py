@@ -33,6 +33,8 @@ NEAR_THE_END = (0, 3, 30)
 FINISH_SECONDS = 90.0
 # No fault keeps both nodes from deciding for this time, on a busy machine too.
 STALL_SECONDS = 120.0
+# A feeder that was restarted after the end of its run has found this out, or never will.
+LEFT_BEHIND_SECONDS = 20.0
 MAX_RESTARTS = 5
 # After this all feeders have confirmed the end of their run to a node that runs.
 CONFIRM_SECONDS = 15.0
@@ -102,6 +104,7 @@ class Soak:
         self.strikes = Strikes(self.nodes, self.runs, self.collector, self._decisions, self.timeline, options.seed)
         self._random = random.Random(f"{options.seed}/near the end")
         self._restarts = dict.fromkeys(self.nodes, 0)
+        self._left_behind = 0
         self._closed: dict[str, list[int]] = {name: [] for name in self.nodes}
         self._accounts: dict[str, dict[str, Any]] = {}
         self._dropped: dict[str, int] = {}
@@ -168,7 +171,10 @@ class Soak:
                     break
                 self.runs.start_next()
                 last_start = time.monotonic()
-            if now - max(self._decisions.last_time, last_start) > STALL_SECONDS:
+            idle = now - max(self._decisions.last_time, last_start, self.runs.last_restart)
+            if idle > LEFT_BEHIND_SECONDS and self._all_are_decided() and self.runs.are_left_behind():
+                self._close_behind()
+            elif idle > STALL_SECONDS:
                 self._give_up()
         while self.strikes.active:
             time.sleep(TURN_SECONDS)
@@ -182,9 +188,20 @@ class Soak:
             f"no decision for {STALL_SECONDS:.0f} s: feeders {self.runs.give_up()} of run {run} "
             "did not end; what they did not deliver is lost"
         )
+        self._close_at_nodes()
+
+    def _all_are_decided(self) -> bool:
+        return self._decisions.highest_mep(self.runs.run) >= self.runs.last_mep
+
+    def _close_behind(self) -> None:
+        """Feeders were killed after their last confirmation: the run is over, and an operator says so to them."""
+        self._left_behind += len(self.runs.give_up())
+        self._close_at_nodes()
+
+    def _close_at_nodes(self) -> None:
         for node in self._each_node:
-            if node.is_running and not self.strikes.is_hindered(node.name) and run in node.runs_left():
-                self._close_run(node, run)
+            if node.is_running and not self.strikes.is_hindered(node.name) and self.runs.run in node.runs_left():
+                self._close_run(node, self.runs.run)
 
     def _close_run(self, node: SoakNode, run: int) -> None:
         self._closed[node.name].append(run)
@@ -345,7 +362,9 @@ class Soak:
         print(f"forged    {sum(self.strikes.forged.values())} lies: {self.strikes.forged}")
         for name, consumer in self.consumers.items():
             print(f"decisions of node {name}: {consumer.taken} taken, {consumer.missed} missed by the slow consumer")
-        print(f"closed    by an operator, because their node was away at their end: {self._closed}")
+        print(
+            f"closed    by an operator: runs {self._closed}; {self._left_behind} feeders were killed after their last confirmation"
+        )
         for name, accounts in self._accounts.items():
             for what, classes in accounts.items():
                 print(f"accounts  node {name}, {what} of the last session: {classes}")
