@@ -7,6 +7,7 @@ import math
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ async def healthz_of(node: Node) -> tuple[int, dict[str, str]]:
 
 
 async def test_a_node_whose_consumer_does_not_come_is_unhealthy_and_goes_on(tmp_path: Path) -> None:
-    sections = {
+    sections: dict[str, Mapping[str, object]] = {
         "node": {"unhealthy_after_ms": 1500},
         "events": {"endpoint": "tcp://127.0.0.1:*", "queue": 1, "policy": "wait"},
     }
