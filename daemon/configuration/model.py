@@ -203,11 +203,16 @@ class OutputSection(_Section):
     directory: Path = Path("output")
     """Directory of the MDF files; it is created if its parent exists."""
     max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
-    """A file is closed and renamed from *.mdf.part to *.mdf before it grows beyond this many bytes."""
+    """A file is closed before it grows beyond this size in bytes; it becomes *.mdf when it cannot change any more."""
     max_file_events: int = Field(default=1_000_000, ge=1)
     """A file is closed after this many events."""
     fsync: FsyncPolicy = FsyncPolicy.FILE
-    """flush: acknowledged events are on the disk; file: they are when the file is closed; never: the kernel decides."""
+    """When events and journal are forced to the disk; what a power cut may cost follows from it, a kill costs nothing.
+
+    flush: before each acknowledgement; a power cut costs no acknowledged event. file: before a file gets its final
+    name; a power cut may cost acknowledged events of the files that are *.mdf.part. never: the kernel decides; a power
+    cut may cost or double any event, those in finished files included.
+    """
     policy: FilePolicy = SlowConsumerPolicy.WAIT
     """Accepted events when a write fails: wait holds back the credits, drop_new drops and counts the events."""
     error_policy: FilePolicy = SlowConsumerPolicy.WAIT

@@ -124,6 +124,8 @@ class Follower:
         while self._nodes.unacknowledged or self._nodes.retained:
             if clock.monotonic_ns() - self._heard_ns > SUPERVISOR_GONE_NS and not self._nodes.unacknowledged:
                 log.warning("supervisor_gone", meps=len(self._nodes.retained))
+                for mep in self._nodes.retained:
+                    self._nodes.release(mep)
                 return
             await self._nodes.wait()
 

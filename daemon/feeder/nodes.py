@@ -62,9 +62,12 @@ class Nodes:
         }
 
     def floor(self) -> int:
-        """Below this id every MEP is acknowledged by some node."""
+        """Below this id every MEP is acknowledged by some node, and will not go to another one."""
         windows = [feeder.window for feeder in self.feeders]
-        return min((w.first_unacknowledged for w in windows if w.unacknowledged), default=self.next_mep)
+        return min(
+            min((w.first_unacknowledged for w in windows if w.unacknowledged), default=self.next_mep),
+            min(self.retained, default=self.next_mep),
+        )
 
     def is_done(self, mep: int) -> bool:
         """True if a node has acknowledged a MEP, to this or an earlier session of the feeder."""

@@ -9,6 +9,7 @@ computed, decisions, files and acknowledgements go out, then everything is close
 import asyncio
 import json
 import secrets
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -63,6 +64,9 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 # The time that acknowledgements and last decisions have to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
+# The other threads, the limiter of the connections above all, get the interpreter after this time and not after 5 ms:
+# with a busy event loop 300 connections that came and went took 1.4 s to be counted, and 0.4 s with this.
+SWITCH_SECONDS = 0.0005
 # After a second SIGTERM the node does not wait for acknowledgements, only for its files to be whole.
 ABANDON_SECONDS = 0.5
 # A batch that fails may be a bad batch; this many in a row are a broken back end, and only a restart can help.
@@ -143,6 +147,7 @@ class Node:
     async def start(self) -> None:
         """Bind, warm up, and begin to take data."""
         self._loop = asyncio.get_running_loop()
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._loop.set_exception_handler(self._loop_exception)
         config = self.config
         self._context: Context = zmq.Context(config.network.io_threads)

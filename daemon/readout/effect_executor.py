@@ -91,12 +91,10 @@ class EffectExecutor:
         owner = self._registry.owner_of(reject.run, reject.source)
         if owner is None:
             return
-        reason, resend = reject.reason, reject.resend
-        if reason is RejectReason.FOREIGN_RUN:
-            # A run with known feeders is kept: what they send is taken when it is the current one again.
-            reason, resend = RejectReason.NO_CREDIT, True
+        # A run with known feeders is kept: what they send is taken when it is the current one again.
+        resend = reject.resend or reject.reason is RejectReason.FOREIGN_RUN
         self._counters.nacks_sent += 1
-        self._connections.send((owner,), Nack(reject.run, reject.source, reject.mep, reason, resend))
+        self._connections.send((owner,), Nack(reject.run, reject.source, reject.mep, reject.reason, resend))
         if reject.mep in self._acknowledgements.done(reject.run):
             # The feeder has missed the acknowledgement, else it would not have sent this.
             self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))

@@ -10,10 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from crc32c import crc32c
 
 Record = dict[str, Any]
 
+_ENCODER = msgspec.json.Encoder()
 _HEADER_SIZE = 18
 _HEADER = re.compile(rb"[0-9a-f]{8} [0-9a-f]{8} \{")
 # Far above any record: so a damaged length costs one checksum over this much at most.
@@ -30,7 +32,7 @@ class Scan:
 
 def encode_record(record: Record) -> bytes:
     """The bytes of a record."""
-    body = json.dumps(record, separators=(",", ":")).encode()
+    body = _ENCODER.encode(record)
     checked = b"%08x %s" % (len(body), body)
     return b"%08x %s\n" % (crc32c(checked), checked)
 

@@ -177,7 +177,7 @@ async def test_feeders_wait_without_error_until_the_node_is_started(
 async def test_a_feeder_that_has_sent_everything_also_waits_for_the_start_and_longer_than_a_refused_one(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.feeder.feeder.REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr("hltnode.daemon.feeder.hello_refusals.PATIENCE_NS", 0)
     monkeypatch.setattr("hltnode.daemon.feeder.feeder.HELLO_SECONDS", 0.02)
     async with (
         running_node(make_config(tmp_path, node={"autostart": False})) as (node, _),

@@ -6,12 +6,22 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hltnode.daemon.common.vocabulary import HelloRefusal
-from hltnode.daemon.feeder.feeder import HELLO_SECONDS, Feeder, FeederIdentity, FeederRefusedError
+from hltnode.daemon.feeder.feeder import HELLO_SECONDS, SILENT_HELLOS, Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
-from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.feeder.single_node import feed_meps, make_report
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, Error, Goodbye, Hello, Nack, Welcome
+from hltnode.protocol.transport.feeder_messages import (
+    Ack,
+    Credit,
+    Error,
+    Goodbye,
+    Hello,
+    Nack,
+    Revoked,
+    RunClosed,
+    Welcome,
+)
 from hltnode.protocol.transport.frame_header import decode_header
 from tests.daemon.fakes import RUN, synthetic_meps
 from tests.daemon.manual_clock import ManualClock
@@ -168,3 +178,170 @@ async def test_the_rate_of_a_feed_is_kept_on_the_clock(bench: Bench) -> None:
     report = await feeding
     assert report.complete
     assert report.seconds == pytest.approx(2.1)
+
+
+async def test_a_node_that_answers_no_hello_is_lost_and_gets_nothing_until_it_answers_again(bench: Bench) -> None:
+    for mep in meps(2):
+        bench.feeder.keep(mep)
+    await bench.welcome(1)
+    bench.take_frames()
+    bench.connection.answer = None
+    await bench.clock.advance((SILENT_HELLOS - 1) * HELLO_SECONDS)
+    assert bench.feeder.is_connected
+    await bench.clock.advance(2 * HELLO_SECONDS)
+    assert not bench.feeder.is_connected
+    assert bench.feeder.lost_since_ns is not None
+    assert bench.connection.reconnected == 1
+    await bench.node_sends(Credit(RUN, 5))
+    assert bench.take_frames() == []
+    await bench.welcome(2)
+    assert bench.take_frames() == [(0, 1), (0, 2), (1, 1), (1, 2)]
+
+
+async def test_a_feeder_that_was_held_up_itself_does_not_take_the_node_for_lost(bench: Bench) -> None:
+    await bench.welcome(1)
+    bench.clock.now_ns += 3600 * 10**9
+    await bench.clock.advance(2 * HELLO_SECONDS)
+    assert bench.feeder.is_connected
+    assert bench.connection.reconnected == 0
+
+
+async def test_nothing_is_repeated_while_the_node_is_silent(bench: Bench) -> None:
+    bench.feeder.keep(meps(1)[0])
+    await bench.welcome(1)
+    bench.take_frames()
+    await bench.clock.advance(2.5)
+    bench.connection.answer = None
+    await bench.clock.advance(2.0)
+    assert bench.take_frames() == []
+
+
+async def test_the_last_hello_confirms_everything_and_the_goodbye_comes_after_its_answer(bench: Bench) -> None:
+    await bench.welcome(10)
+    feeding = asyncio.create_task(feed_meps(meps(3), [bench.feeder], clock=bench.clock))
+    await bench.clock.run_ready()
+    bench.connection.answer = None
+    await bench.node_sends(Ack(RUN, ((0, 2),)))
+    last = bench.connection.messages[-1]
+    assert isinstance(last, Hello)
+    assert last.first_mep == 3
+    await bench.clock.advance(0.5)
+    assert not feeding.done()
+    await bench.node_sends(Welcome("n", "s", RUN, 60_000))
+    assert (await feeding).complete
+
+
+async def test_a_confirmation_that_no_node_answers_is_not_waited_for_long(bench: Bench) -> None:
+    await bench.welcome(10)
+    feeding = asyncio.create_task(feed_meps(meps(1), [bench.feeder], clock=bench.clock))
+    await bench.clock.run_ready()
+    bench.connection.answer = None
+    await bench.node_sends(Ack(RUN, ((0, 0),)))
+    await bench.clock.advance(3.0)
+    assert feeding.done()
+    assert (await feeding).complete
+
+
+async def test_a_feeder_whose_run_is_known_and_acknowledged_ends_without_any_credit(bench: Bench) -> None:
+    feeding = asyncio.create_task(feed_meps(meps(5), [bench.feeder], clock=bench.clock))
+    bench.connection.answer = Welcome("n", "s", RUN, 60_000)
+    await bench.node_sends(bench.connection.answer, Ack(RUN, ((0, 4),)))
+    report = await feeding
+    assert report.complete
+    assert (report.meps, report.fragments) == (5, 0)
+
+
+async def test_a_run_that_an_operator_has_closed_ends_the_feeder_with_what_was_not_acknowledged(bench: Bench) -> None:
+    await bench.welcome(10)
+    feeding = asyncio.create_task(feed_meps(meps(3), [bench.feeder], clock=bench.clock))
+    await bench.clock.run_ready()
+    await bench.node_sends(Ack(RUN, ((1, 1),)), RunClosed(RUN))
+    with pytest.raises(FeederRefusedError, match=f"run {RUN} was closed by an operator"):
+        await feeding
+    report = make_report([bench.feeder], 3, 24, 1.0)
+    assert report.unacknowledged_meps == [(0, 0), (2, 2)]
+    assert not report.complete
+
+
+async def test_messages_of_another_run_change_nothing(bench: Bench) -> None:
+    bench.feeder.keep(meps(1)[0])
+    await bench.welcome(1)
+    await bench.node_sends(Ack(RUN + 1, ((0, 0),)), Credit(RUN + 1, 0), RunClosed(RUN + 1))
+    assert bench.feeder.window.unacknowledged == 1
+    assert bench.feeder.window.limit == 1
+    bench.feeder.check()
+
+
+async def test_a_node_that_has_gone_over_to_another_run_gets_nothing_and_refuses_nothing_for_good(bench: Bench) -> None:
+    for mep in meps(2):
+        bench.feeder.keep(mep)
+    await bench.welcome(1)
+    bench.take_frames()
+    await bench.node_sends(Nack(RUN + 1, 1, 0, RejectReason.FOREIGN_RUN, False), Credit(RUN, 5))
+    assert bench.take_frames() == []
+    assert bench.feeder.window.unacknowledged == 2
+    assert not bench.feeder.window.refused
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (HelloRefusal.EVENTS_PER_MEP, "--events-per-mep"),
+        (HelloRefusal.FOREIGN_RUN, "--run"),
+        (HelloRefusal.NO_SOURCES, "--sources"),
+        (RejectReason.BAD_VERSION, "same version of hltnode"),
+    ],
+)
+async def test_a_refusal_that_no_waiting_heals_ends_the_feeder_at_once_and_names_what_to_change(
+    bench: Bench, reason: str, advice: str
+) -> None:
+    await bench.node_sends(Error(reason, "not this"))
+    with pytest.raises(FeederRefusedError, match=f"not this: .*{advice}"):
+        bench.feeder.check()
+
+
+@pytest.mark.parametrize("reason", [HelloRefusal.TOO_MANY_FEEDERS, HelloRefusal.SOURCE_TAKEN])
+async def test_more_connections_than_the_node_takes_end_soon_and_others_wait(
+    bench: Bench, reason: HelloRefusal
+) -> None:
+    bench.connection.answer = Error(reason, "all of 1 feeders are there")
+    await bench.clock.advance(10.0)
+    bench.feeder.check()
+    bench.feeder.node_takes_others = lambda: True
+    await bench.clock.advance(5.0)
+    with pytest.raises(FeederRefusedError, match=r"--sources.*builder\.feeders"):
+        bench.feeder.check()
+
+
+async def test_what_a_supervisor_has_to_revoke_is_not_confirmed_before_the_node_has_revoked_it(bench: Bench) -> None:
+    bench.feeder.supervising = True
+    for mep in meps(4):
+        bench.feeder.keep(mep)
+    await bench.welcome(4)
+    for moved in (1, 2):
+        bench.feeder.window.revoke(moved)
+    await bench.node_sends(Ack(RUN, ((0, 0), (3, 3))))
+    await bench.clock.advance(HELLO_SECONDS)
+    hello = [message for message in bench.connection.messages if isinstance(message, Hello)][-1]
+    assert (hello.supervises, hello.first_mep) == (True, 1)
+    assert Revoked(RUN, ((1, 2),)) in bench.connection.messages
+    await bench.node_sends(Revoked(RUN, ((1, 2),)))
+    await bench.clock.advance(HELLO_SECONDS)
+    hello = [message for message in bench.connection.messages if isinstance(message, Hello)][-1]
+    assert hello.first_mep == 4
+
+
+async def test_a_revocation_of_many_meps_goes_in_messages_that_a_node_reads(bench: Bench) -> None:
+    bench.feeder.supervising = True
+    for mep in range(0, 140_000, 2):
+        bench.feeder.window.revoked.add(mep)
+    bench.feeder.window.revoked.add(10**6, 10**6 + 100_000)
+    await bench.welcome(1)
+    await bench.clock.advance(HELLO_SECONDS)
+    parts = [message for message in bench.connection.messages if isinstance(message, Revoked)]
+    assert len(parts) >= 70
+    for part in parts:
+        assert len(encode_message(part)) < 32_768
+    for part in parts:
+        await bench.node_sends(part)
+    assert not bench.feeder.window.revoked

@@ -56,7 +56,7 @@ def refused_doubles(node: Node) -> int:
 async def test_a_second_process_of_a_name_is_refused_and_none_of_its_data_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.feeder.feeder.REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr("hltnode.daemon.feeder.hello_refusals.PATIENCE_NS", 0)
     (tmp_path / "alone").mkdir()
     async with running_node(make_config(tmp_path / "alone")) as (node, _), feeding_process(node) as (feeder, _):
         assert (await feed_meps(synthetic_meps(20, seed=FIRST), [feeder])).complete

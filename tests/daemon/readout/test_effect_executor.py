@@ -77,7 +77,7 @@ def test_a_fragment_of_a_run_that_is_kept_is_to_be_sent_again_and_of_an_unknown_
     bench.registry.leave()
     bench.registry.begin(RUN + 1)
     bench.executor.carry_out([Reject(RUN, RejectReason.FOREIGN_RUN, 2, 4, False)])
-    assert bench.connections.take() == [Nack(RUN, 2, 4, RejectReason.NO_CREDIT, True)]
+    assert bench.connections.take() == [Nack(RUN, 2, 4, RejectReason.FOREIGN_RUN, True)]
     bench.executor.carry_out([Reject(RUN + 2, RejectReason.FOREIGN_RUN, 2, 4, False)])
     assert bench.connections.take() == []
 

@@ -184,7 +184,7 @@ def test_a_fragment_of_a_kept_run_is_to_be_sent_again_and_refused_to_no_feeder_o
     bench.send_mep(5)
     assert bench.connections.take(b"x") == []
     bench.connections.sent.clear()
-    assert nacks(bench.send_mep(5)) == [Nack(RUN, 1, 5, RejectReason.NO_CREDIT, True)]
+    assert nacks(bench.send_mep(5)) == [Nack(RUN, 1, 5, RejectReason.FOREIGN_RUN, True)]
     assert acked(bench.send_mep(0)) == ((0, 0),)
 
 
