@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,6 +65,7 @@ class Soak:
         self.timeline = Timeline()
         self.problems: list[str] = []
         self._options = options
+        self._directory = directory
         self._decisions = DecisionLog()
         self._skipped = {} if can_mount(directory) else {Kind.DISK_FULL: "skipped: needs root and mount"}
         kinds = [kind for kind in (options.only or Kind) if kind not in self._skipped]
@@ -174,6 +176,7 @@ class Soak:
             idle = now - max(self._decisions.last_time, last_start, self.runs.last_restart)
             if idle > LEFT_BEHIND_SECONDS and self._all_are_decided() and self.runs.are_left_behind():
                 self._close_behind()
+                last_start = now
             elif idle > STALL_SECONDS:
                 self._give_up()
         while self.strikes.active:
@@ -195,13 +198,15 @@ class Soak:
 
     def _close_behind(self) -> None:
         """Feeders were killed after their last confirmation: the run is over, and an operator says so to them."""
-        self._left_behind += len(self.runs.give_up())
+        self._left_behind += self.runs.excuse_running()
         self._close_at_nodes()
 
     def _close_at_nodes(self) -> None:
+        """Close the present run wherever it is known."""
         for node in self._each_node:
-            if node.is_running and not self.strikes.is_hindered(node.name) and self.runs.run in node.runs_left():
-                self._close_run(node, self.runs.run)
+            if node.is_running and not self.strikes.is_hindered(node.name):
+                with suppress(SoakError):
+                    node.close_run(self.runs.run)
 
     def _close_run(self, node: SoakNode, run: int) -> None:
         self._closed[node.name].append(run)
@@ -363,7 +368,8 @@ class Soak:
         for name, consumer in self.consumers.items():
             print(f"decisions of node {name}: {consumer.taken} taken, {consumer.missed} missed by the slow consumer")
         print(
-            f"closed    by an operator: runs {self._closed}; {self._left_behind} feeders were killed after their last confirmation"
+            f"closed    by an operator: runs {self._closed} that their node missed; "
+            f"{self._left_behind} feeders were killed after their last confirmation"
         )
         for name, accounts in self._accounts.items():
             for what, classes in accounts.items():
@@ -371,6 +377,8 @@ class Soak:
 
     def keep_files(self) -> None:
         """Leave everything on the disk, for somebody who looks for the reason of a failure."""
+        (self._directory / "faults.txt").write_text("\n".join(map(str, self.timeline.spans)) + "\n")
+        (self._directory / "sessions.txt").write_text("\n".join(map(str, self.timeline.sessions)) + "\n")
         for node in self._each_node:
             node.keep_files()
 
