@@ -50,6 +50,7 @@ from hltnode.protocol.errors import RejectReason
 # feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
 _CREDIT_STEP = 4
 _PADDING = ALIGNMENT - 1
+_WHOLE = -ALIGNMENT
 # Open MEPs in the text of the history: a full node may have thousands.
 SHOWN_OPEN = 64
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
@@ -187,8 +188,9 @@ class EventBuilder:
         bit = self._bit_of.get(source)
         if bit is None or run != self.run:
             return self._reject(now_ns, self._foreign(run), source, mep_id)
-        needed = (size + _PADDING) & -ALIGNMENT
+        needed = (size + _PADDING) & _WHOLE
         mep = self.open.get(mep_id)
+        sources = bit
         if mep is None:
             refusal = self._refusal(mep_id, bit, n_events, needed)
             if refusal is not None:
@@ -197,10 +199,13 @@ class EventBuilder:
             if opened is None:
                 return self._reject(now_ns, RejectReason.NO_CREDIT, source, mep_id)
             mep = opened
-        elif mep.sources & bit:
-            return self._reject(now_ns, RejectReason.DUPLICATE, source, mep_id)
-        elif mep.n_events != n_events or mep.first_event != first_event:
-            return self._reject(now_ns, RejectReason.MISMATCH, source, mep_id)
+        else:
+            had = mep.sources
+            sources = had | bit
+            if sources == had:
+                return self._reject(now_ns, RejectReason.DUPLICATE, source, mep_id)
+            if mep.n_events != n_events or mep.first_event != first_event:
+                return self._reject(now_ns, RejectReason.MISMATCH, source, mep_id)
         used = mep.bytes + needed
         if used > self._mep_bytes:
             return self._reject(now_ns, RejectReason.OVERSIZED, source, mep_id)
@@ -210,7 +215,7 @@ class EventBuilder:
         slot.cursor = offset + needed
         mep.bytes = used
         mep.last_ns = now_ns
-        mep.sources = sources = mep.sources | bit
+        mep.sources = sources
         mep.fragments.append((source, offset, size))
         effects: list[Effect] = [_new_place(Place, (index, offset))]
         if sources == self._all_sources:
