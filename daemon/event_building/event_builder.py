@@ -50,6 +50,7 @@ from hltnode.protocol.errors import RejectReason
 # feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
 _CREDIT_STEP = 4
 _PADDING = ALIGNMENT - 1
+_WHOLE = -ALIGNMENT
 # Open MEPs in the text of the history: a full node may have thousands.
 SHOWN_OPEN = 64
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
@@ -195,7 +196,7 @@ class EventBuilder:
         bit = self._bit_of.get(source)
         if bit is None or run != self.run:
             return self._foreign(run)
-        needed = (size + _PADDING) & -ALIGNMENT
+        needed = (size + _PADDING) & _WHOLE
         mep = self.open.get(mep_id)
         if mep is None:
             refusal = self._refusal(mep_id, bit, n_events, needed)
@@ -227,7 +228,7 @@ class EventBuilder:
         slot = self._slots[index]
         if not mep.sources:
             self._open(now_ns, slot, mep)
-        needed = (size + _PADDING) & -ALIGNMENT
+        needed = (size + _PADDING) & _WHOLE
         slot.cursor = offset + needed
         mep.bytes += needed
         mep.last_ns = now_ns

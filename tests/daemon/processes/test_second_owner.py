@@ -10,7 +10,7 @@ from tests.daemon.processes.test_processes import WANTED, Site, site
 
 __all__ = ["site"]
 
-pytestmark = [pytest.mark.process, pytest.mark.loopback]
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
 
 
 def content(directory: Path) -> dict[str, tuple[bytes, int]]:
@@ -47,7 +47,7 @@ def test_a_second_node_in_the_same_directory_is_refused_and_changes_nothing(site
     assert "Traceback" not in site.logs()
     assert content(site.output) == before
     node.send_signal(signal.SIGCONT)
-    assert site.wait(feeder) == 0, site.logs()
+    assert site.wait(feeder, 120.0) == 0, site.logs()
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()
     assert sorted(site.kept_events()) == sorted(WANTED)

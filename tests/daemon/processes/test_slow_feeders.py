@@ -12,7 +12,12 @@ from tests.daemon.processes.test_processes import MEPS, WANTED, Site, site
 
 __all__ = ["site"]
 
-pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.parametrize("site", [2], indirect=True)]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.loopback,
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("site", [2], indirect=True),
+]
 
 
 def feed(site: Site, number: int, *options: str) -> subprocess.Popen[bytes]:
@@ -25,7 +30,7 @@ def feed(site: Site, number: int, *options: str) -> subprocess.Popen[bytes]:
 def finish(site: Site, *feeders: subprocess.Popen[bytes]) -> dict[str, Any]:
     """The classes of MEPs after all feeders have ended, and the node was stopped in order."""
     for feeder in feeders:
-        assert site.wait(feeder, 45.0) == 0, site.logs()
+        assert site.wait(feeder, 120.0) == 0, site.logs()
     status = site.status()
     assert status is not None
     site.processes[0].send_signal(signal.SIGTERM)
