@@ -78,7 +78,7 @@ async def test_a_disk_that_refuses_for_long_makes_the_node_unhealthy_until_it_ta
     config = make_config(tmp_path, node={"unhealthy_after_ms": 300})
     with zmq.asyncio.Context() as context:
         async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
-            monkeypatch.setattr("hltnode.daemon.output.event_writer.os.write", write_to_full_disk)
+            monkeypatch.setattr("hltnode.daemon.storage.file_bytes.os.write", write_to_full_disk)
             feeding = asyncio.create_task(feed_meps(synthetic_meps(20), [feeder]))
             await eventually(lambda: len(node.health.health_problems(node.clock.now_ns)) == 2, 10.0)
             code, problems = await healthz_of(node)
