@@ -145,7 +145,7 @@ def feed(
     print_report(report)
     if ended_by is not None:
         raise typer.Exit(128 + ended_by)
-    raise typer.Exit(0 if report.complete else 1)
+    raise typer.Exit(0 if report.complete and not report.unconfirmed else 1)
 
 
 def print_report(report: FeedReport) -> None:
