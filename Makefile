@@ -8,7 +8,7 @@ GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
 
-.PHONY: demo test test-all soak check format bench headers reference clean
+.PHONY: demo test test-all soak attacks check format bench headers reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -22,6 +22,10 @@ test-all: $(VENV)/.developed
 # Two nodes under all kinds of fault for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the faults of another soak.
 soak: $(VENV)/.developed
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
+
+# Attacks a node by raw peers, and prints its memory and descriptors before, during and after each.
+attacks: $(VENV)/.developed
+	$(BIN)/python -m tests.attacks
 
 check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/ruff check .

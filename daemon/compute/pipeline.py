@@ -92,6 +92,8 @@ class Pipeline:
         self.tick_ns = clock_ns()
         """Last time when the thread was idle, or when the oldest batch of the back end got on. A back end that hangs
         on one batch stops this clock, even if it computes others."""
+        self.advanced_ns = self.tick_ns
+        """Last time when the oldest batch of the back end got on; an idle thread stops this clock."""
 
     def warm_up(self) -> None:
         """Run an empty batch through each workspace, before the thread starts.
@@ -194,6 +196,8 @@ class Pipeline:
         seen = None if oldest is None else (oldest, self._workspaces[oldest.batch.slot].progress)
         if seen is None or seen != self._seen:
             self.tick_ns = self._clock_ns()
+        if seen != self._seen:
+            self.advanced_ns = self.tick_ns
         self._seen = seen
 
     def _end(self, part: Part, error: str | None) -> None:

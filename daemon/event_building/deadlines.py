@@ -11,20 +11,6 @@ from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, Mep
 _mep_id = attrgetter("mep")
 
 
-def mark_ahead(meps: Collection[MepRecord]) -> None:
-    """Mark those of the open MEPs, in the order in which they were opened, that were opened before an older one.
-
-    Feeders that keep to the order of ids open none too early; one that has strayed must not wait until all have come to
-    its id.
-    """
-    lowest: int | None = None
-    for mep in reversed(list(meps)):
-        if lowest is not None and mep.mep > lowest:
-            mep.ahead = True
-        else:
-            lowest = mep.mep
-
-
 def meps_to_close(
     now_ns: int,
     opened: Collection[MepRecord],
@@ -65,7 +51,6 @@ def meps_to_close(
     if slots is not None and not due:
         victims = [mep for mep in opened if _may_be_evicted(now_ns, mep, slots, limits)]
     if quiet or victims:
-        mark_ahead(opened)
         feeders.look(now_ns, youngest_first, complete_up_to)
         due += [(mep, CloseReason.TIMEOUT) for mep in quiet if not feeders.awaits(now_ns, mep)]
         due.sort(key=lambda each: each[0].mep)

@@ -86,6 +86,7 @@ class EventBuilder:
         self._places_of_a_slot = 0
         self._sent_limit = 0
         self._complete_up_to = -1
+        self._last_opened = -1
         # Ring of closed ids: entry mep % size holds the id and the sources that had come. Ids are only taken from
         # [floor, floor + size), so no two of them share an entry. Two flat lists: nothing is allocated per MEP.
         self._closed_id = [-1] * limits.closed_ring
@@ -168,6 +169,7 @@ class EventBuilder:
         self.floor = start.first_mep
         self._done = MepRanges(start.done)
         self._complete_up_to = -1
+        self._last_opened = -1
         self.window = CreditWindow()
         self.draining = False
         self.closed = False
@@ -382,6 +384,12 @@ class EventBuilder:
         if not slot.meps:
             slot.deadline_ns = now_ns + self._limits.flush_deadline_ns
         self.pool.open_mep(mep)
+        if mep.mep < self._last_opened:
+            # Feeders that keep to the order of ids open none too early: one that has strayed must not wait until all
+            # have come to its id.
+            for other in self.open.values():
+                other.ahead |= other.mep > mep.mep
+        self._last_opened = mep.mep
         self.open[mep.mep] = mep
         self.window.opened()
         self.counters.meps_opened += 1

@@ -78,6 +78,7 @@ class PeriodicTasks:
         self._dead_time = DeadTimeClock(counters.dead_time)
         self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.true_ns)
         self._next_ping_ns = 0
+        self._pipeline_advanced_ns = pipeline.advanced_ns
         self._pipeline_tick_ns = 0
         self._acknowledged = 0
         self._feeder_since_ns: int | None = None
@@ -142,8 +143,10 @@ class PeriodicTasks:
         if not self._protocol.builder.is_computing or acknowledged != self._acknowledged:
             self._acknowledged = acknowledged
             health.unacknowledged_since_ns = None
-        elif health.unacknowledged_since_ns is None:
+        elif health.unacknowledged_since_ns is None or self._pipeline.advanced_ns != self._pipeline_advanced_ns:
+            # A dense batch may take longer than the limit; as long as it gets on all is well.
             health.unacknowledged_since_ns = now_ns
+        self._pipeline_advanced_ns = self._pipeline.advanced_ns
         state = self._state()
         health.not_taking = None if state is RunState.RUNNING else f"state is {state}"
 

@@ -90,7 +90,7 @@ class FakeWorkspace:
     def submit(self) -> None:
         self._failed = bool(self._meps) and self._behaviour.fail_next > 0
         self._behaviour.fail_next -= self._failed
-        self._done_at = time.monotonic() + self._behaviour.seconds
+        self._done_at = time.monotonic() + (self._behaviour.seconds if self._meps else 0.0)
         self.batches.append(len(self._meps))
 
     def poll(self) -> bool:

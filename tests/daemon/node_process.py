@@ -21,10 +21,12 @@ async def main(config_file: Path) -> int:
     config = load_config(config_file)
 
     def create_node() -> Node:
-        # Tests of a start that lasts, and of a back end that hangs for good.
+        # For tests of a start that lasts, of long batches, and of a back end that never answers.
         time.sleep(float(os.environ.get("TEST_START_SECONDS", "0")))
         engine = FakeEngine(batch_limits(config))
         engine.behaviour.seconds = float(os.environ.get("TEST_BATCH_SECONDS", "0.005"))
+        if os.environ.get("TEST_HANG"):
+            engine.behaviour.hang.set()
         return Node(config, engine, backend="fake", version="0", config_file=config_file)
 
     _, exit_code = await follow_signals(create_node)

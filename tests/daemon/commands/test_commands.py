@@ -244,7 +244,7 @@ HOSTILE_COMMANDS: list[object] = [
     {"v": 2, "type": "command", "request": 1, "command": ["stop"], "run": None},
     {"v": 2, "type": "command", "request": 1, "command": "stop", "run": None, "sudo": True},
     {"v": 2, "type": "command", "request": 1, "command": "x" * 4096, "run": None},
-    {"v": 2, "type": "command", "request": 1, "command": "stop", "run": None},
+    {"v": 1, "type": "command", "request": 1, "command": "stop", "run": None},
 ]
 
 

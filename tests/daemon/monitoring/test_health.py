@@ -48,3 +48,28 @@ def test_a_full_disk_and_a_drain_end_readiness_but_not_life() -> None:
     health.draining = True
     assert health.problems(0) == {Condition.DISK: "/data: No space left on device", Condition.SERVING: "draining"}
     assert health.liveness_problems(0) == {}
+
+
+def test_built_meps_that_are_not_acknowledged_for_long_are_unhealthy_and_end_no_node() -> None:
+    health = ready_node()
+    health.unacknowledged_since_ns = 0
+    health.output_problem = "events has waited for its consumer for 31.0 s"
+    limit = health.unhealthy_after_ns
+    health.loop_tick_ns = health.pipeline_tick_ns = limit + 1
+    assert health.health_problems(limit) == {}
+    assert health.health_problems(limit + 1) == {
+        Condition.ACKNOWLEDGEMENTS: f"no built MEP acknowledged for 30.0 s: {health.output_problem}"
+    }
+    assert health.liveness_problems(limit + 1) == {}
+    assert Condition.ACKNOWLEDGEMENTS in health.problems(limit + 1)
+
+
+def test_a_disk_that_refuses_for_long_is_unhealthy() -> None:
+    health = ready_node()
+    health.disk_problem = "/data: No space left on device"
+    health.disk_problem_since_ns = 5
+    limit = 5 + health.unhealthy_after_ns
+    health.loop_tick_ns = health.pipeline_tick_ns = limit + 1
+    assert health.health_problems(limit) == {}
+    assert set(health.problems(limit)) == {Condition.DISK}
+    assert health.health_problems(limit + 1) == {Condition.DISK: "/data: No space left on device, for 30.0 s"}

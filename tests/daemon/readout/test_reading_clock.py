@@ -1,0 +1,83 @@
+"""The clock of deadlines on feeders: it does not count time in which nothing was read."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.daemon.readout.reading_clock import ALLOWANCE_NS, CATCH_UP_NS, LONGEST_STEP_NS, ReadingClock
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+TICK = 5 * MS
+
+
+class Loop:
+    """An event loop that ticks, and can be held up."""
+
+    def __init__(self) -> None:
+        self.true_ns = 100 * SECOND
+        self.clock = ReadingClock(lambda: self.true_ns)
+
+    def tick(self, seconds: float = 0.005, *, drained: bool = True) -> int:
+        self.true_ns += int(seconds * SECOND)
+        self.clock.read()
+        return self.clock.tick(drained=drained)
+
+    def passes(self, seconds: float, *, drained: bool = True) -> float:
+        """Seconds of the clock while the loop ticks for so long."""
+        before = self.clock.now_ns
+        for _ in range(round(seconds / 0.005)):
+            self.tick(drained=drained)
+        return (self.clock.now_ns - before) / SECOND
+
+
+def test_it_goes_with_the_true_clock_while_sockets_are_read() -> None:
+    loop = Loop()
+    assert loop.passes(3.0) == 3.0
+    assert loop.clock.now_ns == loop.true_ns
+
+
+def test_a_stop_of_any_length_is_not_counted_and_what_came_meanwhile_has_time_to_come_in() -> None:
+    for seconds in (0.1, 1.0, 30.0, 3600.0):
+        loop = Loop()
+        loop.passes(3.0)
+        before = loop.clock.now_ns
+        assert loop.tick(seconds) == before
+        catching_up = min(seconds, CATCH_UP_NS / SECOND)
+        assert loop.passes(catching_up) <= 0.005
+        assert loop.passes(1.0) >= 0.99
+
+
+def test_what_waits_in_the_sockets_after_a_stop_is_read_before_time_passes() -> None:
+    loop = Loop()
+    loop.passes(3.0)
+    before = loop.clock.now_ns
+    loop.tick(10.0, drained=False)
+    assert loop.passes(1.0, drained=False) == 0.0
+    loop.tick()
+    assert loop.passes(0.5) >= 0.49
+    assert loop.clock.now_ns - before < 0.6 * SECOND
+
+
+def test_a_socket_that_is_never_empty_puts_no_deadline_off_for_good() -> None:
+    loop = Loop()
+    loop.passes(10.0)
+    assert loop.passes(ALLOWANCE_NS / SECOND, drained=False) <= 0.005
+    assert loop.passes(10.0, drained=False) >= 4.9
+
+
+def test_a_loop_whose_every_turn_is_slow_still_comes_to_its_deadlines() -> None:
+    loop = Loop()
+    before = loop.clock.now_ns
+    for _ in range(200):
+        loop.tick(0.4)
+    assert loop.clock.now_ns - before >= 200 * LONGEST_STEP_NS // 2 - ALLOWANCE_NS
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.sampled_from((1, 1, 1, 300)), st.booleans()), max_size=200))
+def test_it_never_goes_back_and_is_never_ahead(steps: list[tuple[int, int, bool]]) -> None:
+    loop = Loop()
+    for milliseconds, times, drained in steps:
+        before = loop.clock.now_ns
+        after = loop.tick(milliseconds * times / 1000, drained=drained)
+        assert before <= after <= loop.true_ns
+        assert after - before <= 2 * LONGEST_STEP_NS

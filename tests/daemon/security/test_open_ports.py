@@ -1,0 +1,93 @@
+"""What whoever reaches a port without keys can do to the data. SECURITY.md says it; these are no defects to be mended
+without keys, and each has a limit."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import zmq.asyncio
+
+from hltnode.daemon.common.vocabulary import EventStream, HelloRefusal
+from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.transport.event_message import ACCEPTED
+from hltnode.protocol.transport.feeder_messages import Credit, Hello, Welcome
+from hltnode.protocol.transport.frame_header import encode_frame
+from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
+
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
+
+
+@pytest.fixture
+async def context() -> AsyncIterator[zmq.asyncio.Context]:
+    context = zmq.asyncio.Context()
+    yield context
+    context.destroy(linger=0)
+
+
+async def test_a_forged_fragment_that_comes_first_is_built_and_the_true_one_is_refused_and_counted(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    forged = next(synthetic_meps(1, seed=666)).mfps[SOURCES[0]]
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        await eventually(lambda: node.builder.run == RUN)
+        with context.socket(zmq.PUSH) as stranger:
+            stranger.connect(node.receiver.endpoint)
+            await stranger.send(encode_frame(forged, run=RUN, mep_id=0, source_id=SOURCES[0]))
+            await eventually(lambda: node.counters.fragments_received == 1)
+        report = await feed_meps(synthetic_meps(5), [feeder])
+        assert (report.meps, report.unacknowledged) == (5, 0)
+        # No second fragment of a source is ever taken, so the forgery is visible here.
+        assert node.counters.fragments_rejected[RejectReason.DUPLICATE] == 1
+        assert node.counters.fragments_built == 5 * len(SOURCES)
+
+
+async def test_a_forged_fragment_cannot_change_what_is_acknowledged(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    forged = next(synthetic_meps(1, seed=666)).mfps
+    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
+        assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+        acknowledged = node.counters.events_processed
+        before = node.counters.fragments_received
+        with context.socket(zmq.PUSH) as stranger:
+            stranger.connect(node.receiver.endpoint)
+            for source, mfp in forged.items():
+                await stranger.send(encode_frame(mfp, run=RUN, mep_id=0, source_id=source))
+            await eventually(lambda: node.counters.fragments_received == before + len(SOURCES))
+        assert node.counters.events_processed == acknowledged
+        assert node.counters.fragments_rejected[RejectReason.DUPLICATE] == len(SOURCES)
+
+
+async def test_a_stranger_that_says_hello_first_keeps_a_feeder_out_until_it_leaves(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _):
+        with context.socket(zmq.DEALER) as stranger:
+            stranger.connect(node.control.endpoint)
+            await stranger.send(encode_message(Hello("stranger", "s", RUN, SOURCES, 0, 8, 60_000, False)))
+            assert isinstance(decode_message(await stranger.recv()), Welcome | Credit)
+            async with make_feeder(context, node):
+                refused = node.counters.hellos_refused
+                await eventually(lambda: sum(refused[reason] for reason in HelloRefusal))
+                assert not node.counters.fragments_received
+
+
+async def test_a_stranger_on_a_push_socket_takes_events_away_from_its_consumer_and_reads_decisions(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    config = make_config(tmp_path, events={"endpoint": "tcp://127.0.0.1:*"})
+    async with running_node(config) as (node, _):
+        endpoint = node.outputs.events[EventStream.ACCEPTED].endpoint
+        with context.socket(zmq.PULL) as consumer, context.socket(zmq.PULL) as stranger, context.socket(zmq.SUB) as sub:
+            sub.subscribe(b"")
+            sub.connect(node.publisher.endpoint)
+            consumer.connect(endpoint)
+            stranger.connect(endpoint)
+            await eventually(lambda: node.counters.decisions.subscribers)
+            async with make_feeder(context, node) as feeder:
+                assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+            assert (await stranger.recv_multipart())[0].startswith(ACCEPTED)
+            assert (await consumer.recv_multipart())[0].startswith(ACCEPTED)
+            assert await sub.recv()
