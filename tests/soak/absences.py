@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,9 +87,11 @@ class Absences:
 
     def _return(self, feeder: int, node: int, span: Span) -> float:
         """When a feeder sent its first fragment to a node after a fault; one silence may follow another."""
-        runs = back = span.end
+        runs = span.end
         if span.kind in RESTARTS:
-            runs = min((t for t in self._records.ready[feeder, node] if t > span.end), default=span.end)
+            # The process that was started then, or a later one if that never came so far.
+            runs = min((t for t in self._records.ready[feeder, node] if t > span.end), default=inf)
+        back = runs
         for _, _, begin, until in sorted(s for s in self._records.silences if s[:2] == (feeder, node)):
             if begin <= back + CLOCK_SECONDS < until:
                 back = until

@@ -10,7 +10,7 @@ from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
 from tests.soak.absences import RETURN_SECONDS, Absences, FeederRecords
 from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, ODIN_SOURCE, SOURCES, odin_payload, payload
 from tests.soak.decision_log import Decision, DecisionLog
-from tests.soak.faults import Kind, Standing
+from tests.soak.faults import RESTARTS, Kind, Standing
 from tests.soak.records import Event
 from tests.soak.timeline import Session, Timeline
 from tests.soak.verdict import BUILDING_SECONDS, Allowed, Found, Judge, Judgement, Place
@@ -48,8 +48,11 @@ class Scene:
         self.decisions.of_node["a"][mep] = Decision(decided, RUN, mep, "timeout", missing if named else frozenset())
 
     def strike(self, kind: Kind, target: str, begin: float, end: float = inf) -> None:
-        """Add a fault."""
+        """Add a fault; a process that is started again is ready at once."""
         self.timeline.strike(kind, target, begin).end = end
+        if kind in RESTARTS:
+            for node in range(len(NODES)):
+                self.records.ready[FEEDER_OF[SOURCE], node] = [end + 0.01]
 
     def judge(self) -> Judgement:
         absences = Absences(self.timeline, self.records, FEEDER_OF, NODES)
@@ -179,8 +182,16 @@ def test_the_start_of_its_process_is_not_taken_for_a_late_return_of_a_feeder(sce
     scene.lack(2, SOURCE)
     scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED - 31.0, DECIDED - 30.0)
     scene.records.silences.append((FEEDER_OF[SOURCE], 0, DECIDED - 30.0, DECIDED - 2.0))
-    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
     scene.records.ready[FEEDER_OF[SOURCE], 0] = [DECIDED - 60.0, DECIDED - 5.0]
+    assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
+    scene.records.ready[FEEDER_OF[SOURCE], 0] = [DECIDED - 60.0, DECIDED - 25.0]
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+def test_a_feeder_whose_process_had_not_come_up_yet_is_away(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    scene.strike(Kind.KILL_FEEDER, FEEDER, DECIDED - 31.0, DECIDED - 30.0)
+    scene.records.ready[FEEDER_OF[SOURCE], 0] = [DECIDED - 60.0, DECIDED + 20.0]
     assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
 
 
