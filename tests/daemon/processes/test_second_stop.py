@@ -36,6 +36,8 @@ def end(site: Site, node: subprocess.Popen[bytes], expected: int, *, stops: int 
     begin = time.monotonic()
     for _ in range(stops):
         node.send_signal(signal.SIGTERM)
+        # Two signals of one kind that wait for a process are one.
+        time.sleep(0.05)
     assert site.wait(node, END_SECONDS) == expected, site.logs()
     print(f"ended after {time.monotonic() - begin:.2f} s")
     assert "Traceback" not in site.logs()
@@ -133,7 +135,7 @@ def test_a_second_stop_while_the_node_closes(site: Site) -> None:
     check_counts(site)
 
 
-def test_two_stops_at_once(site: Site) -> None:
+def test_two_stops_in_a_row(site: Site) -> None:
     node = site.start_node()
     site.start_feeder(1)
     site.wait_for_events(50)
