@@ -29,6 +29,14 @@ def test_the_ranges_hold_what_a_set_holds_disjoint_and_merged(added: list[tuple[
     assert all(b[0] > a[1] + 1 for a, b in itertools.pairwise(ranges))
 
 
+@given(st.sets(st.integers(0, 40)), st.integers(0, 45), st.integers(0, 45))
+def test_the_overlap_with_a_range_is_what_is_in_both_also_where_the_range_is_empty(
+    held: set[int], first: int, last: int
+) -> None:
+    overlap = MepRanges((mep, mep) for mep in held).overlap(first, last)
+    assert overlap == as_ranges(held & set(range(first, last + 1)))
+
+
 def test_ranges_can_start_at_an_id() -> None:
     held = MepRanges()
     for mep in (0, 1, 2, 3, 7, 8):

@@ -109,6 +109,21 @@ def test_finished_files_are_out_of_reach_of_a_revocation_which_is_counted(tmp_pa
     session.kill()
 
 
+def test_a_revocation_above_all_finished_files_takes_back_what_it_names_and_nothing_is_out_of_reach(
+    tmp_path: Path,
+) -> None:
+    session = supervised(tmp_path, "a", max_file_events=6)
+    session.batch(1, 2)
+    session.batch(4, 5)
+    session.batch(7, 8)
+    session.batch(3, 6)
+    session.store.confirm(RUN, 3)
+    session.store.revoke(RUN, [(7, 8)])
+    assert session.counters.out_of_reach_meps == 0
+    assert session.done() == [(1, 6)]
+    session.kill()
+
+
 def test_a_mep_with_events_in_a_finished_file_and_in_another_one_is_out_of_reach(tmp_path: Path) -> None:
     session = Session(tmp_path, "a", max_file_events=2)
     session.batch(1)
