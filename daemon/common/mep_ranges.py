@@ -49,7 +49,7 @@ class MepRanges:
         return sum(self._last) - sum(self._first) + len(self._first)
 
     def overlap(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The (first, last) ranges of the ids that are here and in a range (last included; empty if it is below first)."""
+        """The (first, last) ranges of the ids that are here and in a range; it is empty if last is below first."""
         if last < first:
             return []
         i = bisect_left(self._last, first)

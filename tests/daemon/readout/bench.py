@@ -76,6 +76,7 @@ class Bench:
             max_fragment_bytes=1000,
             clock_ns=lambda: self.now,
         )
+        self.protocol.remember(journal or {})
 
     @property
     def ends(self) -> list[tuple[int, str, bool]]:
