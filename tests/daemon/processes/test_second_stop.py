@@ -120,21 +120,6 @@ def test_a_second_stop_while_an_output_waits_for_its_consumer(site: Site, monkey
     check_counts(site)
 
 
-def test_a_second_stop_while_the_node_closes(site: Site) -> None:
-    node = site.start_node()
-    feeder = site.start_feeder(1)
-    site.wait_for_events(50)
-    feeder.kill()
-    site.wait_for(lambda: metric(site.http, 'hlt1_slots{state="free"}') == 3)
-    # The files cannot get their final names.
-    site.output.rename(site.output.with_name("away"))
-    node.send_signal(signal.SIGTERM)
-    site.wait_for(lambda: bool(log_lines(site, "run_stopped")))
-    assert node.poll() is None
-    end(site, node, 1)
-    check_counts(site)
-
-
 def test_two_stops_in_a_row(site: Site) -> None:
     node = site.start_node()
     site.start_feeder(1)
