@@ -21,7 +21,7 @@ from tests.daemon.pages import metric
 from tests.daemon.processes.test_processes import ROOT, Site
 from tests.processing.framework.chain_builder import compiler, copy_package
 
-pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
 
 SOURCES = (source_id(SubDetector.ODIN, 0), source_id(20, 0), source_id(21, 0))
 """A MEP begins with ODIN, which the chain does not read."""
