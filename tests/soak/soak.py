@@ -30,6 +30,8 @@ RUN_SECONDS = 90.0
 AT_ONCE = 2
 # Until this number of MEPs before the last one of a run, its end has not come.
 NEAR_THE_END = (0, 3, 30)
+# A soak in which each kind has not yet struck goes on for at most this number of times what was asked for.
+LONGER = 4
 # After the last fault everything has to come to its end in this time.
 FINISH_SECONDS = 90.0
 # No fault keeps both nodes from deciding for this time, on a busy machine too.
@@ -156,7 +158,7 @@ class Soak:
             self._poll_nodes()
             self.strikes.poll()
             goes_on = now < begin + self._options.seconds or (
-                self._has_kinds_left() and now < begin + 2 * self._options.seconds + FINISH_SECONDS
+                self._has_kinds_left() and now < begin + LONGER * self._options.seconds + FINISH_SECONDS
             )
             is_due = end_run != self.runs.run and self._is_near_the_end(near)
             if end_fault is not None and is_due and self.strikes.can_strike(end_fault):

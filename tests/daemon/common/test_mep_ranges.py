@@ -2,7 +2,7 @@
 
 import itertools
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
@@ -29,6 +29,7 @@ def test_the_ranges_hold_what_a_set_holds_disjoint_and_merged(added: list[tuple[
     assert all(b[0] > a[1] + 1 for a, b in itertools.pairwise(ranges))
 
 
+@example({3, 4, 5, 6}, 6, 4)
 @given(st.sets(st.integers(0, 40)), st.integers(0, 45), st.integers(0, 45))
 def test_the_overlap_with_a_range_is_what_is_in_both_also_where_the_range_is_empty(
     held: set[int], first: int, last: int
