@@ -69,6 +69,9 @@ class AssignmentMemory:
             for line in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = OFF"):
                 database.execute(f"PRAGMA {line}")
             database.executescript(_SCHEMA)
+            [report] = database.execute("PRAGMA quick_check(1)").fetchone()
+            if report != "ok":
+                raise sqlite3.DatabaseError(report)
         except BaseException:
             database.close()
             raise
