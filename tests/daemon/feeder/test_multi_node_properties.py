@@ -373,6 +373,9 @@ class DistributionMachine(RuleBasedStateMachine):
         assert self.leading.unacknowledged == self.following.unacknowledged == 0
         assert not self.leading.retained
         assert not self.following.retained
+        for model in self.nodes:
+            assert model.builder is not None
+            assert model.builder.open == {}, "incomplete"
         assert self.memory is not None
         assert not self.memory.assigned()
         self.memory.close()
@@ -390,6 +393,68 @@ def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_l
     machine.both_processes_feed(4)
     machine.a_node_is_lost_for_long_after_a_batch(0, arrives, killed)
     assert machine.nodes[0].written
+    machine.teardown()
+
+
+def test_a_follower_that_was_restarted_has_the_fragments_of_a_mep_of_which_only_it_got_the_acknowledgement() -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    for connection in range(3):
+        machine.frames_arrive(0, connection, 8)
+    machine.time_passes(1.0)
+    machine.a_batch_is_written(0, [False, False, True])
+    assert machine.nodes[0].written
+    machine.the_follower_starts()
+    machine.a_feeder_says_hello(0, 2)
+    for _ in range(4):
+        # What a node has acknowledged to it says nothing: the supervisor decides.
+        machine.the_follower_produces_a_mep()
+    machine.both_processes_feed(4)
+    machine.cut(0)
+    machine.the_supervisor_looks()
+    machine.time_passes(10.0)
+    machine.the_supervisor_looks()
+    machine.teardown()
+
+
+def test_late_fragments_of_a_mep_that_went_to_another_node_open_nothing() -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    machine.frames_arrive(0, 2, 8, late=True)
+    assert machine.nodes[0].in_flight
+    machine.cut(0)
+    machine.the_supervisor_looks()
+    machine.time_passes(10.0)
+    machine.the_supervisor_looks()
+    machine.restart(0)
+    machine.a_revocation_arrives(0, confirmed=True)
+    machine.late_frames_arrive(0)
+    builder = machine.nodes[0].builder
+    assert builder is not None
+    assert builder.open == {}
+    machine.teardown()
+
+
+@pytest.mark.parametrize("follower", [True, False])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothing(
+    follower: bool, written: bool
+) -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(6)
+    if written:
+        machine.a_node_is_lost_for_long_after_a_batch(0, [False] * 3, killed=False)
+    else:
+        machine.cut(0)
+        machine.the_supervisor_looks()
+        machine.time_passes(10.0)
+        machine.the_supervisor_looks()
+    machine.a_feeder_process_is_killed_and_started(follower)
+    machine.restart(1)
+    machine.both_processes_feed(6)
     machine.teardown()
 
 
