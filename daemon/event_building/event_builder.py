@@ -15,6 +15,7 @@ from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.credit_window import CreditWindow
 from hltnode.daemon.event_building.deadlines import meps_to_close
 from hltnode.daemon.event_building.history import History
+from hltnode.daemon.event_building.settled_meps import SettledMeps
 from hltnode.daemon.event_building.slots import ALIGNMENT, Slot, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
@@ -76,11 +77,9 @@ class EventBuilder:
         self.open: dict[int, MepRecord] = {}
         self.window = CreditWindow()
         self.draining = False
-        self.floor = 0
-        """Every MEP id below it is acknowledged to the feeders."""
         self.closed = False
         self._limits = limits
-        self._ring = limits.closed_ring
+        self._settled = SettledMeps(limits.closed_ring)
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
         self._note_completed = self.history.mep_completed
@@ -92,12 +91,6 @@ class EventBuilder:
         self._sent_limit = 0
         self._complete_up_to = -1
         self._last_opened = -1
-        # Ring of closed ids: entry mep % size holds the id and the sources that had come. Ids are only taken from
-        # [floor, floor + size), so no two of them share an entry. Two flat lists: nothing is allocated per MEP.
-        self._closed_id = [-1] * limits.closed_ring
-        self._closed_sources = [0] * limits.closed_ring
-        self._done = MepRanges()
-        self._revoked = MepRanges()
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: self._fragment_arrived,
             Tick: self._tick,
@@ -131,7 +124,12 @@ class EventBuilder:
     @property
     def span(self) -> int:
         """Number of MEP ids, from the floor on, that are taken."""
-        return self._ring
+        return self._settled.span
+
+    @property
+    def floor(self) -> int:
+        """Every MEP id below it is acknowledged to the feeders."""
+        return self._settled.floor
 
     @property
     def is_idle(self) -> bool:
@@ -177,10 +175,7 @@ class EventBuilder:
         self._all_sources = (1 << len(self.sources)) - 1
         self._events_per_mep = start.events_per_mep
         self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
-        self._closed_id = [-1] * self._ring
-        self.floor = start.first_mep
-        self._done = MepRanges(start.done)
-        self._revoked = MepRanges(start.revoked)
+        self._settled = SettledMeps(self.span, start.first_mep, start.done, start.revoked)
         self._complete_up_to = -1
         self._last_opened = -1
         self.window = CreditWindow()
@@ -301,8 +296,7 @@ class EventBuilder:
         return self._places() <= 0 and not self.is_computing
 
     def _acknowledged_below(self, _now_ns: int, acknowledged: AcknowledgedBelow) -> list[Effect]:
-        self.floor = max(self.floor, acknowledged.below)
-        self._revoked.discard(0, self.floor - 1)
+        self._settled.raise_floor(acknowledged.below)
         return []
 
     def _slot_advanced(self, _now_ns: int, advanced: SlotAdvanced) -> list[Effect]:
@@ -354,21 +348,15 @@ class EventBuilder:
         return []
 
     def _revoke_meps(self, _now_ns: int, revoke: RevokeMeps) -> list[Effect]:
+        self._settled.revoke(revoke.meps)
         revoked = MepRanges(revoke.meps)
-        for first, last in revoke.meps:
-            self._done.discard(first, last)
-            self._revoked.add(first, last)
-        for i, mep_id in enumerate(self._closed_id):
-            if mep_id >= 0 and mep_id in revoked:
-                self._closed_id[i] = -1
         for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
             self._drop(mep)
             self.counters.fragments_lost_in_drop += len(mep.fragments)
         return []
 
     def _return_meps(self, _now_ns: int, returned: ReturnMeps) -> list[Effect]:
-        for first, last in returned.meps:
-            self._revoked.discard(first, last)
+        self._settled.give_back(returned.meps)
         return []
 
     # What they share
@@ -387,16 +375,10 @@ class EventBuilder:
 
     def _refusal(self, mep_id: int, bit: int, n_events: int, needed: int) -> RejectReason | None:
         """Why a MEP that is not open cannot be opened, or None."""
-        i = mep_id % self._ring
-        if self._closed_id[i] == mep_id:
-            return RejectReason.DUPLICATE if self._closed_sources[i] & bit else RejectReason.LATE
-        if mep_id < self.floor:
-            return RejectReason.LATE
-        if mep_id in self._done:
-            return RejectReason.DUPLICATE
-        if mep_id in self._revoked:
-            return RejectReason.REVOKED
-        if mep_id >= self.floor + self._ring or self.window.outstanding <= 0 or self.closed:
+        refusal = self._settled.refusal(mep_id, bit)
+        if refusal is not None:
+            return refusal
+        if self.window.outstanding <= 0 or self.closed:
             return RejectReason.NO_CREDIT
         if n_events > self._events_per_mep or needed > self._mep_bytes:
             return RejectReason.OVERSIZED
@@ -418,9 +400,7 @@ class EventBuilder:
 
     def _close(self, now_ns: int, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
-        i = mep.mep % self._ring
-        self._closed_id[i] = mep.mep
-        self._closed_sources[i] = mep.sources
+        self._settled.close(mep.mep, mep.sources)
         self._slots[mep.slot].close_mep(mep)
         mep.close_reason = reason
         if reason is CloseReason.COMPLETE:
