@@ -70,6 +70,8 @@ class SendWindow:
         """MEPs that were assigned to this node and then to another one: this one must not keep their events."""
         self.refused = RefusedFragments()
         """Fragments that are in no MEP of the node."""
+        self._missed: dict[int, MepRanges] = {}
+        """MEPs that the node has closed without a fragment of a source, whether they are here or not."""
         self.resent = 0
         self.next_mep = 0
         self._kept: dict[int, _Mep] = {}
@@ -125,6 +127,9 @@ class SendWindow:
         """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
         self.next_mep = max(self.next_mep, mep + 1)
         self.revoked.discard(mep)
+        for source, meps in self._missed.items():
+            if mep in meps:
+                self.refused.add(RejectReason.LATE, source, mep)
         if mep in self.acked:
             return
         self._kept[mep] = _Mep(dict(frames))
@@ -138,6 +143,9 @@ class SendWindow:
         """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
         self.revoked.add(mep)
         self.acked.discard(mep)
+        for meps in self._missed.values():
+            meps.discard(mep)
+        self.refused.discard(RejectReason.LATE, mep)
         entry = self._kept.get(mep)
         if entry is None:
             return self._retained.pop(mep, {})
@@ -230,6 +238,16 @@ class SendWindow:
                     return
             entry.nacked[source] = reason
             self._retries.append((now_ns + RETRY_NS, entry, mep, source))
+
+    def miss(self, source: int, first: int, last: int) -> None:
+        """The node has closed these MEPs without a fragment of this source.
+
+        It is refused, and counted now if its MEP is here, or when that is added. The refusal of what is still sent
+        does not come when the acknowledgement comes first.
+        """
+        self._missed.setdefault(source, MepRanges()).add(first, last)
+        for mep in self._ids[bisect_left(self._ids, first) : bisect_right(self._ids, last)]:
+            self.refused.add(RejectReason.LATE, source, mep)
 
     def _give_up(self, mep: int, source: int, reason: RejectReason) -> None:
         self.refused.add(reason, source, mep)

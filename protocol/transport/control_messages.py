@@ -12,6 +12,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Missed,
     Nack,
     Revoked,
     RunClosed,
@@ -25,7 +26,7 @@ CONTROL_VERSION = 2
 MAX_CONTROL_SIZE = 32 << 10
 
 ControlMessage: TypeAlias = (
-    Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error | RunClosed | Command | Reply
+    Hello | Welcome | Credit | Ack | Revoked | Nack | Missed | EndOfRun | Goodbye | Error | RunClosed | Command | Reply
 )
 
 _CODEC: MessageCodec[ControlMessage] = MessageCodec(

@@ -17,6 +17,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Missed,
     Nack,
     Revoked,
     RunClosed,
@@ -345,3 +346,15 @@ async def test_a_revocation_of_many_meps_goes_in_messages_that_a_node_reads(benc
     for part in parts:
         await bench.node_sends(part)
     assert not bench.feeder.window.revoked
+
+
+async def test_a_feeder_that_gets_the_acknowledgement_before_it_could_send_reports_what_is_in_no_event(
+    bench: Bench,
+) -> None:
+    await bench.welcome(5)
+    bench.connection.frames.clear()
+    await bench.node_sends(Missed(RUN, 1, ((0, 1),)), Missed(RUN + 1, 2, ((2, 2),)), Ack(RUN, ((0, 2),)))
+    await feed_meps(meps(3), [bench.feeder])
+    report = make_report([bench.feeder], 3, 24, 1.0)
+    assert report.refused["late"].meps == 2
+    assert not report.complete
