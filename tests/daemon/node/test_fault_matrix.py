@@ -9,7 +9,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.common.vocabulary import CloseReason, DeadTimeReason
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
@@ -106,11 +106,15 @@ async def test_a_node_slower_than_its_feeders_gets_everything_in_its_own_time(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, engine), make_feeder(context, node) as feeder:
+        # The first batches last until every slot is full, the others as long as they would.
+        engine.behaviour.hang.set()
+        feeding = asyncio.create_task(feed_meps(synthetic_meps(200), [feeder]))
+        await eventually(lambda: node.counters.dead_time[DeadTimeReason.NO_SLOT] > 0)
         engine.behaviour.seconds = 0.1
-        report = await feed_meps(synthetic_meps(200), [feeder])
+        engine.behaviour.hang.clear()
+        report = await feeding
     assert report.complete
     assert node.counters.fragments_rejected[RejectReason.NO_CREDIT] == 0
-    assert sum(node.counters.dead_time.values()) > 0
     assert set(kept_events(tmp_path)) == {n for n in range(1600) if n % EVENTS % 2}
 
 
