@@ -77,8 +77,9 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
     async with running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _):
         report = await feed(context, node, plan)
         assert report.unacknowledged == 0
-        # Only a fragment that came after its MEP was closed is not accepted.
-        assert report.refused.keys() <= ({RejectReason.LATE} if plan.delay or plan.corrupt else set())
+        # Only a fragment whose MEP was closed before it came is not accepted.
+        loses = plan.drop or plan.delay or plan.corrupt
+        assert report.refused.keys() <= ({RejectReason.LATE} if loses else set())
         counters = node.counters
         # A frame may be held back by its fault until after the last acknowledgement; the feed ends before it.
         await asyncio.sleep(0.1)
@@ -92,6 +93,9 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
     incomplete = MEPS - closed[CloseReason.COMPLETE]
     assert sum(closed.values()) == MEPS
     assert counters.events_flagged[EventFlag.INCOMPLETE] == incomplete * EVENTS
+    # The feeders know of each MEP that lacks one of their fragments.
+    late = report.refused.get(RejectReason.LATE)
+    assert (late.meps if late else 0) == incomplete
     rejected = counters.fragments_rejected
     if plan.drop == plan.corrupt == plan.delay == 0:
         assert incomplete == 0
