@@ -234,13 +234,13 @@ class RunFeeders:
     def closed_without(self, mep: int, missing: Iterable[int]) -> list[tuple[bytes, int]]:
         """Note that a MEP was closed without some sources; returns the address of each feeder that had to send one of
         them and has not left, with the first such source."""
-        of_feeder: dict[str, tuple[bytes, int]] = {}
+        lacking: dict[str, tuple[Feeder, int]] = {}
         for source in missing:
             feeder = self._owner.get(source)
-            if feeder is not None and feeder.hello.feeder not in of_feeder and feeder.has_to_send(mep):
+            if feeder is not None and feeder.hello.feeder not in lacking and feeder.has_to_send(mep):
                 feeder.missed.setdefault(source, MepRanges()).add(mep)
-                of_feeder[feeder.hello.feeder] = feeder.identity, source
-        return list(of_feeder.values())
+                lacking[feeder.hello.feeder] = feeder, source
+        return [(feeder.identity, source) for feeder, source in lacking.values() if not feeder.gone]
 
     def identities(self) -> list[bytes]:
         """Addresses of all feeders that have not left."""

@@ -238,3 +238,15 @@ def test_a_feeder_that_has_nothing_more_to_send_misses_nothing() -> None:
     bench.work()
     assert bench.written == [(RUN, 4)]
     assert not missed(bench.hello("b"))
+
+
+def test_a_feeder_that_has_said_goodbye_is_informed_when_it_comes_back() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("a")
+    bench.hello("b")
+    bench.leave("b")
+    bench.connections.sent.clear()
+    bench.send_mep(0, "a")
+    bench.work()
+    assert not missed(bench.connections.take(b"b"))
+    assert missed(bench.hello("b")) == [Missed(RUN, 2, ((0, 0),))]
