@@ -95,6 +95,15 @@ def without_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_engine.ConstrainedLayoutEngine, "execute", lambda _self, _figure: None)
 
 
+@pytest.fixture
+def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that do not look at each panel of the checker's figures: two variables instead of all."""
+    plots = pytest.importorskip(
+        "hltnode.processing.lhcb.validation.reports.plots", reason="the extra `plot` is not installed"
+    )
+    monkeypatch.setattr(plots, "PARTICLE_BINNINGS", {name: plots.PARTICLE_BINNINGS[name] for name in ("p", "eta")})
+
+
 @pytest.fixture(scope="session")
 def promtool() -> str:
     """Path of Prometheus' promtool, or a skip that says where to get it."""

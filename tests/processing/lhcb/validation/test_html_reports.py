@@ -120,6 +120,7 @@ def with_stages(result: dict[str, Any], *stages: str) -> dict[str, Any]:
     return {**result, "histograms": histograms}
 
 
+@pytest.mark.usefixtures("two_variables")
 def test_two_results_are_overlaid_and_compared_in_a_table(events: Events) -> None:
     first, second = (with_stages(checked(events, efficiency), "long") for efficiency in (0.95, 0.8))
     page = checker_page([("new", first), ("old", second)], "text")
@@ -129,7 +130,7 @@ def test_two_results_are_overlaid_and_compared_in_a_table(events: Events) -> Non
     assert "long, old" in efficiency
 
 
-@pytest.mark.usefixtures("without_layout")
+@pytest.mark.usefixtures("without_layout", "two_variables")
 def test_a_result_may_lack_what_the_other_has(events: Events) -> None:
     first, second = (with_stages(checked(events, efficiency), "velo", "long") for efficiency in (0.95, 0.8))
     del second["histograms"]["stages"]["long"], second["long"]
