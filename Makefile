@@ -7,17 +7,24 @@ NATIVE_SOURCES := $(shell find protocol processing -name '*.cuh' -o -name '*.cpp
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
+TEST_WORKERS ?= 2
+# Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
+MAKE_TEST = --hypothesis-profile make-test --durations 30
 
 .PHONY: demo test test-all soak attacks check format bench headers reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
 
+# What only computes in parallel, then one by one what has processes or sockets of its own and would disturb others. The
+# second part runs also if the first one has failed.
 test: $(VENV)/.developed
-	$(BIN)/python -m pytest -m "not slow and not gpu"
+	$(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist worksteal -m "not alone and not slow and not gpu"; parallel=$$?; \
+	$(PYTEST) $(MAKE_TEST) -m "alone and not slow and not gpu" && exit $$parallel
 
 test-all: $(VENV)/.developed
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 # Two nodes under all kinds of fault for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the faults of another soak.
 soak: $(VENV)/.developed

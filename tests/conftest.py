@@ -12,23 +12,45 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.processing.framework.chain_builder import build_chain, copy_package
 
 TINY_CHAIN = Path(__file__).parent / "processing" / "framework" / "tiny_chain"
 
+# Test folders in which threads, descriptors or times are looked at, beside tests with processes or sockets anywhere.
+ALONE = (Path("tests/daemon/processes"), Path("tests/daemon/node"))
+
 settings.register_profile(
     "hltnode", max_examples=50, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# Of `make test`: a failure is printed with the blob that repeats it and is not made smaller, which may take minutes.
+# The same test without this profile does that.
+settings.register_profile(
+    "make-test",
+    settings.get_profile("hltnode"),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.target),
 )
 settings.load_profile("hltnode")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Fix the seed of hypothesis before its plugin reads it, so that the header can print it."""
+    """Fix the seed of hypothesis before its plugin reads it, so that the header can print it.
+
+    Workers of pytest-xdist take it over with the other options.
+    """
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbelow(1 << 32))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what must not run beside other tests, before `-m` selects."""
+    for item in items:
+        in_folder = any(item.path.is_relative_to(config.rootpath / folder) for folder in ALONE)
+        if in_folder or item.get_closest_marker("process") or item.get_closest_marker("loopback"):
+            item.add_marker(pytest.mark.alone)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -64,6 +86,22 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         yield module
     finally:
         sys.path.remove(str(root))
+
+
+@pytest.fixture
+def without_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that read what figures contain: half of the time of a figure is spent on where matplotlib puts it."""
+    layout_engine = pytest.importorskip("matplotlib.layout_engine", reason="the extra `plot` is not installed")
+    monkeypatch.setattr(layout_engine.ConstrainedLayoutEngine, "execute", lambda _self, _figure: None)
+
+
+@pytest.fixture
+def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that do not look at each panel of the checker's figures: two variables instead of all."""
+    plots = pytest.importorskip(
+        "hltnode.processing.lhcb.validation.reports.plots", reason="the extra `plot` is not installed"
+    )
+    monkeypatch.setattr(plots, "PARTICLE_BINNINGS", {name: plots.PARTICLE_BINNINGS[name] for name in ("p", "eta")})
 
 
 @pytest.fixture(scope="session")

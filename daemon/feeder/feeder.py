@@ -33,6 +33,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Missed,
     Nack,
     Returned,
     Revoked,
@@ -50,6 +51,8 @@ SILENT_HELLOS = 4
 # The answer to the last hello, which confirms what is acknowledged, is waited for this long.
 CONFIRM_NS = 2_000_000_000
 LOG_INTERVAL_NS = 10_000_000_000
+# Ranges of MEPs in one log line.
+LOGGED_RANGES = 32
 
 log = get_logger("feeder")
 
@@ -329,6 +332,8 @@ class Feeder:
                     self.window.acknowledge(first, last)
             case Nack():
                 self._nack(message)
+            case Missed(run=of_run) if of_run == run:
+                self._missed(message)
             case Revoked(run=of_run) if of_run == run:
                 for first, last in message.meps:
                     self.window.confirm_revoked(first, last)
@@ -379,6 +384,19 @@ class Feeder:
                 mep=nack.mep,
                 reason=nack.reason,
                 resend=nack.resend,
+                left_out=left_out,
+            )
+
+    def _missed(self, missed: Missed) -> None:
+        for first, last in missed.meps:
+            self.window.miss(missed.source, first, last)
+        left_out = self._limit.due("missed")
+        if left_out is not None:
+            log.warning(
+                "meps_closed_without_fragment",
+                feeder=self.identity.name,
+                source=missed.source,
+                meps=missed.meps[:LOGGED_RANGES],
                 left_out=left_out,
             )
 

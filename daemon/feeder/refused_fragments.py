@@ -18,7 +18,7 @@ class RefusedCount:
 
 
 class RefusedFragments:
-    """Each fragment counts once for a reason, however often its refusal comes."""
+    """Each fragment counts once, for the first reason, however often its refusal comes."""
 
     def __init__(self) -> None:
         self._meps: dict[tuple[RejectReason, int], MepRanges] = {}
@@ -28,7 +28,16 @@ class RefusedFragments:
 
     def add(self, reason: RejectReason, source: int, mep: int) -> None:
         """A fragment is refused for good."""
-        self._meps.setdefault((reason, source), MepRanges()).add(mep)
+        if not any(mep in self._meps.get((other, source), ()) for other in RejectReason):
+            self._meps.setdefault((reason, source), MepRanges()).add(mep)
+
+    def discard(self, reason: RejectReason, mep: int) -> None:
+        """The fragments of a MEP that were refused for this reason are sent elsewhere."""
+        for (of_reason, source), meps in list(self._meps.items()):
+            if of_reason is reason:
+                meps.discard(mep)
+                if not meps:
+                    del self._meps[of_reason, source]
 
     @staticmethod
     def count(of_feeders: Iterable[RefusedFragments]) -> dict[str, RefusedCount]:

@@ -78,6 +78,8 @@ class SendWindow:
         """Every MEP below it was confirmed to the node."""
         self.refused = RefusedFragments()
         """Fragments that are in no MEP of the node."""
+        self._missed: dict[int, MepRanges] = {}
+        """MEPs that the node has closed without a fragment of a source, whether they are here or not."""
         self.resent = 0
         self.next_mep = 0
         self._kept: dict[int, _Mep] = {}
@@ -136,6 +138,9 @@ class SendWindow:
             self.revoked.discard(mep)
             self.to_revoke.discard(mep)
             self.to_return.add(mep)
+        for source, meps in self._missed.items():
+            if mep in meps:
+                self.refused.add(RejectReason.LATE, source, mep)
         if self.retains:
             # Where another connection decides, it has not had the acknowledgement, and the node says it again.
             self.acked.discard(mep)
@@ -155,6 +160,9 @@ class SendWindow:
         self.to_revoke.add(mep)
         self.to_return.discard(mep)
         self.acked.discard(mep)
+        for meps in self._missed.values():
+            meps.discard(mep)
+        self.refused.discard(RejectReason.LATE, mep)
         entry = self._kept.get(mep)
         if entry is None:
             return self._retained.pop(mep, {})
@@ -257,6 +265,16 @@ class SendWindow:
                     return
             entry.nacked[source] = reason
             self._retries.append((now_ns + RETRY_NS, entry, mep, source))
+
+    def miss(self, source: int, first: int, last: int) -> None:
+        """The node has closed these MEPs without a fragment of this source.
+
+        It is refused, and counted now if its MEP is here, or when that is added. The refusal of what is still sent
+        does not come when the acknowledgement comes first.
+        """
+        self._missed.setdefault(source, MepRanges()).add(first, last)
+        for mep in self._ids[bisect_left(self._ids, first) : bisect_right(self._ids, last)]:
+            self.refused.add(RejectReason.LATE, source, mep)
 
     def _give_up(self, mep: int, source: int, reason: RejectReason) -> None:
         self.refused.add(reason, source, mep)

@@ -19,7 +19,7 @@ from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, Nack
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Missed, Nack
 
 LOG_INTERVAL_NS = 10_000_000_000
 # Source ids shown in one log line.
@@ -71,7 +71,7 @@ class EffectExecutor:
             elif isinstance(effect, CloseMep):
                 effect.record.closed_ns = self._clock_ns()
                 if effect.record.missing:
-                    self._log_incomplete(effect.record)
+                    self._incomplete(effect.record)
             elif isinstance(effect, SealSlot):
                 self._submit(effect.batch)
             elif isinstance(effect, GrantCredit):
@@ -99,7 +99,12 @@ class EffectExecutor:
             # The feeder has missed the acknowledgement, else it would not have sent this.
             self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))
 
-    def _log_incomplete(self, mep: MepRecord) -> None:
+    def _incomplete(self, mep: MepRecord) -> None:
+        """The feeders have to know it before the acknowledgement, which lets them forget their fragments."""
+        run = self._registry.current
+        if run is not None:
+            for identity, source in run.closed_without(mep.mep, mep.missing):
+                self._connections.send((identity,), Missed(run.run, source, ((mep.mep, mep.mep),)))
         left_out = self._limit.due(("incomplete", mep.close_reason))
         if left_out is not None:
             log.warning(

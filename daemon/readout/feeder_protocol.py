@@ -6,7 +6,7 @@ calls come from the event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
@@ -51,6 +51,7 @@ from hltnode.protocol.transport.feeder_messages import (
     RunClosed,
     Welcome,
     split_ack,
+    split_missed,
 )
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.run_control_messages import RunState
@@ -58,6 +59,8 @@ from hltnode.protocol.transport.run_control_messages import RunState
 # Acknowledgements in the answer to one hello, of up to 1024 ranges each: what is left follows with the next hello,
 # because `first_mep` has gone on by then.
 MAX_ACKS_OF_A_HELLO = 64
+# The same for MEPs that were closed without the feeder, which need one message as long as the same source is missing.
+MAX_MISSED_OF_A_HELLO = 64
 # Runs and feeders that a status page shows.
 SHOWN_RUNS = 32
 SHOWN_FEEDERS = 64
@@ -182,7 +185,7 @@ class FeederProtocol:
                 self._connections.send((identity,), Goodbye(f"node is {state}"))
                 return
             self._refuse_double(now_ns, run, hello)
-            self.registry.hello(now_ns, identity, run, hello, self._acknowledgements.done(hello.run))
+            feeder = self.registry.hello(now_ns, identity, run, hello, self._acknowledgements.done(hello.run))
             if hello.supervises and not run.supervised:
                 run.supervised = True
                 self._supervise(run.run)
@@ -190,6 +193,10 @@ class FeederProtocol:
         except HelloRefusedError as error:
             self._refuse_hello(identity, hello, error)
             return
+        # Before the acknowledgements: with them the feeder forgets its fragments.
+        missed = (split_missed(run.run, source, meps.ranges()) for source, meps in feeder.missed.items())
+        for message in islice(chain.from_iterable(missed), MAX_MISSED_OF_A_HELLO):
+            self._connections.send((identity,), message)
         # Before the welcome: a feeder that is welcomed knows what is acknowledged.
         acks = split_ack(run.run, self._acknowledgements.ranges(run.run, hello.first_mep))
         for ack in islice(acks, MAX_ACKS_OF_A_HELLO):

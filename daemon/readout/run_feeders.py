@@ -1,5 +1,6 @@
 """The feeders that take part in one run, and how far each has confirmed it (no I/O, no clock)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hltnode.daemon.common.mep_ranges import MepRanges
@@ -40,6 +41,8 @@ class Feeder:
     gone: bool = False
     replaced: bool = False
     """It fell silent, and a feeder of another name has its place."""
+    missed: dict[int, MepRanges] = field(default_factory=dict)
+    """MEPs from `first_mep` on that were closed without fragments of this session, each under one missing source."""
 
     def is_silent(self, now_ns: int) -> bool:
         """True if it said goodbye or has sent no message for long."""
@@ -49,6 +52,18 @@ class Feeder:
     def has_confirmed(self) -> bool:
         """True if everything that it had to send is acknowledged to it."""
         return self.ended and (self.last_mep is None or self.hello.first_mep > self.last_mep)
+
+    def has_to_send(self, mep: int) -> bool:
+        """False if a MEP is acknowledged to this feeder, or follows its last one."""
+        has_ended = self.ended and (self.last_mep is None or mep > self.last_mep)
+        return mep >= self.hello.first_mep and not has_ended
+
+    def forget_missed(self) -> None:
+        """Forget what was missed below `first_mep`: it is acknowledged to the feeder."""
+        for source, meps in list(self.missed.items()):
+            meps.discard(0, self.hello.first_mep - 1)
+            if not meps:
+                del self.missed[source]
 
     def describe(self, now_ns: int) -> dict[str, object]:
         """The feeder for /status."""
@@ -123,6 +138,7 @@ class RunFeeders:
         if known is not None and known.hello.session == hello.session:
             known.identity, known.hello, known.last_message_ns = identity, hello, now_ns
             known.gone, known.replaced, known.present = False, False, True
+            known.forget_missed()
             feeder = known
         else:
             feeder = Feeder(identity, hello, now_ns)
@@ -219,6 +235,17 @@ class RunFeeders:
         """Address of the feeder that sends a source."""
         feeder = self._owner.get(source)
         return None if feeder is None else feeder.identity
+
+    def closed_without(self, mep: int, missing: Iterable[int]) -> list[tuple[bytes, int]]:
+        """Note that a MEP was closed without some sources; returns the address of each feeder that had to send one of
+        them and has not left, with the first such source."""
+        lacking: dict[str, tuple[Feeder, int]] = {}
+        for source in missing:
+            feeder = self._owner.get(source)
+            if feeder is not None and feeder.hello.feeder not in lacking and feeder.has_to_send(mep):
+                feeder.missed.setdefault(source, MepRanges()).add(mep)
+                lacking[feeder.hello.feeder] = feeder, source
+        return [(feeder.identity, source) for feeder, source in lacking.values() if not feeder.gone]
 
     def identities(self) -> list[bytes]:
         """Addresses of all feeders that have not left."""

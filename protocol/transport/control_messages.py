@@ -12,6 +12,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Missed,
     Nack,
     Returned,
     Revoked,
@@ -33,6 +34,7 @@ ControlMessage: TypeAlias = (
     | Revoked
     | Returned
     | Nack
+    | Missed
     | EndOfRun
     | Goodbye
     | Error

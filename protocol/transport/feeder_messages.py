@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 from hltnode.protocol.errors import RejectReason
@@ -104,6 +105,20 @@ class Nack(Message, frozen=True):
     resend: bool
 
 
+class Missed(Message, frozen=True):
+    """Node to feeder: these MEPs (ranges, first and last included) were closed without a fragment of this source.
+
+    It names one source of the feeder for each MEP, more may be missing.  Repeats do no harm.
+    """
+
+    run: U32
+    source: U16
+    meps: Ranges
+
+    def check(self) -> None:
+        check_ranges("meps", self.meps)
+
+
 class EndOfRun(Message, frozen=True):
     """Feeder to node: nothing follows `last_mep`; None if the feeder sent nothing."""
 
@@ -142,14 +157,20 @@ _Moved = TypeVar("_Moved", Revoked, Returned)
 
 def split_ack(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Ack]:
     """As many acknowledgements as the ranges (first, last) of a run need; none for no range."""
-    of_message: list[tuple[int, int]] = []
-    for each in ranges:
-        of_message.append(each)
-        if len(of_message) == MAX_RANGES:
-            yield Ack(run, tuple(of_message))
-            of_message = []
-    if of_message:
-        yield Ack(run, tuple(of_message))
+    for of_message in _of_messages(ranges):
+        yield Ack(run, of_message)
+
+
+def split_missed(run: int, source: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Missed]:
+    """As many `Missed` as the ranges (first, last) of a source need; none for no range."""
+    for of_message in _of_messages(ranges):
+        yield Missed(run, source, of_message)
+
+
+def _of_messages(ranges: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
+    rest = iter(ranges)
+    while of_message := tuple(islice(rest, MAX_RANGES)):
+        yield of_message
 
 
 def split_moved(kind: type[_Moved], run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[_Moved]:

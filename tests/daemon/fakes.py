@@ -260,7 +260,7 @@ def make_feeder(
     return Feeder(connection or FeederSockets(context, node.receiver.endpoint, node.control.endpoint), identity)
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
     """Wait until a condition holds; fails the test if it does not in time."""
     end = time.monotonic() + seconds
     while not condition():

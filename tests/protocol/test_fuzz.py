@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterable
+from itertools import chain, islice
 
 import pytest
 from hypothesis import given
@@ -168,6 +169,7 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20, False))),
     "ack": (decode_message, encode_message(f.Ack(1, ((0, 4), (7, 7))))),
     "nack": (decode_message, encode_message(f.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
+    "missed": (decode_message, encode_message(f.Missed(1, 2, ((0, 4), (7, 7))))),
     "end of run": (decode_message, encode_message(f.EndOfRun(1, 5))),
     "assignments": (
         decode_assignment_message,
@@ -293,10 +295,11 @@ def _real_corpus(good: bytes, samples: int) -> Iterable[bytes]:
     yield from fuzz.splices(good, samples=samples)
 
 
-def test_damaged_real_records_raise_only_protocol_errors(retina_mdf: bytes) -> None:
+@pytest.mark.parametrize("samples", [40, pytest.param(120, marks=pytest.mark.slow)])
+def test_damaged_real_records_raise_only_protocol_errors(retina_mdf: bytes, samples: int) -> None:
     smallest = min((bytes(r.body) for r in iter_records(retina_mdf, verify_checksum=False)), key=len)
     good = encode_record(smallest, run=1, checksum=False)
-    assert sum(_refuses_or_reads(_read_mdf, data) for data in _real_corpus(good, 120)) > 0
+    assert sum(_refuses_or_reads(_read_mdf, data) for data in _real_corpus(good, samples)) > 0
 
 
 def test_damaged_real_compressed_records_raise_only_protocol_errors(compressed_mdf: bytes) -> None:
@@ -314,11 +317,13 @@ def test_damaged_real_trigger_records_raise_only_protocol_errors(run3_mdf: bytes
     assert sum(_refuses_or_reads(read, data) for data in _real_corpus(run3_mdf, 400)) > 0
 
 
-def test_damaged_real_2019_packets_raise_only_protocol_errors(mep2019_file: bytes) -> None:
-    assert sum(_refuses_or_reads(parse_mep2019, data) for data in _real_corpus(mep2019_file, 60)) > 0
-    assert sum(_refuses_or_reads(parse_mep2019, data) for data in fuzz.wrong_sizes(mep2019_file, header=72)) > 0
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_damaged_real_2019_packets_raise_only_protocol_errors(mep2019_file: bytes, every: int) -> None:
+    """The packet is large: only each fifth member of the corpus is parsed in the normal suite."""
+    corpus = chain(_real_corpus(mep2019_file, 60), fuzz.wrong_sizes(mep2019_file, header=72))
+    assert sum(_refuses_or_reads(parse_mep2019, data) for data in islice(corpus, 0, None, every)) > 0
     in_offsets = ((8268 - 4 * i, value) for i in range(1, 20) for value in fuzz.LYING_U32)
-    for at, value in in_offsets:
+    for at, value in islice(in_offsets, 0, None, every):
         lying = mep2019_file[:at] + value.to_bytes(4, "little") + mep2019_file[at + 4 :]
         _refuses_or_reads(parse_mep2019, lying)
 

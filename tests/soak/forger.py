@@ -31,6 +31,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Missed,
     Nack,
     Revoked,
     RunClosed,
@@ -170,6 +171,7 @@ class Forger:
             Credit(self._run, 2**31),
             Ack(self._run, ((0, 2**62),)),
             Nack(self._run, SOURCES[0], 3, RejectReason.BAD_CRC, True),
+            Missed(self._run, SOURCES[0], ((0, 2**62),)),
             Error("name_taken", "go away"),
             RunClosed(self._run),
         ]

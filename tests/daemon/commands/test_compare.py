@@ -31,6 +31,7 @@ def test_without_matplotlib_the_report_is_refused_before_the_work_begins(
 
 
 @pytest.mark.physics
+@pytest.mark.usefixtures("without_layout")
 @pytest.mark.parametrize("loaded", [False, True])
 def test_real_and_simulated_events_are_compared(shared: Path, tmp_path: Path, loaded: bool) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")

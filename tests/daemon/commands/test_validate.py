@@ -133,6 +133,7 @@ def test_without_matplotlib_a_report_is_refused_before_the_work_begins(
     assert "pip install 'hltnode[plot]'" in " ".join(found.output.split())
 
 
+@pytest.mark.usefixtures("without_layout", "two_variables")
 def test_a_report_overlays_an_earlier_result(events: Events, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     sample = write(tmp_path / "mb.mdf", events)

@@ -17,6 +17,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Missed,
     Nack,
     Returned,
     Revoked,
@@ -369,3 +370,15 @@ async def test_a_new_session_of_a_node_is_told_again_what_was_revoked_and_what_w
     bench.connection.messages.clear()
     await bench.clock.advance(HELLO_SECONDS)
     assert not [message for message in bench.connection.messages if isinstance(message, Returned)]
+
+
+async def test_a_feeder_that_gets_the_acknowledgement_before_it_could_send_reports_what_is_in_no_event(
+    bench: Bench,
+) -> None:
+    await bench.welcome(5)
+    bench.connection.frames.clear()
+    await bench.node_sends(Missed(RUN, 1, ((0, 1),)), Missed(RUN + 1, 2, ((2, 2),)), Ack(RUN, ((0, 2),)))
+    await feed_meps(meps(3), [bench.feeder])
+    report = make_report([bench.feeder], 3, 24, 1.0)
+    assert report.refused["late"].meps == 2
+    assert not report.complete

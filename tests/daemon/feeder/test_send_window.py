@@ -327,3 +327,41 @@ def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
 
     few = min(seconds(1000) for _ in range(3))
     assert min(seconds(64_000) for _ in range(3)) < 8 * few + 0.01
+
+
+def test_what_the_node_has_closed_without_a_fragment_counts_once_also_if_it_is_acknowledged_before_it_is_sent() -> None:
+    window = window_with(0, 1)
+    window.miss(1, 1, 1)
+    window.miss(1, 1, 1)
+    window.acknowledge(0, 1)
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+
+
+def test_a_fragment_that_was_refused_for_another_reason_before_counts_for_that_one() -> None:
+    window = window_with(0)
+    drain(window)
+    window.refuse(0, nack(0, 1, RejectReason.OVERSIZED, resend=False))
+    window.miss(1, 0, 0)
+    window.refuse(0, nack(0, 1, RejectReason.LATE, resend=False))
+    assert RefusedFragments.count([window.refused]) == {"oversized": RefusedCount(fragments=1, meps=1)}
+
+
+def test_a_mep_that_the_node_closes_before_it_is_made_here_counts_when_it_is_made_and_not_if_it_never_is() -> None:
+    window = window_with(0)
+    window.miss(1, 1, 10**18)
+    window.acknowledge(0, 10**18)
+    assert not window.refused
+    window.add(1, {1: b"x"})
+    assert window.unacknowledged == 0
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+
+
+def test_what_one_node_has_closed_without_a_fragment_does_not_count_when_another_node_gets_the_mep() -> None:
+    window = window_with(0, 1)
+    drain(window)
+    window.miss(1, 0, 1)
+    window.refuse(0, nack(0, 2, RejectReason.LATE, resend=False))
+    window.revoke(0)
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+    window.add(0, {1: b"x"})
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}

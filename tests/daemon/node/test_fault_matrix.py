@@ -9,7 +9,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.common.vocabulary import CloseReason, DeadTimeReason
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
@@ -77,8 +77,9 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
     async with running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _):
         report = await feed(context, node, plan)
         assert report.unacknowledged == 0
-        # Only a fragment that came after its MEP was closed is not accepted.
-        assert report.refused.keys() <= ({RejectReason.LATE} if plan.delay or plan.corrupt else set())
+        # Only a fragment whose MEP was closed before it came is not accepted.
+        loses = plan.drop or plan.delay or plan.corrupt
+        assert report.refused.keys() <= ({RejectReason.LATE} if loses else set())
         counters = node.counters
         # A frame may be held back by its fault until after the last acknowledgement; the feed ends before it.
         await asyncio.sleep(0.1)
@@ -92,6 +93,9 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
     incomplete = MEPS - closed[CloseReason.COMPLETE]
     assert sum(closed.values()) == MEPS
     assert counters.events_flagged[EventFlag.INCOMPLETE] == incomplete * EVENTS
+    # The feeders know of each MEP that lacks one of their fragments.
+    late = report.refused.get(RejectReason.LATE)
+    assert (late.meps if late else 0) == incomplete
     rejected = counters.fragments_rejected
     if plan.drop == plan.corrupt == plan.delay == 0:
         assert incomplete == 0
@@ -106,11 +110,15 @@ async def test_a_node_slower_than_its_feeders_gets_everything_in_its_own_time(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, engine), make_feeder(context, node) as feeder:
+        # The first batches last until every slot is full, the others as long as they would.
+        engine.behaviour.hang.set()
+        feeding = asyncio.create_task(feed_meps(synthetic_meps(200), [feeder]))
+        await eventually(lambda: node.counters.dead_time[DeadTimeReason.NO_SLOT] > 0)
         engine.behaviour.seconds = 0.1
-        report = await feed_meps(synthetic_meps(200), [feeder])
+        engine.behaviour.hang.clear()
+        report = await feeding
     assert report.complete
     assert node.counters.fragments_rejected[RejectReason.NO_CREDIT] == 0
-    assert sum(node.counters.dead_time.values()) > 0
     assert set(kept_events(tmp_path)) == {n for n in range(1600) if n % EVENTS % 2}
 
 

@@ -17,8 +17,6 @@ from hltnode.daemon.node.node import Node
 from tests.daemon.fakes import SOURCES, make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.pages import all_metrics
 
-SCRAPES = 250
-
 
 def total(metrics: dict[str, float], family: str) -> float:
     return sum(value for series, value in metrics.items() if series.partition("{")[0] == family)
@@ -43,11 +41,11 @@ def status_of(port: int) -> dict[str, dict[str, dict[str, int]]]:
         return status
 
 
-async def scrape_all(node: Node) -> tuple[int, float]:
+async def scrape_all(node: Node, scrapes: int) -> tuple[int, float]:
     """Scrape the busy node; returns in how many scrapes it was building, and how many fragments it took meanwhile."""
     first = node.counters.fragments_received
     building = 0
-    for number in range(SCRAPES):
+    for number in range(scrapes):
         metrics = await asyncio.to_thread(all_metrics, node.http_port)
         check_metrics(metrics)
         building += metrics["hlt1_fragments_in_build"] > 0
@@ -59,8 +57,9 @@ async def scrape_all(node: Node) -> tuple[int, float]:
 
 @pytest.mark.loopback
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("scrapes", [80, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_the_identities_hold_in_every_scrape_of_a_busy_node(tmp_path: Path) -> None:
+async def test_the_identities_hold_in_every_scrape_of_a_busy_node(tmp_path: Path, scrapes: int) -> None:
     builder = {"feeders": 2, "mep_timeout_ms": 50, "overtaken_after_ms": 50, "evict_after_ms": 50}
     plan = FaultPlan.parse("drop=0.01,duplicate=0.02,reorder=0.05,corrupt=0.01")
     with zmq.asyncio.Context() as context:
@@ -71,10 +70,10 @@ async def test_the_identities_hold_in_every_scrape_of_a_busy_node(tmp_path: Path
         ):
             first.faults, second.faults = (FaultInjector(plan, seed) for seed in (1, 2))
             feeding = asyncio.create_task(feed_meps(synthetic_meps(1_000_000), [first, second]))
-            building, fragments = await scrape_all(node)
+            building, fragments = await scrape_all(node, scrapes)
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
-    assert building > SCRAPES // 10
+    assert building > scrapes // 10
     assert fragments > 1000
 
 

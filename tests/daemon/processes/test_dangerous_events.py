@@ -21,7 +21,7 @@ from tests.daemon.pages import metric
 from tests.daemon.processes.test_processes import ROOT, Site
 from tests.processing.framework.chain_builder import compiler, copy_package
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(600)]
 
 SOURCES = (source_id(SubDetector.ODIN, 0), source_id(20, 0), source_id(21, 0))
 """A MEP begins with ODIN, which the chain does not read."""
@@ -103,10 +103,10 @@ def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_
     for _ in range(2):
         node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
         feeder = feeder or site.start_feeder(1)
-        assert site.wait(node, 60.0) != 0, site.logs()
+        assert site.wait(node, 150.0) != 0, site.logs()
     node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
     assert feeder is not None
-    assert site.wait(feeder, 60.0) == 0, site.logs()
+    assert site.wait(feeder, 150.0) == 0, site.logs()
     assert metric(site.http, "hlt1_meps_not_processed_total") == 1
     assert metric(site.http, 'hlt1_events_flagged_total{flag="not_processed"}') == EVENTS
     node.terminate()

@@ -42,16 +42,16 @@ def finish(site: Site, *feeders: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 def test_a_feeder_that_is_slower_than_the_other_holds_it_back_and_costs_no_mep(site: Site) -> None:
     site.start_node()
-    fast, slow = feed(site, 1), feed(site, 2, "--rate", "150")
+    fast, slow = feed(site, 1), feed(site, 2, "--rate", "300")
     meps = finish(site, fast, slow)
     assert meps["complete"] == meps["opened"] == MEPS
 
 
 def test_feeders_of_different_rates_that_start_seconds_apart_cost_no_mep(site: Site) -> None:
     site.start_node()
-    first = feed(site, 1, "--rate", "400")
-    time.sleep(3.0)
-    second = feed(site, 2, "--rate", "250")
+    first = feed(site, 1, "--rate", "600")
+    time.sleep(2.0)
+    second = feed(site, 2, "--rate", "400")
     meps = finish(site, first, second)
     assert meps["complete"] == meps["opened"] == MEPS
 

@@ -17,7 +17,7 @@ from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Nack
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Missed, Nack
 from tests.daemon.readout.connections import RecordedConnections
 
 RUN = 7
@@ -88,9 +88,17 @@ def test_an_acknowledgement_that_was_missed_is_repeated_with_the_rejection(bench
     assert bench.connections.take() == [Nack(RUN, 1, 4, RejectReason.DUPLICATE, False), Ack(RUN, ((4, 4),))]
 
 
-def test_a_closed_mep_needs_no_action_beyond_a_log_line(bench: Bench) -> None:
-    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0)
-    record.missing = (2,)
-    bench.executor.carry_out([CloseMep(record)])
+def test_a_complete_mep_needs_no_action_when_it_is_closed(bench: Bench) -> None:
+    bench.executor.carry_out([CloseMep(MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0))])
     assert not bench.connections.sent
     assert not bench.batches
+
+
+def test_who_had_to_send_a_missing_source_of_a_closed_mep_is_informed_once_for_the_mep(bench: Bench) -> None:
+    run = bench.registry.current
+    assert run is not None
+    bench.registry.hello(0, b"b", run, Hello("b", "s", RUN, (2, 3), 0, 10, 1000, False), MepRanges())
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0)
+    record.missing = (2, 3, 99)
+    bench.executor.carry_out([CloseMep(record)])
+    assert bench.connections.sent == [((b"b",), Missed(RUN, 2, ((4, 4),)))]

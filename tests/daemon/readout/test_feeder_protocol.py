@@ -7,7 +7,17 @@ from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.stimuli_and_effects import SlotAdvanced
 from hltnode.daemon.output.output_stage import RevokeEvents
 from hltnode.daemon.readout.feeder_protocol import MAX_ACKS_OF_A_HELLO
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, EndOfRun, Error, Goodbye, Revoked, Welcome
+from hltnode.protocol.transport.control_messages import ControlMessage
+from hltnode.protocol.transport.feeder_messages import (
+    Ack,
+    Credit,
+    EndOfRun,
+    Error,
+    Goodbye,
+    Missed,
+    Revoked,
+    Welcome,
+)
 from hltnode.protocol.transport.messages import MAX_RANGES
 from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.readout.bench import MS, RUN, SECOND, Bench, acked, errors
@@ -171,3 +181,72 @@ def test_the_end_of_a_run_is_logged_once_however_often_it_is_said(bench: Bench) 
             bench.end(last_mep=3)
             bench.pass_time(20 * SECOND)
     assert [line["event"] for line in lines].count("feeder_ended_run") == 1
+
+
+def without_b(*meps: int) -> Bench:
+    """A bench of two feeders that has acknowledged some MEPs without what feeder b had to send."""
+    bench = Bench(feeders=2)
+    bench.hello("a")
+    bench.hello("b")
+    for mep in meps:
+        bench.send_mep(mep, "a")
+    for _ in range(12):
+        bench.pass_time(100 * MS)
+    bench.connections.sent.clear()
+    return bench
+
+
+def missed(messages: list[ControlMessage]) -> list[Missed]:
+    return [message for message in messages if isinstance(message, Missed)]
+
+
+def test_a_feeder_knows_that_a_mep_was_closed_without_its_fragments_before_it_is_acknowledged() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("a")
+    bench.hello("b")
+    bench.send_mep(0, "a")
+    for _ in range(12):
+        bench.pass_time(100 * MS)
+        bench.finish_batches()
+    to_b = [m for m in bench.connections.take(b"b") if isinstance(m, Missed | Ack)]
+    assert to_b == [Missed(RUN, 2, ((0, 0),)), Ack(RUN, ((0, 0),))]
+    assert not missed(bench.connections.take(b"a"))
+
+
+def test_what_was_closed_without_a_feeder_is_said_before_the_acknowledgements_of_its_next_hello() -> None:
+    bench = without_b(0, 1, 2)
+    bench.finish_batches()
+    answer = [m for m in bench.hello("b") if isinstance(m, Missed | Ack)]
+    assert answer == [Missed(RUN, 2, ((0, 2),)), Ack(RUN, ((0, 2),))]
+    assert missed(bench.hello("b", first_mep=2)) == [Missed(RUN, 2, ((2, 2),))]
+    assert not missed(bench.hello("b", first_mep=3))
+
+
+def test_a_new_process_of_a_feeder_is_not_informed_of_what_the_one_before_it_missed() -> None:
+    bench = without_b(0)
+    bench.connections.alive = set()
+    assert not missed(bench.hello("b", session="f2"))
+
+
+def test_a_feeder_that_has_nothing_more_to_send_misses_nothing() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("a")
+    bench.hello("b")
+    bench.end("b", last_mep=3)
+    bench.connections.sent.clear()
+    bench.send_mep(4, "a")
+    bench.work()
+    assert bench.written == [(RUN, 4)]
+    assert not missed(bench.hello("b"))
+
+
+def test_a_feeder_that_has_said_goodbye_is_informed_when_it_comes_back() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("a")
+    bench.hello("b")
+    bench.leave("b")
+    bench.connections.sent.clear()
+    bench.send_mep(0, "a")
+    bench.work()
+    assert not missed(bench.connections.take(b"b"))
+    assert missed(bench.hello("b")) == [Missed(RUN, 2, ((0, 0),))]

@@ -13,6 +13,8 @@ from hltnode.processing.lhcb.hlt1 import HLT1
 
 ARCHITECTURES = {13: ("75", "80", "86", "89", "90", "100", "120"), 12: ("70", "75", "90")}
 """CUDA 13 has dropped 70; CUDA 12 keeps it."""
+ALWAYS = {(13, "75"), (13, "90"), (13, "120"), (12, "70")}
+"""The oldest and the newest of each, and what most farms have; the rest are slow tests."""
 
 
 def nvrtc_library(cuda_version: int) -> Path:
@@ -50,7 +52,11 @@ def compile_kernels(library: Path, architecture: str, kernels: KernelSources) ->
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("cuda_version", "architecture"),
-    [(version, architecture) for version, architectures in ARCHITECTURES.items() for architecture in architectures],
+    [
+        pytest.param(version, name, marks=[] if (version, name) in ALWAYS else [pytest.mark.slow])
+        for version, architectures in ARCHITECTURES.items()
+        for name in architectures
+    ],
 )
 def test_every_kernel_compiles(cuda_version: int, architecture: str) -> None:
     library = nvrtc_library(cuda_version)

@@ -64,6 +64,7 @@ def images_of(page: str) -> list[str]:
     return [base64.b64decode(data).decode() for data in re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)]
 
 
+@pytest.mark.usefixtures("without_layout")
 def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events: Events) -> None:
     page = checker_page([("a <b>", checked(events, 0.9))], "velo_validator <1>")
     images = images_of(page)
@@ -119,6 +120,7 @@ def with_stages(result: dict[str, Any], *stages: str) -> dict[str, Any]:
     return {**result, "histograms": histograms}
 
 
+@pytest.mark.usefixtures("two_variables")
 def test_two_results_are_overlaid_and_compared_in_a_table(events: Events) -> None:
     first, second = (with_stages(checked(events, efficiency), "long") for efficiency in (0.95, 0.8))
     page = checker_page([("new", first), ("old", second)], "text")
@@ -128,6 +130,7 @@ def test_two_results_are_overlaid_and_compared_in_a_table(events: Events) -> Non
     assert "long, old" in efficiency
 
 
+@pytest.mark.usefixtures("without_layout", "two_variables")
 def test_a_result_may_lack_what_the_other_has(events: Events) -> None:
     first, second = (with_stages(checked(events, efficiency), "velo", "long") for efficiency in (0.95, 0.8))
     del second["histograms"]["stages"]["long"], second["long"]
@@ -136,6 +139,7 @@ def test_a_result_may_lack_what_the_other_has(events: Events) -> None:
     assert images_of(checker_page([("new", first), ("old", second)], "text"))
 
 
+@pytest.mark.usefixtures("without_layout")
 def test_the_likeness_report_names_what_differs_and_what_is_missing(events: Events) -> None:
     geometry = Detector.builtin()
     real, simulated = SampleSummary(geometry), SampleSummary(geometry)
