@@ -419,7 +419,8 @@ class EventBuilder:
         """Seal a slot whose MEPs are all closed when nothing more fits, or when its deadline has passed.
 
         A deadline waits while credits are out that only this slot backs: else MEPs that the feeders may send would
-        find no place. Another slot that comes back, or this one being filled, ends the wait.
+        find no place. Another slot that comes back, or this one being filled, ends the wait. Where none is with the
+        pipeline, and so none comes back, the credits are taken back instead.
         """
         if slot.open_meps and slot.closing:
             return
@@ -427,8 +428,11 @@ class EventBuilder:
         if not full:
             if now_ns < slot.deadline_ns:
                 return
-            if not slot.closing and self.window.outstanding > self._places() - slot.places(self._events_per_mep):
-                return
+            others = self._places() - slot.places(self._events_per_mep)
+            if not slot.closing and self.window.outstanding > others:
+                if self.is_computing:
+                    return
+                self.window.lower_to(others)
             slot.closing = True
             if slot.open_meps:
                 return

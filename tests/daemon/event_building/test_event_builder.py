@@ -17,6 +17,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     SealSlot,
+    SlotAdvanced,
     SlotFreed,
     StartRun,
     Tick,
@@ -368,3 +369,36 @@ def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> No
     assert reasons(send(builder, fragment(0, 10, run=8))) == []
     assert reasons(send(builder, fragment(0, 10))) == [RejectReason.FOREIGN_RUN]
     check_identities(builder)
+
+
+def test_when_all_slots_are_half_full_and_nothing_more_comes_the_deadline_seals_them_one_after_the_other() -> None:
+    builder = make_builder(slots=2)
+    meps = []
+    # MEPs of one event that wait for their sources reserve more than they need in the end.
+    while builder.window.outstanding:
+        meps.append(len(meps))
+        assert not reasons(send(builder, fragment(meps[-1], SOURCES[0], events=1)))
+        builder.handle(0, Tick())
+    for source in SOURCES[1:]:
+        for mep in meps:
+            send(builder, fragment(mep, source, events=1))
+    assert builder.open == {}
+    assert len(builder.pool.filling) == 2
+    builder.handle(MS, Tick())
+    assert builder.window.outstanding > 0
+    effects = builder.handle(25 * MS, Tick())
+    assert sealed(effects) == [0]
+    check_credits_are_backed(builder)
+    lower = [effect.meps for effect in effects if isinstance(effect, GrantCredit)][-1]
+    assert lower == builder.window.limit
+    for state in (SlotState.RUN, SlotState.DONE):
+        builder.handle(25 * MS, SlotAdvanced(0, state))
+    builder.handle(26 * MS, SlotFreed(0))
+    assert sealed(builder.handle(26 * MS, Tick())) == [1]
+    check_credits_are_backed(builder)
+    check_identities(builder)
+
+
+def check_credits_are_backed(builder: EventBuilder) -> None:
+    places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
+    assert 0 <= builder.window.outstanding <= places

@@ -16,7 +16,16 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.output.output_stage import WrittenBatch
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
-from hltnode.protocol.transport.feeder_messages import Ack, EndOfRun, Error, Goodbye, Hello, Revoked, RunClosed
+from hltnode.protocol.transport.feeder_messages import (
+    Ack,
+    EndOfRun,
+    Error,
+    Goodbye,
+    Hello,
+    Returned,
+    Revoked,
+    RunClosed,
+)
 from hltnode.protocol.transport.frame_header import encode_frame
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply
 from tests.daemon.fakes import (
@@ -247,6 +256,8 @@ async def test_a_mep_that_was_revoked_after_it_was_written_and_before_its_slot_w
         assert await supervisor.hear(Revoked) == Revoked(RUN, ((0, 0),))
         may_go_on.set()
         await eventually(lambda: node.builder.is_idle)
+        await supervisor.say(Returned(RUN, ((0, 0),)))
+        assert await supervisor.hear(Returned) == Returned(RUN, ((0, 0),))
         for frame in frames:
             await data.send(frame)
         assert await supervisor.hear(Ack) == Ack(RUN, ((0, 0),))
