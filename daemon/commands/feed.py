@@ -285,6 +285,13 @@ class Site:
             return None
         return Nodes([NodeGroup(data, mine) for (data, _), mine in zip(self.nodes, feeders, strict=True)])
 
+    def supervise(self, nodes: Nodes, memory: AssignmentMemory, context: zmq.asyncio.Context) -> Supervisor:
+        """The supervisor of these nodes. Raises FeedError: its endpoint cannot be bound."""
+        try:
+            return Supervisor(nodes, memory, context, self.supervisor)
+        except zmq.ZMQError as error:
+            raise FeedError(f"--supervisor {self.supervisor}: {error.strerror}") from error
+
     def open_memory(self, identity: FeederIdentity) -> AssignmentMemory | None:
         """What an earlier process of this one's role has decided; None if others decide, or there is nothing to decide.
 
@@ -360,7 +367,7 @@ async def run_feeders(
                 # Before anything here waits: the first hello contains the session that is remembered.
                 assigner: Supervisor | Follower
                 if memory is not None:
-                    assigner = Supervisor(nodes, memory, context, site.supervisor)
+                    assigner = site.supervise(nodes, memory, context)
                 else:
                     assert site.supervisor is not None
                     assigner = Follower(nodes, context, site.supervisor)
@@ -379,7 +386,7 @@ async def run_feeders(
                 if memory is not None and report.complete and not report.unconfirmed:
                     memory.finish()
                 return report, None
-            except FeederRefusedError as refusal:
+            except (FeederRefusedError, AssignmentMemoryError) as refusal:
                 error = str(refusal)
             except asyncio.CancelledError:
                 if not ended_by:

@@ -26,10 +26,6 @@ class CreditWindow:
         """MEPs leave their slot, and the feeders will not count them any more: the limit falls with them."""
         self.held -= meps
 
-    def lower_to(self, places: int) -> None:
-        """Take credits back for which there is no place any more; what was sent for them is refused and comes again."""
-        self.outstanding = min(self.outstanding, places)
-
     def raise_to(self, places: int, at_least: int) -> bool:
         """Let the outstanding credits follow the places; False when they would grow by less than ``at_least``."""
         if places - self.outstanding < at_least:

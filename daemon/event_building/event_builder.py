@@ -419,8 +419,8 @@ class EventBuilder:
         """Seal a slot whose MEPs are all closed when nothing more fits, or when its deadline has passed.
 
         A deadline waits while credits are out that only this slot backs: else MEPs that the feeders may send would
-        find no place. Another slot that comes back, or this one being filled, ends the wait. Where none is with the
-        pipeline, and so none comes back, the credits are taken back instead.
+        find no place. Another slot that comes back, or this one being filled, ends the wait. When no MEP is
+        open and no slot is with the pipeline, neither may ever happen: then one is sealed, and comes back soon.
         """
         if slot.open_meps and slot.closing:
             return
@@ -429,10 +429,8 @@ class EventBuilder:
             if now_ns < slot.deadline_ns:
                 return
             others = self._places() - slot.places(self._events_per_mep)
-            if not slot.closing and self.window.outstanding > others:
-                if self.is_computing:
-                    return
-                self.window.lower_to(others)
+            if not slot.closing and self.window.outstanding > others and (self.open or self.is_computing):
+                return
             slot.closing = True
             if slot.open_meps:
                 return

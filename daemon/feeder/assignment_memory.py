@@ -13,6 +13,9 @@ from pathlib import Path
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import MepRanges
 
+# In the header of the file (bytes 68 to 71, big-endian), so that no other file is taken for one of these: "hlt1".
+_APPLICATION_ID = 0x686C7431
+_MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS feed (run INTEGER NOT NULL, nodes TEXT NOT NULL, session TEXT NOT NULL,
                                  next_mep INTEGER NOT NULL);
@@ -50,6 +53,7 @@ class AssignmentMemory:
     def _open(self) -> sqlite3.Connection:
         if self._path is None:
             return self._connect(":memory:")
+        self._refuse_another_file(self._path)
         try:
             return self._connect(str(self._path))
         except sqlite3.OperationalError:
@@ -63,9 +67,23 @@ class AssignmentMemory:
             return self._connect(str(self._path))
 
     @staticmethod
+    def _refuse_another_file(path: Path) -> None:
+        try:
+            with path.open("rb") as file:
+                header = file.read(72)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise AssignmentMemoryError(f"{path}: {error.strerror}") from error
+        if header and (not header.startswith(_MAGIC) or header[68:] != _APPLICATION_ID.to_bytes(4, "big")):
+            raise AssignmentMemoryError(f"{path}: not a file that hltnode feed has made; it is left as it is")
+
+    @staticmethod
     def _connect(name: str) -> sqlite3.Connection:
         database = sqlite3.connect(name, timeout=0, isolation_level=None)
         try:
+            # Before the journal mode: then it is in the file itself.
+            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             for line in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = OFF"):
                 database.execute(f"PRAGMA {line}")
             database.executescript(_SCHEMA)
@@ -109,13 +127,13 @@ class AssignmentMemory:
 
     @contextlib.contextmanager
     def _at_once(self) -> Iterator[sqlite3.Connection]:
-        self._database.execute("BEGIN")
+        """One transaction. Raises AssignmentMemoryError; what was decided in it must not be carried out then."""
         try:
+            self._database.execute("BEGIN")
             yield self._database
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise AssignmentMemoryError(f"{self._path}: {error}") from error
 
     def assign(self, mep: int, node: int) -> None:
         """A new MEP is assigned to a node."""
@@ -125,7 +143,8 @@ class AssignmentMemory:
 
     def skip(self, mep: int) -> None:
         """A MEP was acknowledged before it was assigned."""
-        self._pass(mep)
+        with self._at_once():
+            self._pass(mep)
 
     def _pass(self, mep: int) -> None:
         self.next_mep = max(self.next_mep, mep + 1)
@@ -140,11 +159,13 @@ class AssignmentMemory:
 
     def acknowledged(self, mep: int) -> None:
         """A MEP is acknowledged: it stays where it is."""
-        self._database.execute("DELETE FROM assigned WHERE mep = ?", (mep,))
+        with self._at_once() as database:
+            database.execute("DELETE FROM assigned WHERE mep = ?", (mep,))
 
     def confirmed_below(self, mep: int) -> None:
         """Below this id no node will be asked to revoke anything."""
-        self._database.execute("DELETE FROM revoked WHERE mep < ?", (mep,))
+        with self._at_once() as database:
+            database.execute("DELETE FROM revoked WHERE mep < ?", (mep,))
 
     def finish(self) -> None:
         """Everything is confirmed by all nodes: nothing has to be remembered any more."""

@@ -97,8 +97,9 @@ class Feeder:
         # Between a welcome and the loss of a connection; then the time of the loss (ns of the clock).
         self.is_connected = False
         self.lost_since_ns: int | None = None
-        # Whether this connection informs the node which MEPs went to another one.
+        # Whether this connection informs the node which MEPs went to another one, and whether it does now.
         self.supervising = False
+        self.may_revoke = True
         self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
         # Whether the same node has welcomed another connection of this process.
         self.node_takes_others: Callable[[], bool] = lambda: False
@@ -276,7 +277,7 @@ class Feeder:
                 await self._send_hello()
                 if self._ended is not None:
                     await self._connection.send_message(self._ended)
-                if self.supervising and self.is_connected:
+                if self.supervising and self.may_revoke and self.is_connected:
                     for revoked in split_moved(Revoked, self.identity.run, self.window.to_revoke.ranges()):
                         await self._connection.send_message(revoked)
                     for returned in split_moved(Returned, self.identity.run, self.window.to_return.ranges()):
@@ -403,6 +404,8 @@ class Feeder:
     def _error(self, error: Error) -> None:
         if error.reason == MessageRefusal.UNKNOWN_FEEDER:
             return
+        if error.reason == MessageRefusal.NOT_PERMITTED:
+            self.window.revocation_refused()
         if error.reason == HelloRefusal.NAME_TAKEN:
             # Of two processes only one may send: this one was silent until another one took its place.
             self._lose()

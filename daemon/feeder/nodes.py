@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
+from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.feeder.feeder import Feeder
 from hltnode.daemon.feeder.mep_source import FeedMep
 
@@ -54,13 +55,19 @@ class Nodes:
         return {mep for feeder in self.feeders for mep in feeder.window.retained}
 
     def unconfirmed(self, *, reachable: bool) -> dict[str, list[tuple[int, int]]]:
-        """MEPs whose revocation a node has not confirmed, by its endpoint; of nodes that are connected, or of all."""
-        return {
-            group.endpoint: group.leader.window.to_revoke.ranges()
-            for group in self.groups
-            if group.leader.supervising and group.leader.window.to_revoke
-            if group.leader.is_connected or not reachable
-        }
+        """MEPs whose revocation a node has not confirmed, by its endpoint.
+
+        Of nodes that are connected, and have not refused it, or of all.
+        """
+        unconfirmed = {}
+        for group in self.groups:
+            window = group.leader.window
+            meps = MepRanges(window.to_revoke.ranges() if group.leader.is_connected or not reachable else ())
+            for first, last in () if reachable else window.not_revoked.ranges():
+                meps.add(first, last)
+            if group.leader.supervising and meps:
+                unconfirmed[group.endpoint] = meps.ranges()
+        return unconfirmed
 
     def floor(self) -> int:
         """Below this id every MEP is acknowledged by some node, and will not go to another one."""

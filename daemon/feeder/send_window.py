@@ -72,6 +72,8 @@ class SendWindow:
         """MEPs that were assigned to this node and then to another one: this one must not keep their events."""
         self.to_revoke = MepRanges()
         """Those of them of which the node has not confirmed it."""
+        self.not_revoked = MepRanges()
+        """Those of them of which the node has refused it."""
         self.to_return = MepRanges()
         """MEPs that were revoked and are assigned to this node again, which it has not confirmed."""
         self.confirmed = 0
@@ -169,6 +171,22 @@ class SendWindow:
         self._forget(mep, entry)
         del self._ids[bisect_left(self._ids, mep)]
         return entry.frames
+
+    def remember_revoked(self, revoked: MepRanges) -> None:
+        """What an earlier process has revoked; whether the node has confirmed it is not known."""
+        self.revoked = MepRanges(revoked.ranges())
+        self.to_revoke = MepRanges(revoked.ranges())
+
+    def forget_revoked(self) -> None:
+        """What was remembered of revocations was out of date."""
+        self.revoked = MepRanges()
+        self.to_revoke = MepRanges()
+
+    def revocation_refused(self) -> None:
+        """The node does not take back what it has of the MEPs that are to be revoked."""
+        for first, last in self.to_revoke.ranges():
+            self.not_revoked.add(first, last)
+        self.to_revoke = MepRanges()
 
     def confirm_revoked(self, first: int, last: int) -> None:
         """The node keeps nothing of these MEPs, and takes nothing."""

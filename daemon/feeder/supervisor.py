@@ -35,6 +35,13 @@ REASSIGN_SECONDS = 3.0
 # A follower that has not repeated its request for this time is gone.
 FOLLOWER_GONE_NS = round(3e9 * FOLLOW_SECONDS)
 
+# Followers that are answered; whoever comes beyond that waits for a place.
+MAX_FOLLOWERS = 4096
+# So long the end is put off for followers that ask and do not take the answers: they find the supervisor gone, and go
+# by what the nodes have acknowledged.
+FINISH_NS = 10_000_000_000
+SHOWN_LETTERS = 500
+
 log = get_logger("supervisor")
 
 
@@ -68,7 +75,8 @@ class Supervisor:
         for index, group in enumerate(nodes.groups):
             group.leader.supervising = len(nodes.groups) > 1
             group.leader.session = memory.session
-            group.leader.window.revoked = memory.revoked(index)
+            group.leader.window.remember_revoked(memory.revoked(index))
+            group.leader.may_revoke = not memory.continues
             for feeder in group.feeders[1:]:
                 feeder.window.retains = True
         if context is not None and endpoint is not None:
@@ -115,8 +123,23 @@ class Supervisor:
                 if self._first_connected_ns is None:
                     self._first_connected_ns = now_ns
                 waited_long = now_ns - self._first_connected_ns >= REASSIGN_SECONDS * 1e9
-                self._knows_nodes = waited_long or all(leader.is_connected for leader in leaders)
+                if waited_long or all(leader.is_connected for leader in leaders):
+                    self._knows_nodes = True
+                    self._begin_to_revoke(leaders)
         return self._knows_nodes
+
+    def _begin_to_revoke(self, leaders: Sequence[Feeder]) -> None:
+        """What is remembered is true unless a node has finished what was never assigned: then it is an older copy.
+
+        By that a node could be told to remove what no other one has.
+        """
+        outdated = any(leader.window.acked.ranges(self._list.next_mep) for leader in leaders)
+        if outdated:
+            log.warning("assignments_outdated", remembered_below=self._list.next_mep)
+        for leader in leaders:
+            if outdated:
+                leader.window.forget_revoked()
+            leader.may_revoke = True
 
     async def work(self) -> None:
         """Watch the nodes, and answer the other feeders."""
@@ -142,7 +165,7 @@ class Supervisor:
         groups = self._nodes.groups
         for mep, node in list(self._list.node_of.items()):
             window = groups[node].leader.window
-            if mep in window.acked or (mep < self._nodes.next_mep and mep not in window):
+            if self._nodes.is_done(mep) or (mep < self._nodes.next_mep and mep not in window):
                 self._memory.acknowledged(mep)
                 self._list.acknowledged(mep)
                 self._nodes.release(mep)
@@ -156,6 +179,8 @@ class Supervisor:
 
     def reassign_lost(self) -> None:
         """Give the unacknowledged MEPs of nodes that are lost for long to those that are there."""
+        if not self._knows_all_nodes():
+            return
         leaders = [group.leader for group in self._nodes.groups]
         connected = [i for i, leader in enumerate(leaders) if leader.is_connected]
         now_ns = self._nodes.clock.monotonic_ns()
@@ -172,7 +197,7 @@ class Supervisor:
         leaders = [group.leader for group in self._nodes.groups]
         moved = []
         for mep in [mep for mep, node in self._list.node_of.items() if node == lost]:
-            if mep in leaders[lost].window.acked:
+            if self._nodes.is_done(mep):
                 continue
             # A node that has still to revoke a MEP cannot tell its fragments from those of another attempt.
             able = [i for i in connected if mep not in leaders[i].window.to_revoke]
@@ -188,6 +213,11 @@ class Supervisor:
             log.warning("node_lost", node=endpoint, meps=len(moved), first=moved[0], last=moved[-1])
             self._news.set()
 
+    @property
+    def _followers(self) -> list[Follow]:
+        """The last request of each follower of this run."""
+        return [follow for _, follow in self._requests.values() if not self._why_not_served(follow)]
+
     async def _receive(self, socket: zmq.asyncio.Socket) -> None:
         while True:
             parts = await socket.recv_multipart()
@@ -196,7 +226,7 @@ class Supervisor:
             except ProtocolError as error:
                 log.warning("bad_assignment_message", error=str(error))
                 continue
-            if isinstance(message, Follow) and len(parts) == 2:
+            if isinstance(message, Follow) and len(parts) == 2 and self._has_place(parts[0]):
                 is_repeated = parts[0] in self._unanswered
                 self._requests[parts[0]] = (self._nodes.clock.monotonic_ns(), message)
                 self._unanswered.add(parts[0])
@@ -204,6 +234,9 @@ class Supervisor:
                     # Nothing new for a while: the follower has to know that the supervisor is there.
                     await self._answer(socket, parts[0], self.answer_to(message))
                 self._news.set()
+
+    def _has_place(self, identity: bytes) -> bool:
+        return identity in self._requests or len(self._requests) < MAX_FOLLOWERS
 
     async def _answer_all(self, socket: zmq.asyncio.Socket) -> None:
         """Answer the requests as soon as there is something new."""
@@ -221,24 +254,32 @@ class Supervisor:
 
     def answer_to(self, follow: Follow) -> Assignments:
         """What a follower does not know yet."""
-        mine = " ".join(group.endpoint for group in self._nodes.groups)
-        if follow.nodes != mine:
-            return Assignments(self._session, 0, 0, (), (), False, f"supervisor has nodes {mine}, not {follow.nodes}")
+        error = self._why_not_served(follow)
+        if error:
+            return Assignments(self._session, 0, 0, (), (), False, error)
         known = follow.session == self._session
         entries, position, everything = self._list.since(follow.position if known else None, MAX_ENTRIES)
         meps, nodes = zip(*entries, strict=True) if entries else ((), ())
         next_mep = self._list.next_mep if position == self._list.end else 0
         return Assignments(self._session, position, next_mep, meps, nodes, everything, "")
 
+    def _why_not_served(self, follow: Follow) -> str:
+        mine = " ".join(group.endpoint for group in self._nodes.groups)
+        if follow.nodes != mine:
+            return f"supervisor has nodes {mine}, not {follow.nodes[:SHOWN_LETTERS]}"
+        run = self._nodes.feeders[0].identity.run
+        return "" if follow.run == run else f"supervisor feeds run {run}, not {follow.run}"
+
     async def finish(self) -> None:
-        """Everything is acknowledged: return when the followers know it, as far as they are there."""
+        """Everything is acknowledged: return when the followers know it, as far as they are there, or soon."""
         self.note_acknowledged()
         if self._socket is None:
             return
-        while any(
-            follow.session != self._session or follow.position != self._list.end
-            for _, follow in self._requests.values()
-        ):
+        end_ns = self._nodes.clock.monotonic_ns() + FINISH_NS
+        while any(follow.session != self._session or follow.position != self._list.end for follow in self._followers):
+            if self._nodes.clock.monotonic_ns() >= end_ns:
+                log.warning("followers_left_behind", followers=len(self._followers))
+                return
             await self._nodes.wait()
 
     def close(self) -> None:

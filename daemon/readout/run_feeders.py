@@ -42,7 +42,7 @@ class Feeder:
     replaced: bool = False
     """It fell silent, and a feeder of another name has its place."""
     missed: dict[int, MepRanges] = field(default_factory=dict)
-    """MEPs from `first_mep` on that were closed without fragments of this session, each under one missing source."""
+    """MEPs from `first_mep` on that were closed without fragments of this name, each under one missing source."""
 
     def is_silent(self, now_ns: int) -> bool:
         """True if it said goodbye or has sent no message for long."""
@@ -144,6 +144,7 @@ class RunFeeders:
             feeder = Feeder(identity, hello, now_ns)
             if known is not None:
                 feeder.done_before = MepRanges(done.ranges())
+                feeder.missed = known.missed
             self._feeders[hello.feeder] = feeder
         for source in hello.sources:
             self._owner[source] = feeder

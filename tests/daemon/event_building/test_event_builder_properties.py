@@ -65,7 +65,11 @@ class BuilderMachine(RuleBasedStateMachine):
         self.stimulate(StartRun(1, SOURCES, 0, EVENTS))
 
     def stimulate(self, stimulus: Stimulus) -> list[Effect]:
+        was_open, was_computing = bool(self.builder.open), self.builder.is_computing
         effects = self.builder.handle(self.now, stimulus)
+        if isinstance(stimulus, Tick) and not was_open and not was_computing:
+            # Slots that are half full back each other's credits: one of them is sealed all the same.
+            self.forced |= any(isinstance(effect, SealSlot) for effect in effects)
         for effect in effects:
             match effect:
                 case SealSlot(batch):

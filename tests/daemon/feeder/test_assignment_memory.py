@@ -1,5 +1,8 @@
 """What a supervisor remembers over its end."""
 
+import resource
+import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +89,7 @@ def test_a_file_in_use_or_of_another_feed_is_refused_and_stays_as_it_is(path: Pa
     assert opened(path).assigned() == {0: 1}
 
 
-@pytest.mark.parametrize("first_damaged", [0, 4096, 8192])
+@pytest.mark.parametrize("first_damaged", [100, 4096, 8192])
 def test_a_damaged_file_is_moved_aside(path: Path, first_damaged: int) -> None:
     memory = opened(path)
     for mep in range(1000):
@@ -99,6 +102,39 @@ def test_a_damaged_file_is_moved_aside(path: Path, first_damaged: int) -> None:
     [aside] = path.parent.glob("*.damaged-*")
     assert aside.read_bytes() == damaged
     memory.close()
+
+
+def test_a_file_that_is_not_one_of_these_is_refused_and_stays_as_it_is(path: Path) -> None:
+    for content in (b"x", b"events" * 10_000):
+        path.write_bytes(content)
+        with pytest.raises(AssignmentMemoryError, match="not a file that hltnode feed has made"):
+            opened(path)
+        assert path.read_bytes() == content
+    path.unlink()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE mine (x)")
+    other.close()
+    content = path.read_bytes()
+    with pytest.raises(AssignmentMemoryError, match="left as it is"):
+        opened(path)
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_decision_that_cannot_be_written_is_an_error_and_not_remembered(path: Path) -> None:
+    memory = opened(path)
+    memory.assign(0, 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        with pytest.raises(AssignmentMemoryError, match="/memory"):
+            memory.assign(1, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    memory.close()
+    assert opened(path).assigned() == {0: 1}
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

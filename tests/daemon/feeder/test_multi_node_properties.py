@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.common.vocabulary import MessageRefusal, SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
@@ -44,7 +44,7 @@ from hltnode.daemon.feeder.send_window import RETRY_NS
 from hltnode.daemon.feeder.supervisor import REASSIGN_SECONDS, Supervisor
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.transport.control_messages import ControlMessage
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye, Nack, Returned, Revoked, Welcome
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Error, Goodbye, Nack, Returned, Revoked, Welcome
 from hltnode.protocol.transport.frame_header import decode_header
 from tests.daemon.fakes import RUN, synthetic_meps
 from tests.daemon.feeder.test_feeder import RecordedConnection
@@ -103,20 +103,23 @@ class DistributionMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.clock = ManualClock()
+        self.outdated = False
         self.folder = tempfile.TemporaryDirectory()
         self.nodes = [ModelNode() for _ in NODES]
         self.feeders = [[self.make_feeder(name, sources) for name, sources in enumerate(SHARES)] for _ in NODES]
-        self.memory: AssignmentMemory | None = None
+        self.memory = self.open_memory()
         self.the_supervisor_starts()
         self.the_follower_starts()
         for node in NODES:
             self.restart(node)
 
+    def open_memory(self) -> AssignmentMemory:
+        return AssignmentMemory(Path(self.folder.name, "memory"), run=RUN, nodes=["0", "1"])
+
     def the_supervisor_starts(self) -> None:
         """What it knew is gone, but for what it remembers."""
-        if self.memory is not None:
-            self.memory.close()
-        self.memory = AssignmentMemory(Path(self.folder.name, "memory"), run=RUN, nodes=["0", "1"])
+        self.memory.close()
+        self.memory = self.open_memory()
         for node in NODES:
             self.feeders[node][:2] = [self.make_feeder(name, SHARES[name]) for name in range(2)]
         self.leading = Nodes([NodeGroup(str(node), self.feeders[node][:2]) for node in NODES], self.clock)
@@ -224,6 +227,8 @@ class DistributionMachine(RuleBasedStateMachine):
                 self.carry_out(node, model.builder.handle(self.clock.now_ns, Tick()))
             for feeder in self.feeders[node]:
                 feeder.window.retry(self.clock.now_ns)
+                if model.builder is None:
+                    feeder.hello()
                 if feeder.is_connected:
                     feeder.window.queue_silent(self.clock.now_ns)
 
@@ -326,7 +331,10 @@ class DistributionMachine(RuleBasedStateMachine):
         if model.builder is None or not leader.is_connected or not leader.window.to_revoke:
             return
         ranges = leader.window.to_revoke.ranges()
-        assert ranges[0][0] >= max(model.floor, model.confirmed[0]), "the node would refuse it"
+        if ranges[0][0] < max(model.floor, model.confirmed[0]):
+            assert self.outdated, "the node refuses it"
+            leader.take(Error(MessageRefusal.NOT_PERMITTED, "confirmed"))
+            return
         meps = {mep for first, last in ranges for mep in range(first, last + 1)}
         model.revoked_in_slots |= model.builder.meps_in_slots() & meps
         self.carry_out(node, model.builder.handle(self.clock.now_ns, RevokeMeps(tuple(ranges))))
@@ -349,12 +357,25 @@ class DistributionMachine(RuleBasedStateMachine):
             builder = model.builder
             if builder is not None:
                 places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
-                assert 0 <= builder.window.outstanding <= places
+                assert builder.window.outstanding >= 0
+                assert builder.window.outstanding <= places or builder.is_computing
 
     def teardown(self) -> None:
         if not hasattr(self, "followed"):
             return
-        for _ in range(20 * MEPS):
+        try:
+            self.work()
+        finally:
+            self.close()
+        assert sorted(self.nodes[0].written_list + self.nodes[1].written_list) == list(range(MEPS))
+
+    def close(self) -> None:
+        self.memory.close()
+        self.folder.cleanup()
+
+    def work(self, rounds: int = 20 * MEPS) -> None:
+        """All goes well from now on, to the end if there are enough rounds."""
+        for _ in range(rounds):
             self.the_supervisor_assigns_a_mep()
             self.the_follower_asks()
             self.the_follower_produces_a_mep()
@@ -369,6 +390,8 @@ class DistributionMachine(RuleBasedStateMachine):
                 self.a_batch_is_written(node, [True] * 3)
             self.the_supervisor_looks()
             self.time_passes(1.0)
+        if rounds < MEPS or self.outdated:
+            return
         assert self.leading.next_mep == self.following.next_mep == MEPS
         assert self.leading.unacknowledged == self.following.unacknowledged == 0
         assert not self.leading.retained
@@ -376,11 +399,7 @@ class DistributionMachine(RuleBasedStateMachine):
         for model in self.nodes:
             assert model.builder is not None
             assert model.builder.open == {}, "incomplete"
-        assert self.memory is not None
         assert not self.memory.assigned()
-        self.memory.close()
-        self.folder.cleanup()
-        assert sorted(self.nodes[0].written_list + self.nodes[1].written_list) == list(range(MEPS))
 
 
 @pytest.mark.parametrize("arrives", [[False, False, True], [False, True, False], [True, False, False]])
@@ -456,6 +475,61 @@ def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothi
     machine.restart(1)
     machine.both_processes_feed(6)
     machine.teardown()
+
+
+def test_a_supervisor_that_is_killed_twice_while_a_node_is_away_revokes_there_what_was_moved() -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(6)
+    machine.a_node_is_lost_for_long_after_a_batch(0, [False] * 3, killed=True)
+    assert machine.nodes[0].written
+    for _ in range(2):
+        machine.the_supervisor_starts()
+        machine.restart(1)
+        machine.time_passes(10.0)
+        machine.both_processes_feed(6)
+        machine.the_supervisor_looks()
+        for _ in range(3):
+            for connection in range(3):
+                machine.a_feeder_says_hello(1, connection)
+                machine.frames_arrive(1, connection, 8)
+            machine.time_passes(1.0)
+            machine.a_batch_is_written(1, [True] * 3)
+            machine.the_supervisor_looks()
+    machine.teardown()
+
+
+@pytest.mark.parametrize("away", [0, 1])
+@pytest.mark.parametrize("rounds", [1, 2, 3, 5, 8])
+def test_an_older_copy_of_what_a_supervisor_remembers_may_double_meps_and_loses_none(rounds: int, away: int) -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    machine.a_node_is_lost_for_long_after_a_batch(away, [False] * 3, killed=False)
+    machine.memory.close()
+    memory = Path(machine.folder.name, "memory")
+    older = memory.read_bytes()
+    machine.the_supervisor_starts()
+    machine.restart(0)
+    machine.restart(1)
+    machine.work(rounds)
+    machine.kill(away)
+    machine.memory.close()
+    memory.write_bytes(older)
+    machine.outdated = True
+    machine.the_supervisor_starts()
+    machine.restart(1 - away)
+    machine.the_supervisor_assigns_a_mep()
+    machine.time_passes(10.0)
+    for _ in range(4):
+        machine.both_processes_feed(4)
+        machine.the_supervisor_looks()
+        machine.time_passes(10.0)
+    machine.work()
+    machine.close()
+    assert machine.leading.unacknowledged == machine.following.unacknowledged == 0
+    assert not machine.leading.unconfirmed(reachable=True)
+    assert set(machine.nodes[0].written_list) | set(machine.nodes[1].written_list) == set(range(MEPS))
 
 
 def test_a_lost_node_takes_longer_than_one_step_of_the_machine_and_less_than_another() -> None:

@@ -222,10 +222,10 @@ def test_what_was_closed_without_a_feeder_is_said_before_the_acknowledgements_of
     assert not missed(bench.hello("b", first_mep=3))
 
 
-def test_a_new_process_of_a_feeder_is_not_informed_of_what_the_one_before_it_missed() -> None:
+def test_a_new_process_of_a_feeder_is_informed_of_what_the_one_before_it_missed() -> None:
     bench = without_b(0)
     bench.connections.alive = set()
-    assert not missed(bench.hello("b", session="f2"))
+    assert missed(bench.hello("b", session="f2")) == [Missed(RUN, 2, ((0, 0),))]
 
 
 def test_a_feeder_that_has_nothing_more_to_send_misses_nothing() -> None:
