@@ -373,7 +373,7 @@ def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> No
 
 def test_when_all_slots_are_half_full_and_nothing_more_comes_the_deadline_seals_them_one_after_the_other() -> None:
     builder = make_builder(slots=2)
-    meps = []
+    meps: list[int] = []
     # MEPs of one event that wait for their sources reserve more than they need in the end.
     while builder.window.outstanding:
         meps.append(len(meps))

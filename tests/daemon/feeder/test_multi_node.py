@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
@@ -257,3 +258,43 @@ async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it
         for node in (a, b):
             assert closes(accounting(node.counters, node.builder))
     assert kept(a_dir / "out", b_dir / "out") == wanted(60)
+
+
+@pytest.mark.parametrize("rightly", [False, True])
+@pytest.mark.loopback
+async def test_a_stranger_who_asks_the_supervisor_puts_off_its_end_for_some_seconds_at_most(
+    tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch, rightly: bool
+) -> None:
+    if rightly:
+        monkeypatch.setattr("hltnode.daemon.feeder.supervisor.FINISH_NS", 300_000_000)
+    endpoint = f"tcp://127.0.0.1:{free_ports(1)[0]}"
+    async with (
+        running_node(config_of(tmp_path / "a", "a")) as (a, _),
+        running_node(config_of(tmp_path / "b", "b")) as (b, _),
+        feeding(context, a, b) as nodes,
+    ):
+        supervisor = make_supervisor(nodes, context, endpoint)
+        run = nodes.feeders[0].identity.run
+        mine = " ".join(group.endpoint for group in nodes.groups)
+        wrong = [Follow("x", run, "tcp://other:1", "s", 7), Follow("x", run + 1, mine, "s", 7)]
+        requests = itertools.cycle([Follow("x", run, mine, "s", 7)] if rightly else wrong)
+        answers = []
+        with context.socket(zmq.DEALER) as stranger:
+            stranger.connect(endpoint)
+
+            async def ask() -> None:
+                for follow in requests:
+                    await stranger.send(encode_assignment_message(follow))
+                    answers.append(decode_assignment_message(await stranger.recv()))
+
+            asking = asyncio.create_task(ask())
+            try:
+                report = await asyncio.wait_for(distribute_meps(synthetic_meps(20), nodes, supervisor), 8)
+            finally:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+                supervisor.close()
+    assert report.complete
+    assert answers
+    if not rightly:
+        assert all(isinstance(answer, Assignments) and answer.error and not answer.meps for answer in answers)
