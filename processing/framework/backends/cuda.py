@@ -173,7 +173,9 @@ class CudaBackend:
         with cuda_calls(self._cupy, f"allocate {size_of(nbytes)} of device memory"):
             memory = self._cupy.cuda.Memory(nbytes)
             if nbytes:
+                # It returns before it is done, and the streams of the slots do not wait for it.
                 runtime.memset(memory.ptr, 0, nbytes)
+                runtime.deviceSynchronize()
         return DeviceMemory(memory.ptr, nbytes, memory)
 
     def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
@@ -199,9 +201,6 @@ class CudaBackend:
             with cuda_calls(self._cupy, f"find the kernel {launch.kernel}"):
                 kernels[launch.kernel] = self._module.get_function(launch.kernel)
             check_launch(self._cupy, launch.kernel, kernels[launch.kernel], self._block_size or launch.block_size)
-        with cuda_calls(self._cupy, "clear the memory of a slot"):
-            # Memory is zeroed in another stream, which the one of the queue does not await.
-            self._cupy.cuda.runtime.deviceSynchronize()
         return CudaQueue(self._cupy, kernels, launches, self._block_size)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@
   when the host asks for an event. Which stream takes that step is chosen by `order`: slots overlap in every way.
 - Streams that do not block are not awaited by the default stream, nor it by them.
 - A copy from pinned memory reads it when it is done, not when it is asked for; one to pinned memory leaves poison there
-  until it is done.
+  between its begin and its end.
 - Memory is poisoned when it is allocated and when it is freed.
 - Errors on demand: `refuse` lets a call fail, `fault` a kernel; after a fault every call fails as it did.
 
@@ -197,7 +197,7 @@ class SimulatedGpu:
         if not any(begin <= host and host + nbytes <= begin + size for begin, size in self._pinned_bytes.items()):
             raise AssertionError("an asynchronous copy of memory that is not pinned")
         if not to_device:
-            ctypes.memset(destination, POISON, nbytes)
+            self._add(self._streams[stream], "D2H begins", lambda: ctypes.memset(destination, POISON, nbytes))
         name = "H2D" if to_device else "D2H"
         self._add(self._streams[stream], name, lambda: ctypes.memmove(destination, source, nbytes))
 

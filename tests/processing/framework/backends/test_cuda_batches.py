@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from itertools import pairwise
 from types import ModuleType
 
@@ -85,14 +86,16 @@ def test_the_work_of_slots_is_mixed_where_the_device_mixes_it(tiny: ModuleType, 
     assert changes > 2
 
 
-def test_nothing_is_in_the_output_before_the_batch_is_done(tiny: ModuleType, cupy: CupyStandIn) -> None:
+def test_nothing_is_in_the_output_before_the_kernels_are_done(tiny: ModuleType, cupy: CupyStandIn) -> None:
     workspace = an_engine(tiny).create_workspace()
     expected = fill(tiny, workspace, 1)
     workspace.submit()
-    poison = int.from_bytes(bytes([POISON] * 4), "little")
+    seen = []
     while not workspace.poll():
-        assert workspace.progress == 3 or set(hits(workspace)) == {poison}
+        assert workspace.progress == 3 or not any(hits(workspace))
+        seen.append(hits(workspace))
     assert hits(workspace) == expected
+    assert [int.from_bytes(bytes([POISON] * 4), "little")] * len(expected) in seen
 
 
 def test_an_empty_batch_runs(tiny: ModuleType, cupy: CupyStandIn) -> None:
@@ -140,8 +143,8 @@ def test_the_stages_of_a_batch_are_timed(tiny: ModuleType, cupy: CupyStandIn) ->
     workspace.submit()
     workspace.wait()
     timings = workspace.timings
-    # A millisecond for each piece of work: six uploads, two kernels, four downloads, and the events between them.
-    assert [round(1e3 * seconds) for seconds in (timings.h2d, timings.kernels, timings.d2h)] == [7, 3, 5]
+    # A millisecond for each piece of work: six uploads, two kernels, four downloads (two each), and an event.
+    assert [round(1e3 * seconds) for seconds in (timings.h2d, timings.kernels, timings.d2h)] == [7, 3, 9]
 
 
 def test_columns_are_read_after_all_work_is_done(tiny: ModuleType, cupy: CupyStandIn) -> None:
@@ -151,11 +154,12 @@ def test_columns_are_read_after_all_work_is_done(tiny: ModuleType, cupy: CupySta
     assert workspace.fetch("hits.count")[: len(expected)].tolist() == expected
 
 
-def test_constants_are_in_their_place_when_the_call_returns(tiny: ModuleType, cupy: CupyStandIn) -> None:
+def test_memory_has_its_content_when_the_call_returns(tiny: ModuleType, cupy: CupyStandIn) -> None:
     backend = CudaBackend(tiny.TINY.kernels)
     memory = backend.allocate_device(1000)
-    assert not backend.read(memory, 1000).any()
+    assert ctypes.string_at(memory.pointer, 1000) == bytes(1000)
     content = np.arange(1000, dtype=np.uint16).astype(np.uint8)
     backend.write(memory, content)
+    assert ctypes.string_at(memory.pointer, 1000) == content.tobytes()
     content[:] = 0
     assert backend.read(memory.part(100, 900), 900).tolist() == [i % 256 for i in range(100, 1000)]
