@@ -50,9 +50,9 @@ def translation_unit(kernels: KernelSources) -> str:
     return f'#include "{kernels.header}"\n'
 
 
-def compile_options(kernels: KernelSources, architecture: int) -> tuple[str, ...]:
-    """COMPILE_OPTIONS, where includes start, and the architecture (90 for sm_90)."""
-    return (*COMPILE_OPTIONS, *(f"-I{folder}" for folder in kernels.folders), f"--gpu-architecture=sm_{architecture}")
+def compile_options(kernels: KernelSources) -> tuple[str, ...]:
+    """COMPILE_OPTIONS, and where includes start."""
+    return (*COMPILE_OPTIONS, *(f"-I{folder}" for folder in kernels.folders))
 
 
 @contextmanager
@@ -75,8 +75,13 @@ def compiled_program(nvrtc: Nvrtc, source: str, options: Sequence[str]) -> Itera
 
 def compile_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int) -> bytes:
     """The kernels of a chain as a cubin for sm_<architecture>. Raises BackendError with the log of the compiler."""
-    with compiled_program(nvrtc, translation_unit(kernels), compile_options(kernels, architecture)) as program:
+    options = (*compile_options(kernels), _target(architecture))
+    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
         return nvrtc.getCUBIN(program)
+
+
+def _target(architecture: int) -> str:
+    return f"--gpu-architecture=sm_{architecture}"
 
 
 def compiler_version(nvrtc: Nvrtc) -> str:
@@ -93,7 +98,7 @@ def cached_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int, fold
     Raises BackendError with the log of the compiler. Warns if the file cannot be written.
     """
     key = hashlib.sha256()
-    for part in (kernels.digest(), *compile_options(kernels, architecture), compiler_version(nvrtc)):
+    for part in (kernels.digest(), *compile_options(kernels), _target(architecture), compiler_version(nvrtc)):
         key.update(part.encode() + b"\0")
     path = folder / f"{key.hexdigest()}.cubin"
     cubin = _read(path)

@@ -15,6 +15,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.readout import VeloBanks
@@ -31,7 +32,7 @@ GEOMETRY = VeloGeometry.builtin()
 
 def meps_of(velo_banks: VeloBanks) -> list[EncodedMep]:
     """A MEP for each seed."""
-    encoding = "retina" if velo_banks == "retina" else "superpixel"
+    encoding: VeloEncoding = "retina" if velo_banks == "retina" else "superpixel"
     return [
         encode_mep(
             HLT1, list(simulate_events(EVENTS, seed, geometry=GEOMETRY, velo_banks=encoding)), encoding=velo_banks
@@ -59,8 +60,8 @@ def submit(workspace: Workspace, mep: EncodedMep) -> None:
 def results(workspace: Workspace) -> dict[str, bytes]:
     """What the daemon and the writers take, bit by bit."""
     output = workspace.output
-    columns = {"accepted": output.accepted, "lines": output.lines, "flags": output.flags, **output.counts}
-    return {name: column.tobytes() for name, column in columns.items()}
+    made = {"accepted": output.accepted.tobytes(), "lines": output.lines.tobytes(), "flags": output.flags.tobytes()}
+    return made | {name: column.tobytes() for name, column in output.counts.items()}
 
 
 @pytest.mark.timeout(180)

@@ -57,7 +57,8 @@ extern "C" __global__ void floats(float* values)
 
 
 def ptx_of(nvrtc: NvrtcLibrary, kernels: KernelSources) -> str:
-    with compiled_program(nvrtc, translation_unit(kernels), compile_options(kernels, 90)) as program:
+    options = (*compile_options(kernels), "--gpu-architecture=compute_90")
+    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
         return nvrtc.getPTX(program).decode()
 
 
