@@ -12,7 +12,6 @@
 
 HLT_KERNEL(fragment_offsets)
 {
-    const fragment_offsets_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_rows) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
 

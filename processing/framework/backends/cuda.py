@@ -47,14 +47,22 @@ class CudaQueue:
         self._running = False
         self._steps_before = 0
         self._steps = 0
-        with self._stream, cuda_calls(cupy, f"make a graph of {len(launches)} kernels"):
+        with cuda_calls(cupy, f"make a graph of {len(launches)} kernels"):
             self._stream.begin_capture()
             for launch in launches:
                 block = block_size or launch.block_size
                 with cuda_calls(cupy, f"launch {launch.kernel} with {launch.max_blocks} blocks of {block} threads"):
-                    kernels[launch.kernel]((launch.max_blocks,), (block,), (np.uint64(launch.parameters.pointer),))
+                    self._launch(kernels[launch.kernel], launch, block)
             self._graph = self._stream.end_capture()
             self._graph.upload(self._stream)
+
+    def _launch(self, kernel: Any, launch: Launch, block: int) -> None:
+        """Put a kernel into the stream. The driver copies its parameters, which are one struct."""
+        arguments = np.array([launch.parameters.ctypes.data], dtype=np.uint64)
+        grid = launch.max_blocks
+        self._cupy.cuda.driver.launchKernel(
+            kernel.ptr, grid, 1, 1, block, 1, 1, 0, self._stream.ptr, arguments.ctypes.data, 0
+        )
 
     def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:
         if self._running:

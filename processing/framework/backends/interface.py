@@ -65,12 +65,12 @@ class ThreadPointer:
     placement: EventPlacement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """One kernel with its block of parameters, to be run on a grid."""
+    """One kernel, to be run on a grid. `parameters` are the bytes of its struct, as long as the compiler makes it."""
 
     kernel: str
-    parameters: DeviceMemory
+    parameters: NDArray[np.uint8]
     grid: Grid
     max_blocks: int
     block_size: int

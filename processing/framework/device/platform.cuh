@@ -6,10 +6,10 @@
 //     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) ...
 // and results never depend on which thread did what.
 //
-// A kernel `name` takes one pointer to its block of parameters, `name_parameters`, a struct that is generated from the
-// declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes each).
-// On a GPU the block is written once, when the slot is allocated; nothing in it changes from batch to batch, so a whole
-// sequence is one CUDA graph.
+// A kernel `name` takes its block of parameters by value, as `p`: the struct `name_parameters`, which is generated from
+// the declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes
+// each). Nothing in it changes from batch to batch, so a whole sequence is one CUDA graph, which has the blocks in it.
+// On a GPU they lie in constant memory, and the compiler knows that what they point to is global memory.
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -27,7 +27,10 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-#define HLT_KERNEL(name) extern "C" __global__ void name(const name##_parameters* __restrict__ parameters)
+// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters").
+#define HLT_KERNEL(name)                              \
+    static_assert(sizeof(name##_parameters) <= 4096); \
+    extern "C" __global__ void name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
 #else  // plain C++
 
@@ -48,8 +51,7 @@ struct dim3 {
 static constexpr dim3 threadIdx{0, 0, 0};
 static constexpr dim3 blockDim{1, 1, 1};
 
-#define HLT_KERNEL(name) \
-    void name([[maybe_unused]] const name##_parameters* __restrict parameters, [[maybe_unused]] const dim3 blockIdx)
+#define HLT_KERNEL(name) void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
 
 inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
 {

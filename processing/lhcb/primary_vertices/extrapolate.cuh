@@ -12,7 +12,6 @@
 
 HLT_KERNEL(pv_beamline_extrapolate)
 {
-    const pv_beamline_extrapolate_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];
 

@@ -52,7 +52,6 @@ __device__ float pv_track_nearness(float track_x, float track_y, float track_z, 
 
 HLT_KERNEL(pv_beamline_multi_fit)
 {
-    const pv_beamline_multi_fit_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
     __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_lanes];
 

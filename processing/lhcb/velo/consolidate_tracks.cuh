@@ -14,7 +14,6 @@
 
 HLT_KERNEL(velo_consolidate_tracks)
 {
-    const velo_consolidate_tracks_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];

@@ -25,7 +25,6 @@ constexpr uint32_t max_pairs_per_hit = 32;  // events of 21,000 hits have up to 
 
 HLT_KERNEL(velo_sort_by_phi)
 {
-    const velo_sort_by_phi_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size + 1];

@@ -15,6 +15,7 @@
 #define __shared__ static
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
     uint32_t x = 1, y = 1, z = 1;
@@ -170,6 +171,15 @@ inline uint32_t __float_as_uint(float value)
 
 #include HLT_KERNEL_LIST
 
+// Size of the block of parameters of a kernel; 0 where there is no such kernel.
+extern "C" uint32_t parameter_bytes(const char* name)
+{
+#define SIZE(wanted) \
+    if (std::string_view(name) == #wanted) return sizeof(wanted##_parameters);
+    HLT_KERNELS(SIZE)
+    return 0;
+}
+
 // 0: done; 1: no such kernel; 2: threads waited at different barriers.
 extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_blocks, uint32_t block_size,
                           int backward)
@@ -177,7 +187,7 @@ extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_b
     emulator::kernel = nullptr;
 #define FIND(wanted)                       \
     if (std::string_view(name) == #wanted) \
-        emulator::kernel = [](const void* block) { wanted(static_cast<const wanted##_parameters*>(block)); };
+        emulator::kernel = [](const void* block) { wanted(*static_cast<const wanted##_parameters*>(block)); };
     HLT_KERNELS(FIND)
     if (emulator::kernel == nullptr) return 1;
     emulator::kernel_parameters = parameters;

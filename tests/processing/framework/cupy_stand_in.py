@@ -7,10 +7,9 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace, TracebackType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.processing.framework.simulated_gpu import (
@@ -94,7 +93,6 @@ class CupyStandIn(ModuleType):
         self.devices = 1
         self.devices_error = 0
         self.capability = "90"
-        self._current = [SimulatedStream(0)]
         self.cuda = SimpleNamespace(
             runtime=self._runtime(),
             driver=self._driver(),
@@ -104,7 +102,7 @@ class CupyStandIn(ModuleType):
             PinnedMemory=lambda nbytes: PinnedMemory(gpu, nbytes),
             PinnedMemoryPointer=lambda memory, offset: memory.buffer(offset),
             Module=lambda: Module(self),
-            Stream=lambda non_blocking: Stream(self, non_blocking),
+            Stream=lambda non_blocking: Stream(gpu, non_blocking),
             Event=lambda: Event(gpu),
             get_elapsed_time=lambda first, last: gpu.elapsed(first.simulated, last.simulated),
         )
@@ -146,12 +144,15 @@ class CupyStandIn(ModuleType):
             CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=SHARED_BYTES,
             CU_FUNC_ATTRIBUTE_NUM_REGS=REGISTERS,
             funcGetAttribute=attribute,
+            launchKernel=self._launch_kernel,
         )
 
-    @property
-    def current_stream(self) -> SimulatedStream:
-        """The one of the innermost `with`."""
-        return self._current[-1]
+    def _launch_kernel(self, function: int, *numbers: int) -> None:
+        *grid_and_block, shared_bytes, stream, arguments, _extra = numbers
+        blocks, _, _, block_size, _, _ = grid_and_block
+        assert shared_bytes == 0
+        address = ctypes.c_uint64.from_address(arguments).value
+        self.gpu.launch_kernel(stream, self.functions[function], blocks, block_size, address)
 
 
 class Memory:
@@ -186,23 +187,13 @@ class PinnedMemory:
 
 
 class Stream:
-    """A stream, which `with` makes the current one."""
+    """A stream."""
 
-    def __init__(self, cupy: CupyStandIn, non_blocking: bool) -> None:
+    def __init__(self, gpu: SimulatedGpu, non_blocking: bool) -> None:
         assert non_blocking, "the default stream would wait for this one"
-        self._cupy = cupy
-        self._gpu = cupy.gpu
+        self._gpu = gpu
         self._simulated = self._gpu.create_stream()
         self.ptr = self._simulated.ptr
-
-    def __enter__(self) -> Stream:
-        self._cupy._current.append(self._simulated)
-        return self
-
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self._cupy._current.pop()
 
     def synchronize(self) -> None:
         self._gpu.synchronize(self._simulated)
@@ -271,15 +262,8 @@ class Function:
     """A kernel."""
 
     def __init__(self, cupy: CupyStandIn, name: str) -> None:
-        self._cupy = cupy
-        self._name = name
         self.ptr = len(cupy.functions) + 1
         cupy.functions[self.ptr] = name
-
-    def __call__(self, grid: tuple[int], block: tuple[int], arguments: tuple[np.uint64]) -> None:
-        (parameters,) = arguments
-        launch = KernelLaunch(self._name, grid[0], block[0], int(parameters))
-        self._cupy.gpu.launch_kernel(self._cupy.current_stream, launch)
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu) -> CupyStandIn:

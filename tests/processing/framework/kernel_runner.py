@@ -125,6 +125,13 @@ def emulate(
     assert result == 0, f"threads of {name} wait for each other at different barriers"
 
 
+def parameter_bytes(kernels: KernelSources, name: str) -> int:
+    """Size of the struct of parameters of a kernel."""
+    nbytes = int(block_emulator(kernels).parameter_bytes(name.encode()))
+    assert nbytes > 0, f"no kernel named {name}"
+    return nbytes
+
+
 @functools.cache
 def block_emulator(kernels: KernelSources) -> ctypes.CDLL:
     library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"

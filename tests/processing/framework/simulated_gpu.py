@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.kernel_sources import KernelSources
-from tests.processing.framework.kernel_runner import emulate
+from tests.processing.framework.kernel_runner import emulate, parameter_bytes
 
 POISON = 0xA5
 ALIGNMENT = 256
@@ -69,14 +69,14 @@ class SimulatedStream:
     captured: list[KernelLaunch] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelLaunch:
-    """One kernel, with a copy of its arguments."""
+    """One kernel, with a copy of its parameters."""
 
     kernel: str
     blocks: int
     block_size: int
-    parameters: int
+    parameters: NDArray[np.uint8]
 
 
 @dataclass(eq=False)
@@ -279,11 +279,14 @@ class SimulatedGpu:
         assert captured is not None
         return captured
 
-    def launch_kernel(self, stream: SimulatedStream, launch: KernelLaunch) -> None:
+    def launch_kernel(self, pointer: int, kernel: str, blocks: int, block_size: int, parameters: int) -> None:
         """Put a kernel into a stream, or into its graph."""
         self.call("launchKernel")
-        if launch.block_size > self.kernel_limits.get(launch.kernel, 1024):
+        if block_size > self.kernel_limits.get(kernel, 1024):
             raise CudaError(INVALID_VALUE)
+        stream = self._streams[pointer]
+        content = np.frombuffer(ctypes.string_at(parameters, parameter_bytes(self.kernels, kernel)), dtype=np.uint8)
+        launch = KernelLaunch(kernel, blocks, block_size, content)
         if stream.captured is not None:
             stream.captured.append(launch)
         else:
@@ -302,7 +305,7 @@ class SimulatedGpu:
         emulate(
             self.kernels,
             launch.kernel,
-            launch.parameters,
+            launch.parameters.ctypes.data,
             launch.blocks,
             launch.block_size,
             backward=self.backward,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from hltnode.processing.framework.backends.cuda import CudaBackend
@@ -132,7 +133,6 @@ def test_pinned_memory_that_is_short_is_memory_of_the_host(tiny: ModuleType, cup
         ("graphUpload", "make a graph of 2 kernels"),
         ("malloc", r"allocate 0\.0 MiB of device memory"),
         ("memset", "allocate"),
-        ("memcpy", "write"),
         ("hostAlloc", "pinned memory"),
     ],
 )
@@ -145,6 +145,14 @@ def test_a_slot_that_cannot_be_made_says_what_failed(
     with pytest.raises(BackendError, match=message) as failure:
         engine.create_workspace()
     assert isinstance(failure.value, DeviceLostError) == (status == ILLEGAL_ADDRESS)
+
+
+def test_constants_that_cannot_be_written_are_named(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    backend = CudaBackend(tiny.TINY.kernels)
+    memory = backend.allocate_device(1 << 20)
+    cupy.gpu.refuse("memcpy", 1)
+    with pytest.raises(BackendError, match=r"write 1\.0 MiB of constants: cudaErrorInvalidValue"):
+        backend.write(memory, np.zeros(1 << 20, dtype=np.uint8))
 
 
 def test_a_slot_that_could_not_be_made_can_be_made_later(tiny: ModuleType, cupy: CupyStandIn) -> None:

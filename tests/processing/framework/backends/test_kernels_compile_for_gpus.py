@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -69,12 +72,24 @@ def test_floats_are_rounded_as_on_the_cpu(cuda_version: int, tmp_path: Path) -> 
     assert not {"fma", "ftz", "approx"} & {part for word in ptx.split() for part in word.split(".")}
 
 
+@cache
+def ptx_of_hlt1() -> str:
+    return ptx_of(nvrtc_of(13), HLT1.kernels)
+
+
 @pytest.mark.timeout(180)
 def test_no_kernel_flushes_denormal_numbers() -> None:
-    ptx = ptx_of(nvrtc_of(13), HLT1.kernels)
+    ptx = ptx_of_hlt1()
     assert ".rn.f32" in ptx
     assert ".ftz" not in ptx
     assert "fma." not in ptx
+
+
+@pytest.mark.timeout(180)
+def test_kernels_know_that_their_columns_are_in_global_memory() -> None:
+    accesses = Counter(re.findall(r"\b(?:ld|st|atom|red)\.(?:v[24]\.)?(\w+)", ptx_of_hlt1()))
+    assert accesses["global"] > 500
+    assert set(accesses) <= {"global", "shared", "local", "param", "const"}
 
 
 def test_what_the_compiler_says_is_in_the_error(tmp_path: Path) -> None:
