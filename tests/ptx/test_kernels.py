@@ -1,0 +1,92 @@
+"""The kernels of HLT1 as NVRTC compiles them, executed: the results of the CPU back end bit by bit, no conflicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from tests.processing.lhcb.velo.velo_chain import real_events
+from tests.processing.lhcb.whole_chain import Reference, reference_of
+from tests.ptx.chain import PtxLauncher
+from tests.ptx.kernels import machine_of, module_of
+from tests.ptx.parser import Statement
+
+GEOMETRY = VeloGeometry.builtin()
+
+WRITES_EQUAL_VALUES = {"velo_search_by_triplet"}
+"""Kernels in which several threads set the same mark, which does no harm."""
+
+
+def simulated_mep(encoding: VeloEncoding, n_events: int = 2) -> EncodedMep:
+    """Small events with vertices."""
+    events = list(simulate_events(n_events, seed=4, geometry=GEOMETRY, velo_banks=encoding))
+    return encode_mep(HLT1, events, encoding=encoding)
+
+
+@cache
+def simulated(encoding: VeloEncoding) -> Reference:
+    return reference_of(simulated_mep(encoding), GEOMETRY)
+
+
+def run(reference: Reference, architecture: str, block_size: int | None, *, backward: bool = False) -> PtxLauncher:
+    """Run a batch by PTX; fails where a result differs or accesses conflict."""
+    machine = machine_of(module_of(architecture), backward=backward)
+    launcher = PtxLauncher(machine, block_size)
+    assert reference.differences(launcher, machine.allocate) == []
+    harmful = [
+        conflict for conflict in launcher.conflicts if not conflict.equal or conflict.kernel not in WRITES_EQUAL_VALUES
+    ]
+    assert [conflict.text for conflict in harmful] == []
+    return launcher
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("block_size", [32, 64])
+def test_ptx_gives_the_results_of_the_cpu_and_no_accesses_conflict(
+    encoding: VeloEncoding, backward: bool, block_size: int
+) -> None:
+    reference = simulated(encoding)
+    assert np.frombuffer(reference.made["pvs.count"], dtype=np.uint32).sum() > reference.n_events
+    launcher = run(reference, "90", block_size, backward=backward)
+    assert {algorithm.name for algorithm, _ in launcher.records} == {algorithm.name for algorithm in HLT1_SEQUENCE}
+    costs = launcher.costs(reference.n_events)
+    assert all(0 < cost.active_lanes <= 32 for cost in costs.values())
+    assert costs["velo_search_by_triplet"].warp_instructions > 10_000
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_a_barrier_that_is_taken_away_is_missed(missing: int) -> None:
+    module = module_of("90")
+    kernel = module.kernels["velo_sort_by_phi"]
+    barriers = [i for i, statement in enumerate(kernel.statements) if statement.opcode == "bar.sync"]
+    statements = list(kernel.statements)
+    # The last barriers are those of the kernel itself, behind those of the scan.
+    statements[barriers[-1 - missing]] = Statement("mov.u32 %r0, %r0", "mov.u32", ("%r0", "%r0"))
+    damaged = replace(module, kernels={**module.kernels, kernel.name: replace(kernel, statements=statements)})
+    machine = machine_of(damaged)
+    launcher = PtxLauncher(machine, 64)
+    simulated("retina").differences(launcher, machine.allocate)
+    assert {conflict.kernel for conflict in launcher.conflicts if not conflict.equal} >= {kernel.name}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+@pytest.mark.parametrize("block_size", [32, 64, 100, 128, 256])
+@pytest.mark.parametrize("architecture", ["80", "90", "100"])
+def test_ptx_gives_the_results_of_the_cpu_on_the_real_events(
+    shared: Path, architecture: str, block_size: int, encoding: VeloEncoding
+) -> None:
+    mep = encode_mep(HLT1, real_events(shared, encoding), encoding=encoding)
+    run(reference_of(mep, VeloGeometry.load(shared / "data" / "lhcb-geometry")), architecture, block_size)
