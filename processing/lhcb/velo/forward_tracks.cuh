@@ -89,8 +89,8 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
         }
         const bool extended = hit != no_hit;
         uint32_t n_new;
-        const uint32_t is_new = extended && (state & open_is_track) == 0u ? 1u : 0u;
-        const uint32_t new_track = search.n_tracks + block_exclusive_sum(is_new, scratch.sum, n_new);
+        const bool is_new = extended && (state & open_is_track) == 0u;
+        const uint32_t new_track = search.n_tracks + block_exclusive_count(is_new, scratch.sum, n_new);
         bool kept = false;
         if (extended) {
             last_two = last_two >> 16 | hit << 16;
@@ -102,7 +102,7 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
             kept = state / open_skipped_unit <= search.cuts.max_skipped_pairs;
         }
         uint32_t n_still_open;
-        const uint32_t at = n_kept + block_exclusive_sum(kept ? 1u : 0u, scratch.sum, n_still_open);
+        const uint32_t at = n_kept + block_exclusive_count(kept, scratch.sum, n_still_open);
         if (kept) {
             search.open_hits[at] = last_two;
             search.open_state[at] = state;

@@ -28,7 +28,7 @@ HLT_KERNEL(velo_sort_by_phi)
     const velo_sort_by_phi_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     __shared__ uint32_t cursor[hlt::n_phi_bins];  // counts of the bins, then their ends
     __shared__ uint32_t largest_bin;
     __shared__ uint32_t pairs;  // of hits in one bin; at most 65535^2
