@@ -164,6 +164,7 @@ __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uin
     __syncthreads();
     uint32_t before = 0;
     total = 0;
+#pragma unroll 1  // it would cost registers
     for (uint32_t other = 0; other * warp_size < blockDim.x; ++other) {
         if (other == warp) before = total;
         total += scratch[other];
