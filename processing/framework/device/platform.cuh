@@ -39,7 +39,7 @@ using uint64_t = unsigned long long;
 #define __forceinline__
 #define __shared__
 #define __syncthreads()
-#define __syncwarp()
+#define __syncwarp(...)
 #define __restrict__ __restrict
 
 struct dim3 {

@@ -99,7 +99,7 @@ bool run_block(uint32_t block_size, bool backward)
 }  // namespace emulator
 
 #define __syncthreads() emulator::wait_at(emulator::State::at_block_barrier)
-#define __syncwarp() emulator::wait_at(emulator::State::at_warp_barrier)
+#define __syncwarp(...) emulator::wait_at(emulator::State::at_warp_barrier)
 
 namespace emulator {
 
