@@ -230,11 +230,12 @@ class Workspace:
         ]
 
     def poll(self) -> bool:
-        """Whether the batch is done. Raises BackendError if the back end failed on it."""
+        """Whether the batch is done. Raises BackendError if the back end failed on it, DeviceLostError if it can run
+        none any more."""
         return self.queue.poll()
 
     def wait(self) -> None:
-        """Block until the batch is done. Raises BackendError if the back end failed on it."""
+        """Block until the batch is done. Raises as `poll`."""
         self.queue.wait()
 
     @property

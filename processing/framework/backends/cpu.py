@@ -172,5 +172,6 @@ class CpuBackend:
 
 
 def _array_of(memory: DeviceMemory) -> NDArray[np.uint8]:
-    array: NDArray[np.uint8] = memory.owner
-    return array
+    whole: NDArray[np.uint8] = memory.owner
+    offset = memory.pointer - whole.ctypes.data
+    return whole[offset : offset + memory.nbytes]

@@ -112,25 +112,31 @@ def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelS
 
     Skips the test where there is no C++ compiler.
     """
-    emulator = _emulator(kernels)
 
     def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
         blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
-        result = emulator.run_kernel(
-            algorithm.name.encode(),
-            ctypes.c_void_p(parameters.ctypes.data),
-            ctypes.c_uint32(blocks[algorithm.grid]),
-            ctypes.c_uint32(block_size),
-            ctypes.c_int(backward),
-        )
-        assert result != 1, f"no kernel named {algorithm.name}"
-        assert result == 0, f"threads of {algorithm.name} wait for each other at different barriers"
+        emulate(kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], block_size, backward=backward)
 
     return launch
 
 
+def emulate(
+    kernels: KernelSources, name: str, parameters: int, n_blocks: int, block_size: int, *, backward: bool = False
+) -> None:
+    """Run a kernel on a grid in the block emulator; `parameters` is the address of its block of parameters."""
+    result = block_emulator(kernels).run_kernel(
+        name.encode(),
+        ctypes.c_void_p(parameters),
+        ctypes.c_uint32(n_blocks),
+        ctypes.c_uint32(block_size),
+        ctypes.c_int(backward),
+    )
+    assert result != 1, f"no kernel named {name}"
+    assert result == 0, f"threads of {name} wait for each other at different barriers"
+
+
 @functools.cache
-def _emulator(kernels: KernelSources) -> ctypes.CDLL:
+def block_emulator(kernels: KernelSources) -> ctypes.CDLL:
     library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"
     options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
     options += [f'-DHLT_KERNEL_LIST="{kernels.header}"', *(f"-I{folder}" for folder in kernels.folders)]
