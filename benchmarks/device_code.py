@@ -20,13 +20,12 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.chain import KernelCost, PtxLauncher
-from tests.ptx.machine import Machine
-from tests.ptx.nvrtc import Resources, compile_kernels, nvrtc_library, resources
-from tests.ptx.parser import parse
+from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
+from tests.ptx.nvrtc import Resources, resources
 
-CUDA_VERSION = 13
 SAMPLES = {"retina": "*retina3*.mdf", "superpixel": "*noretina*.mdf"}
 COUNTED_FOR = "90"
 """The architecture whose PTX is executed."""
@@ -62,17 +61,15 @@ class DeviceCode:
     """The kernels as they are compiled for GPUs."""
 
     def __init__(self) -> None:
-        library = nvrtc_library(CUDA_VERSION)
-        if library is None:
-            raise SystemExit(f"NVRTC of CUDA {CUDA_VERSION} is not installed (make bench installs it)")
-        self._module = parse(compile_kernels(library, f"compute_{COUNTED_FOR}", HLT1.kernels).ptx)
+        nvrtc = nvrtc_of(CUDA_VERSION)
+        self._module = module_of(COUNTED_FOR)
         self.resources: Mapping[str, Mapping[str, Resources]] = {
-            architecture: resources(library, architecture, HLT1.kernels) for architecture in ARCHITECTURES
+            architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in ARCHITECTURES
         }
 
     def costs(self, mep: EncodedMep, geometry: VeloGeometry) -> dict[str, KernelCost]:
         """Means over the events of a MEP. Raises RuntimeError where results are not those of the CPU."""
-        machine = Machine(self._module)
+        machine = machine_of(self._module)
         launcher = PtxLauncher(machine)
         if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hltnode.processing.framework.backends.cuda import COMPILE_OPTIONS
-from tests.ptx.kernels import machine_of, require_nvrtc
+from hltnode.processing.framework.backends.cuda_kernels import COMPILE_OPTIONS
+from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.ptx.kernels import CUDA_VERSION, machine_of
 from tests.ptx.machine import KernelError
-from tests.ptx.nvrtc import compile_source
+from tests.ptx.nvrtc import ptx_of_source
 from tests.ptx.parser import parse
 from tests.ptx.snippets import run
 
@@ -187,8 +188,8 @@ extern "C" __global__ void primitives(const unsigned* in, unsigned* out)
 
 @pytest.mark.parametrize("architecture", ["80", "90", "100"])
 def test_warp_primitives_as_nvrtc_compiles_them_compute_what_they_promise(architecture: str) -> None:
-    options = (*COMPILE_OPTIONS, f"--gpu-architecture=compute_{architecture}")
-    machine = machine_of(parse(compile_source(require_nvrtc(), WARP_PRIMITIVES, *options).ptx))
+    ptx = ptx_of_source(nvrtc_of(CUDA_VERSION), WARP_PRIMITIVES, architecture, *COMPILE_OPTIONS)
+    machine = machine_of(parse(ptx))
     values = np.random.default_rng(2).integers(0, 9, 64, dtype=np.uint32)
     given, made = machine.allocate(256), machine.allocate(8 * 256)
     given[:] = values.view(np.uint8)
