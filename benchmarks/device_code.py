@@ -8,7 +8,6 @@ PTX become more or fewer instructions of the machine (a division about ten, a co
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,36 +24,11 @@ from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.chain import KernelCost, PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
 from tests.ptx.nvrtc import Resources, resources
+from tests.ptx.occupancy import MULTIPROCESSORS
 
 SAMPLES = {"retina": "*retina3*.mdf", "superpixel": "*noretina*.mdf"}
 COUNTED_FOR = "90"
 """The architecture whose PTX is executed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Multiprocessor:
-    """What the blocks that run at the same time share (CUDA C++ programming guide, "Compute Capabilities")."""
-
-    warps: int
-    blocks: int
-    shared_bytes: int
-    registers: int = 65_536
-
-    def occupancy(self, used: Resources, threads: int) -> float:
-        """Share of the warps that fit which run. Registers are given to warps by 256, shared memory by 128 bytes, of
-        which each block takes 1 KiB more for the system."""
-        warps = -(-threads // 32)
-        registers = -(-used.registers * 32 // 256) * 256
-        by_registers = self.registers // registers // 4 * 4 // warps
-        by_shared = self.shared_bytes // (-(-used.shared // 128) * 128 + 1024)
-        return min(self.warps // warps, self.blocks, by_registers, by_shared) * warps / self.warps
-
-
-ARCHITECTURES = {
-    "80": Multiprocessor(warps=64, blocks=32, shared_bytes=164 << 10),
-    "90": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
-    "100": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
-}
 
 
 class DeviceCode:
@@ -64,7 +38,7 @@ class DeviceCode:
         nvrtc = nvrtc_of(CUDA_VERSION)
         self._module = module_of(COUNTED_FOR)
         self.resources: Mapping[str, Mapping[str, Resources]] = {
-            architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in ARCHITECTURES
+            architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in MULTIPROCESSORS
         }
 
     def costs(self, mep: EncodedMep, geometry: VeloGeometry) -> dict[str, KernelCost]:
@@ -78,7 +52,7 @@ class DeviceCode:
     def describe(self, algorithm: Algorithm, cost: KernelCost) -> dict[str, Any]:
         """One kernel as it stands in the JSON file; what depends on the architecture is that of sm_90."""
         targets = {}
-        for architecture, multiprocessor in ARCHITECTURES.items():
+        for architecture, multiprocessor in MULTIPROCESSORS.items():
             used = self.resources[architecture][algorithm.name]
             targets[f"sm_{architecture}"] = {
                 "registers": used.registers,

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.declaration import Algorithm
+from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
@@ -42,15 +44,21 @@ def simulated(encoding: VeloEncoding) -> Reference:
     return reference_of(simulated_mep(encoding), GEOMETRY)
 
 
+def harmful_conflicts(launcher: PtxLauncher) -> list[str]:
+    """Conflicts but for those of equal values that are known."""
+    return [
+        conflict.text
+        for conflict in launcher.conflicts
+        if not conflict.equal or conflict.kernel not in WRITES_EQUAL_VALUES
+    ]
+
+
 def run(reference: Reference, architecture: str, block_size: int | None, *, backward: bool = False) -> PtxLauncher:
     """Run a batch by PTX; fails where a result differs or accesses conflict."""
     machine = machine_of(module_of(architecture), backward=backward)
     launcher = PtxLauncher(machine, block_size)
     assert reference.differences(launcher, machine.allocate) == []
-    harmful = [
-        conflict for conflict in launcher.conflicts if not conflict.equal or conflict.kernel not in WRITES_EQUAL_VALUES
-    ]
-    assert [conflict.text for conflict in harmful] == []
+    assert harmful_conflicts(launcher) == []
     return launcher
 
 
@@ -68,6 +76,17 @@ def test_ptx_gives_the_results_of_the_cpu_and_no_accesses_conflict(
     costs = launcher.costs(reference.n_events)
     assert all(0 < cost.active_lanes <= 32 for cost in costs.values())
     assert costs["velo_search_by_triplet"].warp_instructions > 10_000
+
+
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+def test_no_accesses_conflict_where_columns_share_memory(encoding: VeloEncoding) -> None:
+    reference = simulated(encoding)
+    plan = plan_memory(HLT1_SEQUENCE, reference.limits, fuse_events=False)
+    machine = machine_of(module_of("90"))
+    launcher = PtxLauncher(machine)
+    different = set(reference.differences(launcher, machine.allocate, plan=plan))
+    assert different & {column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT} == set()
+    assert harmful_conflicts(launcher) == []
 
 
 def is_noticed(module: Module, algorithms: Sequence[Algorithm]) -> bool:

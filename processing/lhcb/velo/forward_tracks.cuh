@@ -34,7 +34,8 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
 /// What open track i bids for a hit: its scatter, coarsely, then its number. The lowest bid gets the hit.
 __device__ uint32_t bid_of(const closest_hit& found, uint32_t i) { return (found.rank & 0xffff0000u) | i; }
 
-/// Find the hit of pair `target` that each open track would take, and bid for it.
+/// Find the hit of pair `target` that each open track would take, and bid for it. A line is one thread's from begin to
+/// end, so its steps need no barriers.
 __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, uint32_t target)
 {
     line_tile& lines = scratch.lines;
@@ -53,9 +54,7 @@ __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, u
             lines.ty[i] = search.hits.y[a];
             lines.tz[i] = search.hits.z[a];
         }
-        __syncthreads();
         follow_lines(lines, n_tile, target, search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance);
-        __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
             const closest_hit found =
                 find_closest_hit<false>(lines, i, search.hits, target, search.used, search.cuts.max_forward_scatter);
@@ -64,8 +63,8 @@ __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, u
             search.open_bid[base + i] = bid;
             if (found.hit != no_hit) atomicMin(&search.bid[found.hit], bid);
         }
-        __syncthreads();
     }
+    __syncthreads();
 }
 
 /// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the

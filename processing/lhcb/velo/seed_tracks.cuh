@@ -162,7 +162,8 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uin
     }
 }
 
-/// Make triplets of unused hits with the middle one in `pair`.
+/// Make triplets of unused hits with the middle one in `pair`. A line is one thread's from its begin until its third
+/// hit is found, so these steps need no barriers.
 __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n_downstream,
                             uint32_t n_middle)
 {
@@ -184,16 +185,14 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
             lines.ty[i] = search.downstream.y[a];
             lines.tz[i] = search.downstream.z[a];
         }
-        __syncthreads();
         follow_lines(lines, n_lines, pair - 1u, search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance);
-        __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_lines; i += blockDim.x)
             scratch.found[i] =
                 find_closest_hit<true>(lines, i, hits, pair - 1u, search.used, search.cuts.max_seed_scatter);
         __syncthreads();
         make_seeds(search, scratch, n_tile);
-        __syncthreads();
     }
+    __syncthreads();
 }
 
 }  // namespace hlt

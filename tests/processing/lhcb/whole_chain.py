@@ -13,6 +13,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
@@ -31,10 +32,15 @@ class Reference:
     n_events: int
     made: dict[str, bytes]
 
-    def differences(self, launch: Launch, allocate: Allocate = host_memory) -> list[str]:
-        """Columns that come out otherwise if `launch` runs the kernels."""
+    def differences(
+        self, launch: Launch, allocate: Allocate = host_memory, *, plan: MemoryPlan | None = None
+    ) -> list[str]:
+        """Columns that come out otherwise if `launch` runs the kernels. With a plan columns share memory, as they do in
+        production; it must retain what is compared."""
         algorithms = tuple(HLT1_SEQUENCE)
-        result = run_algorithms(algorithms, self.given, self.n_events, self.limits, launch, allocate=allocate)
+        result = run_algorithms(
+            algorithms, self.given, self.n_events, self.limits, launch, allocate=allocate, plan=plan
+        )
         return [name for name in compared() if result[name].tobytes() != self.made[name]]
 
 
