@@ -19,6 +19,7 @@ class RejectReason(StrEnum):
     FOREIGN_RUN = "foreign_run"
     DUPLICATE = "duplicate"
     LATE = "late"
+    REVOKED = "revoked"
     NO_CREDIT = "no_credit"
     MALFORMED = "malformed"
     MISMATCH = "mismatch"

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import signal
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.lhcb_options import load_velo_geometry
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
+from hltnode.daemon.feeder.assignment_memory import AssignmentMemory, AssignmentMemoryError
 from hltnode.daemon.feeder.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.follower import Follower
@@ -74,6 +77,15 @@ def feed(
     supervisor: Annotated[
         str | None,
         typer.Option("--supervisor", metavar="ENDPOINT", help="Where part 1 sends the assignments to the other parts."),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            "--memory",
+            metavar="FILE",
+            help="Where the process that assigns MEPs to several nodes remembers its assignments, so that it can be "
+            "killed and started again; default: a file of this run, name and nodes in ~/.local/state/hltnode.",
+        ),
     ] = None,
     inputs: Annotated[
         list[Path] | None, typer.Option("--input", metavar="FILES", help="MDF, MEP or 2019 MEP files.")
@@ -137,7 +149,7 @@ def feed(
         keys = load_client_keys(server_key, key_file)
         if encrypt_data and keys is None:
             raise FeedError("--encrypt-data: --server-key and --key-file are expected")
-        site = Site.of(to, control, supervisor, part, FeederKeys(keys, encrypt_data))
+        site = Site.of(to, control, supervisor, part, memory, FeederKeys(keys, encrypt_data))
         identities = make_identities(stream, name or socket.gethostname(), sources, part)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             report, ended_by = runner.run(run_feeders(stream, identities, site, rate, faults=faults, seed=seed))
@@ -219,11 +231,19 @@ class Site:
     supervisor: str | None
     follows: bool
     """True for a process that follows the supervisor in another one."""
+    memory: Path | None
+    """Where the supervisor remembers its assignments; None for the default."""
     keys: FeederKeys
 
     @classmethod
     def of(
-        cls, data: list[str], control: list[str] | None, supervisor: str | None, part: str | None, keys: FeederKeys
+        cls,
+        data: list[str],
+        control: list[str] | None,
+        supervisor: str | None,
+        part: str | None,
+        memory: Path | None,
+        keys: FeederKeys,
     ) -> "Site":
         """From the command line. Raises FeedError for options that do not fit together."""
         control = control or [control_endpoint(endpoint) for endpoint in data]
@@ -234,7 +254,9 @@ class Site:
         if len(data) > 1 and part is not None and supervisor is None:
             raise FeedError("--supervisor is needed: several processes must use the same assignments of MEPs to nodes")
         follows = supervisor is not None and part is not None and not part.startswith("1/")
-        return cls(tuple(zip(data, control, strict=True)), supervisor, follows, keys)
+        if memory is not None and (follows or len(data) == 1):
+            raise FeedError("--memory: expected only for the process that assigns MEPs to several nodes")
+        return cls(tuple(zip(data, control, strict=True)), supervisor, follows, memory, keys)
 
     def connect(
         self, context: zmq.asyncio.Context, identities: list[FeederIdentity], faults: FaultPlan | None, seed: int
@@ -263,26 +285,36 @@ class Site:
             return None
         return Nodes([NodeGroup(data, mine) for (data, _), mine in zip(self.nodes, feeders, strict=True)])
 
-    async def feed(
-        self,
-        meps: Iterator[FeedMep],
-        feeders: list[list[Feeder]],
-        nodes: Nodes | None,
-        context: zmq.asyncio.Context,
-        rate: float | None,
-    ) -> FeedReport:
-        """Feed one node, or distribute over several. Raises FeederRefusedError."""
-        if nodes is None:
-            return await feed_meps(meps, feeders[0], rate=rate)
-        assigner: Supervisor | Follower
-        if self.follows and self.supervisor is not None:
-            assigner = Follower(nodes, context, self.supervisor)
-        else:
-            assigner = Supervisor(nodes, context, self.supervisor)
-        try:
-            return await distribute_meps(meps, nodes, assigner, rate=rate)
-        finally:
-            assigner.close()
+    def open_memory(self, identity: FeederIdentity) -> AssignmentMemory | None:
+        """What an earlier process of this one's role has decided; None if others decide, or there is nothing to decide.
+
+        Raises AssignmentMemoryError.
+        """
+        if self.follows or (len(self.nodes) == 1 and self.supervisor is None):
+            return None
+        endpoints = [data for data, _ in self.nodes]
+        path = self.memory
+        if path is None and len(endpoints) > 1:
+            path = default_memory(identity, endpoints)
+        memory = AssignmentMemory(path, run=identity.run, nodes=endpoints)
+        if memory.continues:
+            console.print(
+                f"continues run {identity.run} after MEP {memory.next_mep - 1}, as {path} says",
+                highlight=False,
+                soft_wrap=True,
+            )
+        return memory
+
+
+def default_memory(identity: FeederIdentity, endpoints: Sequence[str]) -> Path:
+    """A file for the assignments of this run, name and nodes, below XDG_STATE_HOME. Raises AssignmentMemoryError."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "hltnode"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AssignmentMemoryError(f"{folder}: {error.strerror}; give --memory FILE") from error
+    digest = sha256(" ".join([identity.name, *endpoints]).encode()).hexdigest()[:12]
+    return folder / f"feed-{identity.run}-{digest}.sqlite"
 
 
 def _takes_one(feeders: Sequence[Feeder]) -> bool:
@@ -306,6 +338,7 @@ async def run_feeders(
     columns = (SpinnerColumn(), TextColumn("{task.completed} events fed"), TimeElapsedColumn())
     fed = [0, 0]
     ended_by: list[int] = []
+    memory = site.open_memory(identities[0])
     with zmq.asyncio.Context() as context, Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("", total=None)
 
@@ -321,7 +354,18 @@ async def run_feeders(
             by_node = site.connect(context, identities, faults, seed)
             feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
             nodes = site.share_nodes(by_node)
-            feeding = asyncio.create_task(site.feed(counted(), by_node, nodes, context, rate))
+            if nodes is None:
+                feeding = asyncio.create_task(feed_meps(counted(), feeders, rate=rate))
+            else:
+                # Before anything here waits: the first hello contains the session that is remembered.
+                assigner: Supervisor | Follower
+                if memory is not None:
+                    assigner = Supervisor(nodes, memory, context, site.supervisor)
+                else:
+                    assert site.supervisor is not None
+                    assigner = Follower(nodes, context, site.supervisor)
+                stack.enter_context(contextlib.closing(assigner))
+                feeding = asyncio.create_task(distribute_meps(counted(), nodes, assigner, rate=rate))
 
             def end(number: int) -> None:
                 ended_by.append(number)
@@ -331,7 +375,10 @@ async def run_feeders(
                 loop.add_signal_handler(number, end, number)
             error = ""
             try:
-                return await feeding, None
+                report = await feeding
+                if memory is not None and report.complete and not report.unconfirmed:
+                    memory.finish()
+                return report, None
             except FeederRefusedError as refusal:
                 error = str(refusal)
             except asyncio.CancelledError:

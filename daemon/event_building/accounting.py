@@ -7,6 +7,7 @@ from hltnode.protocol.errors import RejectReason
 _OWN_CLASS = {
     RejectReason.DUPLICATE: "duplicate",
     RejectReason.LATE: "late",
+    RejectReason.REVOKED: "revoked",
     RejectReason.FOREIGN_RUN: "foreign_run",
     RejectReason.UNKNOWN_SOURCE: "unknown_source",
     RejectReason.NO_CREDIT: "no_credit",
@@ -18,8 +19,8 @@ def fragment_accounting(counters: Counters, builder: EventBuilder) -> dict[str, 
     """Classes of fragments; ``unaccounted`` is what is received and in no class, 0 unless there is a defect.
 
     Reasons of damage (magic, version, size, CRC, truncated, oversized, malformed) together are ``corrupt``;
-    ``in_build`` are fragments of MEPs that are open. `received = built + lost_in_drop + duplicate + late + foreign_run
-    + corrupt + abandoned + unknown_source + no_credit + mismatch + in_build`.
+    ``in_build`` are fragments of MEPs that are open. `received = built + lost_in_drop + duplicate + late + revoked
+    + foreign_run + corrupt + abandoned + unknown_source + no_credit + mismatch + in_build`.
     """
     classes = {
         "built": counters.fragments_built,

@@ -34,6 +34,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Place,
     Reject,
     Resume,
+    ReturnMeps,
     RevokeMeps,
     SealSlot,
     SetTimes,
@@ -56,6 +57,9 @@ SHOWN_OPEN = 64
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
 _new_place = tuple.__new__
 _NO_EFFECTS: Sequence[Effect] = ()
+# Reasons that pass: there will be a place; a feeder that does not know of a revocation will get to know it, or the MEP
+# has just been assigned to this node again.
+_PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 
 
 class EventBuilder:
@@ -93,6 +97,7 @@ class EventBuilder:
         self._closed_id = [-1] * limits.closed_ring
         self._closed_sources = [0] * limits.closed_ring
         self._done = MepRanges()
+        self._revoked = MepRanges()
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: self._fragment_arrived,
             Tick: self._tick,
@@ -109,6 +114,7 @@ class EventBuilder:
             CloseOpen: self._close_open,
             Abandon: self._abandon,
             RevokeMeps: self._revoke_meps,
+            ReturnMeps: self._return_meps,
         }
 
     def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
@@ -121,6 +127,11 @@ class EventBuilder:
         return effects
 
     # Questions
+
+    @property
+    def span(self) -> int:
+        """Number of MEP ids, from the floor on, that are taken."""
+        return self._ring
 
     @property
     def is_idle(self) -> bool:
@@ -169,6 +180,7 @@ class EventBuilder:
         self._closed_id = [-1] * self._ring
         self.floor = start.first_mep
         self._done = MepRanges(start.done)
+        self._revoked = MepRanges(start.revoked)
         self._complete_up_to = -1
         self._last_opened = -1
         self.window = CreditWindow()
@@ -250,7 +262,7 @@ class EventBuilder:
     def reject(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> list[Effect]:
         """Refuse a sound fragment for the reason that `place_for` gave."""
         self.counters.fragments_rejected[reason] += 1
-        effects: list[Effect] = [Reject(run, reason, source, mep, reason is RejectReason.NO_CREDIT)]
+        effects: list[Effect] = [Reject(run, reason, source, mep, reason in _PASSING)]
         self.history.note(now_ns, None, effects)
         return effects
 
@@ -290,6 +302,7 @@ class EventBuilder:
 
     def _acknowledged_below(self, _now_ns: int, acknowledged: AcknowledgedBelow) -> list[Effect]:
         self.floor = max(self.floor, acknowledged.below)
+        self._revoked.discard(0, self.floor - 1)
         return []
 
     def _slot_advanced(self, _now_ns: int, advanced: SlotAdvanced) -> list[Effect]:
@@ -344,12 +357,18 @@ class EventBuilder:
         revoked = MepRanges(revoke.meps)
         for first, last in revoke.meps:
             self._done.discard(first, last)
+            self._revoked.add(first, last)
         for i, mep_id in enumerate(self._closed_id):
             if mep_id >= 0 and mep_id in revoked:
                 self._closed_id[i] = -1
         for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
             self._drop(mep)
             self.counters.fragments_lost_in_drop += len(mep.fragments)
+        return []
+
+    def _return_meps(self, _now_ns: int, returned: ReturnMeps) -> list[Effect]:
+        for first, last in returned.meps:
+            self._revoked.discard(first, last)
         return []
 
     # What they share
@@ -375,6 +394,8 @@ class EventBuilder:
             return RejectReason.LATE
         if mep_id in self._done:
             return RejectReason.DUPLICATE
+        if mep_id in self._revoked:
+            return RejectReason.REVOKED
         if mep_id >= self.floor + self._ring or self.window.outstanding <= 0 or self.closed:
             return RejectReason.NO_CREDIT
         if n_events > self._events_per_mep or needed > self._mep_bytes:

@@ -110,7 +110,8 @@ class Batch:
 class StartRun(NamedTuple):
     """A run begins: its number, the readout sources of every MEP, the first MEP id, the largest events per MEP.
 
-    ``done`` are (first, last) ranges of MEP ids that an earlier session of the node has finished.
+    ``done`` are (first, last) ranges of MEP ids that an earlier session of the node has finished, ``revoked`` those
+    that are assigned to another node.
     """
 
     run: int
@@ -118,6 +119,7 @@ class StartRun(NamedTuple):
     first_mep: int
     events_per_mep: int
     done: tuple[tuple[int, int], ...] = ()
+    revoked: tuple[tuple[int, int], ...] = ()
 
 
 class AwaitedFeeder(NamedTuple):
@@ -208,10 +210,16 @@ class Abandon(NamedTuple):
 
 
 class RevokeMeps(NamedTuple):
-    """These MEPs are assigned to another node: those that are open are dropped, and all may be sent here again.
+    """These MEPs are assigned to another node: those that are open are dropped, and what still comes is refused.
 
     ``meps`` are (first, last) ranges.
     """
+
+    meps: tuple[tuple[int, int], ...]
+
+
+class ReturnMeps(NamedTuple):
+    """These MEPs, (first, last) ranges, were assigned to another node and are assigned to this one again."""
 
     meps: tuple[tuple[int, int], ...]
 
@@ -232,6 +240,7 @@ Stimulus = (
     | CloseOpen
     | Abandon
     | RevokeMeps
+    | ReturnMeps
 )
 
 

@@ -1,7 +1,8 @@
 """Which node gets which MEP: the supervisor's list as plain state (no I/O, no clock)."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from hltnode.protocol.transport.assignments import ACKNOWLEDGED
 
@@ -14,10 +15,10 @@ REMEMBERED_ENTRIES = 65_536
 class AssignmentList:
     """Assignments in the order in which they were made; a later entry for a MEP revokes it from the former node."""
 
-    def __init__(self) -> None:
-        self.next_mep = 0
+    def __init__(self, next_mep: int = 0, node_of: Mapping[int, int] = MappingProxyType({})) -> None:
+        self.next_mep = next_mep
         """Every MEP below it is assigned or acknowledged."""
-        self.node_of: dict[int, int] = {}
+        self.node_of = dict(node_of)
         """The node of each MEP that is assigned and not acknowledged."""
         self._entries: deque[tuple[int, int]] = deque(maxlen=REMEMBERED_ENTRIES)
         self._end = 0
@@ -27,6 +28,10 @@ class AssignmentList:
         self.node_of[mep] = node
         self._append(mep, node)
         self.next_mep = max(self.next_mep, mep + 1)
+
+    def is_acknowledged(self, mep: int) -> bool:
+        """True if a MEP was assigned, or skipped, and is acknowledged."""
+        return mep < self.next_mep and mep not in self.node_of
 
     def skip(self, mep: int) -> None:
         """A MEP is not sent: it was acknowledged to an earlier session of the feeder."""

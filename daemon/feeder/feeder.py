@@ -34,10 +34,11 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Nack,
+    Returned,
     Revoked,
     RunClosed,
     Welcome,
-    split_revoked,
+    split_moved,
 )
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 
@@ -135,7 +136,7 @@ class Feeder:
 
     def keep(self, mep: FeedMep) -> None:
         """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
-        if mep.mep in self.window.acked:
+        if mep.mep in self.window.acked and not self.window.retains:
             self.window.add(mep.mep, {})
             return
         identity = self.identity
@@ -190,28 +191,27 @@ class Feeder:
             log.warning("confirmation_unanswered", feeder=self.identity.name, run=self.identity.run)
 
     async def _send_hello(self) -> None:
-        identity = self.identity
         self._silent_hellos += 1
         self._hellos_without_welcome += 1
-        await self._connection.send_message(
-            Hello(
-                feeder=identity.name,
-                session=self.session,
-                run=identity.run,
-                sources=identity.sources,
-                first_mep=self._confirmed_below(),
-                events_per_mep=identity.events_per_mep,
-                max_fragment_bytes=identity.max_fragment_bytes,
-                supervises=self.supervising,
-            )
-        )
+        await self._connection.send_message(self.hello())
 
-    def _confirmed_below(self) -> int:
-        """What this node will not be asked to revoke any more, and every node has acknowledged."""
-        floor = self.floor()
-        if self.supervising and self.window.revoked:
-            floor = min(floor, self.window.revoked.ranges()[0][0])
-        return floor
+    def hello(self) -> Hello:
+        """The next hello: it confirms what is acknowledged, and this node will not be asked to revoke any more."""
+        first_mep = self.floor()
+        if self.supervising and self.window.to_revoke:
+            first_mep = min(first_mep, self.window.to_revoke.ranges()[0][0])
+        self.window.confirm_below(first_mep)
+        identity = self.identity
+        return Hello(
+            feeder=identity.name,
+            session=self.session,
+            run=identity.run,
+            sources=identity.sources,
+            first_mep=first_mep,
+            events_per_mep=identity.events_per_mep,
+            max_fragment_bytes=identity.max_fragment_bytes,
+            supervises=self.supervising,
+        )
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with self._changed:
@@ -274,8 +274,10 @@ class Feeder:
                 if self._ended is not None:
                     await self._connection.send_message(self._ended)
                 if self.supervising and self.is_connected:
-                    for message in split_revoked(self.identity.run, self.window.revoked.ranges()):
-                        await self._connection.send_message(message)
+                    for revoked in split_moved(Revoked, self.identity.run, self.window.to_revoke.ranges()):
+                        await self._connection.send_message(revoked)
+                    for returned in split_moved(Returned, self.identity.run, self.window.to_return.ranges()):
+                        await self._connection.send_message(returned)
                 await clock.sleep(HELLO_SECONDS)
                 await self._notify()
                 if self.node_session is None and self._limit.due("waiting") is not None:
@@ -330,6 +332,9 @@ class Feeder:
             case Revoked(run=of_run) if of_run == run:
                 for first, last in message.meps:
                     self.window.confirm_revoked(first, last)
+            case Returned(run=of_run) if of_run == run:
+                for first, last in message.meps:
+                    self.window.confirm_returned(first, last)
             case Goodbye():
                 self._lose()
                 log.info("node_leaves", feeder=self.identity.name, reason=message.reason)

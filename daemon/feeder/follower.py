@@ -51,7 +51,11 @@ class FollowedList:
         """The node that the supervisor has named."""
         if mep in self._node_of:
             return self._node_of.pop(mep)
-        return DONE if mep < self._next_mep or self._nodes.is_done(mep) else None
+        return DONE if self.is_acknowledged(mep) else None
+
+    def is_acknowledged(self, mep: int) -> bool:
+        """True if the supervisor has named no node for a MEP, and will not."""
+        return mep < self._next_mep and mep not in self._node_of
 
     def take(self, message: Assignments) -> None:
         """Do what the supervisor has decided since the last message. Raises FeederRefusedError."""
@@ -75,7 +79,7 @@ class FollowedList:
             elif node >= len(self._nodes.groups):
                 raise FeederRefusedError(f"the supervisor assigns MEP {mep} to node {node}, which is not there")
             elif mep < self._nodes.next_mep:
-                self._nodes.move(mep, node)
+                self._nodes.move(mep, None, node)
             else:
                 self._node_of[mep] = node
         self._nodes.changed.set()
@@ -98,9 +102,18 @@ class Follower:
         set_tcp_liveness(self._socket)
         self._socket.connect(endpoint)
 
+    def is_acknowledged(self, mep: int) -> bool:
+        """True if the supervisor says so; once it has gone, the nodes do."""
+        return self._list.is_acknowledged(mep) or (self._supervisor_is_gone and self._nodes.is_done(mep))
+
     def node_for(self, mep: int) -> int | None:
         """The node that the supervisor has named."""
-        return self._list.node_for(mep)
+        node = self._list.node_for(mep)
+        return DONE if node is None and self.is_acknowledged(mep) else node
+
+    @property
+    def _supervisor_is_gone(self) -> bool:
+        return self._nodes.clock.monotonic_ns() - self._heard_ns > SUPERVISOR_GONE_NS
 
     async def work(self) -> None:
         """Ask for assignments, always behind the last one that came."""
@@ -120,9 +133,8 @@ class Follower:
 
     async def finish(self) -> None:
         """Everything is acknowledged here: return when it is to the supervisor too, or the supervisor has ended."""
-        clock = self._nodes.clock
         while self._nodes.unacknowledged or self._nodes.retained:
-            if clock.monotonic_ns() - self._heard_ns > SUPERVISOR_GONE_NS and not self._nodes.unacknowledged:
+            if self._supervisor_is_gone and not self._nodes.unacknowledged:
                 log.warning("supervisor_gone", meps=len(self._nodes.retained))
                 for mep in self._nodes.retained:
                     self._nodes.release(mep)

@@ -17,6 +17,9 @@ from hltnode.daemon.feeder.single_node import FeedReport, make_report
 class Assigner(Protocol):
     """Decides where a MEP goes."""
 
+    def is_acknowledged(self, mep: int) -> bool:
+        """True if a MEP goes to no node, as far as is known."""
+
     def node_for(self, mep: int) -> int | None:
         """The node of a MEP as index, DONE for a MEP that is acknowledged; None as long as it is not known."""
 
@@ -48,7 +51,7 @@ async def distribute_meps(
 
     try:
         for mep in meps:
-            if not nodes.is_done(mep.mep):
+            if not assigner.is_acknowledged(mep.mep):
                 await pacer.admit(mep.n_events)
             while (node := assigner.node_for(mep.mep)) is None:
                 await wait()

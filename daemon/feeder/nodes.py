@@ -56,9 +56,10 @@ class Nodes:
     def unconfirmed(self, *, reachable: bool) -> dict[str, list[tuple[int, int]]]:
         """MEPs whose revocation a node has not confirmed, by its endpoint; of nodes that are connected, or of all."""
         return {
-            group.endpoint: group.leader.window.revoked.ranges()
+            group.endpoint: group.leader.window.to_revoke.ranges()
             for group in self.groups
-            if group.leader.window.revoked and group.leader.supervising and (group.leader.is_connected or not reachable)
+            if group.leader.supervising and group.leader.window.to_revoke
+            if group.leader.is_connected or not reachable
         }
 
     def floor(self) -> int:
@@ -78,10 +79,10 @@ class Nodes:
         for feeder in self.groups[node].feeders:
             feeder.keep(mep)
 
-    def move(self, mep: int, to: int) -> None:
-        """Give a MEP to another node."""
-        for group in self.groups:
-            if group is self.groups[to]:
+    def move(self, mep: int, from_node: int | None, to: int) -> None:
+        """Give a MEP to another node: from that which has it, or, where None, from those that are known to have it."""
+        for index, group in enumerate(self.groups):
+            if index == to:
                 continue
             moved = False
             for old, new in zip(group.feeders, self.groups[to].feeders, strict=True):
@@ -89,7 +90,10 @@ class Nodes:
                     new.window.add(mep, old.window.revoke(mep))
                     new.wake()
                     moved = True
-            self.reassigned += moved
+                elif index == from_node:
+                    # An earlier process has sent it, and this one has not come to it.
+                    old.window.revoke(mep)
+            self.reassigned += moved or index == from_node
 
     def release(self, mep: int) -> None:
         """A MEP is acknowledged to the connection that decides: it goes to no other node any more."""

@@ -32,6 +32,8 @@ SILENT_NS = (3_000_000_000, 6_000_000_000, 12_000_000_000, 24_000_000_000)
 PROBES = 4
 # The node has these, or has built the MEP without them.
 _AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
+# The fragment is sound, and the node will take it, or the supervisor tells that another node gets it.
+_PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 
 
 class _Mep:
@@ -68,6 +70,12 @@ class SendWindow:
         self.acked = MepRanges()
         self.revoked = MepRanges()
         """MEPs that were assigned to this node and then to another one: this one must not keep their events."""
+        self.to_revoke = MepRanges()
+        """Those of them of which the node has not confirmed it."""
+        self.to_return = MepRanges()
+        """MEPs that were revoked and are assigned to this node again, which it has not confirmed."""
+        self.confirmed = 0
+        """Every MEP below it was confirmed to the node."""
         self.refused = RefusedFragments()
         """Fragments that are in no MEP of the node."""
         self.resent = 0
@@ -124,7 +132,14 @@ class SendWindow:
     def add(self, mep: int, frames: dict[int, bytes]) -> None:
         """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
         self.next_mep = max(self.next_mep, mep + 1)
-        self.revoked.discard(mep)
+        if mep in self.revoked:
+            self.revoked.discard(mep)
+            self.to_revoke.discard(mep)
+            self.to_return.add(mep)
+        if self.retains:
+            # Where another connection decides, it has not had the acknowledgement, and the node says it again.
+            self.acked.discard(mep)
+            self._retained.pop(mep, None)
         if mep in self.acked:
             return
         self._kept[mep] = _Mep(dict(frames))
@@ -137,6 +152,8 @@ class SendWindow:
     def revoke(self, mep: int) -> dict[int, bytes]:
         """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
         self.revoked.add(mep)
+        self.to_revoke.add(mep)
+        self.to_return.discard(mep)
         self.acked.discard(mep)
         entry = self._kept.get(mep)
         if entry is None:
@@ -146,8 +163,18 @@ class SendWindow:
         return entry.frames
 
     def confirm_revoked(self, first: int, last: int) -> None:
-        """The node keeps nothing of these MEPs."""
-        self.revoked.discard(first, last)
+        """The node keeps nothing of these MEPs, and takes nothing."""
+        self.to_revoke.discard(first, last)
+
+    def confirm_returned(self, first: int, last: int) -> None:
+        """The node takes these MEPs again."""
+        self.to_return.discard(first, last)
+
+    def confirm_below(self, mep: int) -> None:
+        """Every MEP below this id is confirmed to the node, and none of them will be revoked."""
+        self.confirmed = mep
+        for ranges in (self.revoked, self.to_revoke, self.to_return):
+            ranges.discard(0, mep - 1)
 
     def next_frame(self, now_ns: int) -> bytes | None:
         """The next frame that credits allow, in the order of MEPs; None if there is none."""
@@ -223,7 +250,7 @@ class SendWindow:
         if not nack.resend:
             self._give_up(mep, source, reason)
         elif entry is not None and source in entry.frames and source not in entry.waiting:
-            if reason is not RejectReason.NO_CREDIT:
+            if reason not in _PASSING:
                 entry.attempts[source] = entry.attempts.get(source, 0) + 1
                 if entry.attempts[source] > MAX_RESENDS:
                     self._give_up(mep, source, reason)
@@ -293,6 +320,7 @@ class SendWindow:
     def restart(self) -> None:
         """The connection or the node is new: no credit, and everything that is kept goes again."""
         self.limit = 0
+        self.to_revoke = MepRanges(self.revoked.ranges())
         self._is_stopped = False
         self._active = 0
         self._retries.clear()

@@ -2,7 +2,8 @@
 
 It goes by the credits and acknowledgements of its first connection to each node, and answers the feeders of other
 processes, which follow it. When a node is lost for some seconds, its unacknowledged MEPs are revoked and assigned to
-the others. When the node comes back, it has to remove the events of these MEPs from its files.
+the others. When the node comes back, it has to remove the events of these MEPs from its files. What was decided is
+remembered, so that the process can be killed and started again.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ import zmq.asyncio
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, make_routing_ids_unpredictable
 from hltnode.daemon.feeder.assignment import DONE, AssignmentList, choose_node
+from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
+from hltnode.daemon.feeder.feeder import Feeder
 from hltnode.daemon.feeder.follower import FOLLOW_SECONDS
 from hltnode.daemon.feeder.nodes import WATCH_SECONDS, Nodes
 from hltnode.daemon.feeder.sockets import LINGER_MS
@@ -38,12 +41,23 @@ log = get_logger("supervisor")
 class Supervisor:
     """Decides, and answers the feeders of other processes if it has an endpoint to bind.
 
-    Raises zmq.ZMQError: the endpoint cannot be bound.
+    To be made before the connections begin. Raises zmq.ZMQError: the endpoint cannot be bound.
     """
 
-    def __init__(self, nodes: Nodes, context: zmq.asyncio.Context | None = None, endpoint: str | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        memory: AssignmentMemory,
+        context: zmq.asyncio.Context | None = None,
+        endpoint: str | None = None,
+    ) -> None:
         self._nodes = nodes
-        self._list = AssignmentList()
+        self._memory = memory
+        self._list = AssignmentList(memory.next_mep, memory.assigned())
+        self._begun_ns = nodes.clock.monotonic_ns()
+        self._first_connected_ns: int | None = None
+        self._knows_nodes = False
+        self._confirmed_below = 0
         self._session = secrets.token_hex(8)
         self._last = -1
         self._requests: dict[bytes, tuple[int, Follow]] = {}
@@ -51,8 +65,10 @@ class Supervisor:
         self._unanswered: set[bytes] = set()
         self._news = asyncio.Event()
         self._socket: zmq.asyncio.Socket | None = None
-        for group in nodes.groups:
+        for index, group in enumerate(nodes.groups):
             group.leader.supervising = len(nodes.groups) > 1
+            group.leader.session = memory.session
+            group.leader.window.revoked = memory.revoked(index)
             for feeder in group.feeders[1:]:
                 feeder.window.retains = True
         if context is not None and endpoint is not None:
@@ -64,20 +80,43 @@ class Supervisor:
                 self._socket.setsockopt(option, value)
             self._socket.bind(endpoint)
 
+    def is_acknowledged(self, mep: int) -> bool:
+        """True if a node has acknowledged a MEP, to this or an earlier process."""
+        return self._list.is_acknowledged(mep) or self._nodes.is_done(mep)
+
     def node_for(self, mep: int) -> int | None:
-        """The node with the most credits left."""
-        if self._nodes.is_done(mep):
-            self._list.skip(mep)
+        """The node that was chosen by an earlier process, or the one with the most credits left."""
+        if not self._knows_all_nodes():
+            return None
+        if self.is_acknowledged(mep):
+            if mep >= self._list.next_mep:
+                self._list.skip(mep)
+                self._memory.skip(mep)
             return DONE
+        if mep in self._list.node_of:
+            return self._list.node_of[mep]
         if len(self._list.node_of) >= MAX_ENTRIES:
             return None
         rooms = [group.leader.window.room if group.leader.is_connected else 0 for group in self._nodes.groups]
         node = choose_node(rooms, self._last)
         if node is not None:
             self._last = node
+            self._memory.assign(mep, node)
             self._list.assign(mep, node)
             self._news.set()
         return node
+
+    def _knows_all_nodes(self) -> bool:
+        """Whether each node has said what it has acknowledged, or is lost: before, a MEP could go to a second node."""
+        if not self._knows_nodes:
+            leaders = [group.leader for group in self._nodes.groups]
+            if any(leader.is_connected for leader in leaders):
+                now_ns = self._nodes.clock.monotonic_ns()
+                if self._first_connected_ns is None:
+                    self._first_connected_ns = now_ns
+                waited_long = now_ns - self._first_connected_ns >= REASSIGN_SECONDS * 1e9
+                self._knows_nodes = waited_long or all(leader.is_connected for leader in leaders)
+        return self._knows_nodes
 
     async def work(self) -> None:
         """Watch the nodes, and answer the other feeders."""
@@ -92,6 +131,7 @@ class Supervisor:
             await self._nodes.clock.sleep(WATCH_SECONDS)
             self.note_acknowledged()
             self.reassign_lost()
+            self._forget_confirmed()
             gone_ns = self._nodes.clock.monotonic_ns() - FOLLOWER_GONE_NS
             for identity in [who for who, (came_ns, _) in self._requests.items() if came_ns < gone_ns]:
                 del self._requests[identity]
@@ -101,10 +141,18 @@ class Supervisor:
         """What the first connection to a node has acknowledged stays there, whatever happens to the node."""
         groups = self._nodes.groups
         for mep, node in list(self._list.node_of.items()):
-            if mep not in groups[node].leader.window:
+            window = groups[node].leader.window
+            if mep in window.acked or (mep < self._nodes.next_mep and mep not in window):
+                self._memory.acknowledged(mep)
                 self._list.acknowledged(mep)
                 self._nodes.release(mep)
                 self._news.set()
+
+    def _forget_confirmed(self) -> None:
+        below = min(self._nodes.floor(), *(group.leader.window.confirmed for group in self._nodes.groups))
+        if below > self._confirmed_below:
+            self._confirmed_below = below
+            self._memory.confirmed_below(below)
 
     def reassign_lost(self) -> None:
         """Give the unacknowledged MEPs of nodes that are lost for long to those that are there."""
@@ -112,20 +160,28 @@ class Supervisor:
         connected = [i for i, leader in enumerate(leaders) if leader.is_connected]
         now_ns = self._nodes.clock.monotonic_ns()
         for lost, leader in enumerate(leaders):
-            since_ns = leader.lost_since_ns
-            if connected and since_ns is not None and now_ns - since_ns >= REASSIGN_SECONDS * 1e9:
+            if connected and now_ns - self._lost_since_ns(leader, now_ns) >= REASSIGN_SECONDS * 1e9:
                 self._reassign(lost, connected)
+
+    def _lost_since_ns(self, leader: Feeder, now_ns: int) -> int:
+        if leader.is_connected:
+            return now_ns
+        return self._begun_ns if leader.lost_since_ns is None else leader.lost_since_ns
 
     def _reassign(self, lost: int, connected: Sequence[int]) -> None:
         leaders = [group.leader for group in self._nodes.groups]
         moved = []
-        for mep in leaders[lost].window.meps():
+        for mep in [mep for mep, node in self._list.node_of.items() if node == lost]:
+            if mep in leaders[lost].window.acked:
+                continue
             # A node that has still to revoke a MEP cannot tell its fragments from those of another attempt.
-            able = [i for i in connected if mep not in leaders[i].window.revoked]
+            able = [i for i in connected if mep not in leaders[i].window.to_revoke]
             if able:
-                node = max(able, key=lambda i: leaders[i].window.room)
+                # One that had it before may still get fragments of that time: they would be taken as those of this one.
+                node = max(able, key=lambda i: (mep not in leaders[i].window.revoked, leaders[i].window.room))
+                self._memory.move(mep, lost, node)
                 self._list.assign(mep, node)
-                self._nodes.move(mep, node)
+                self._nodes.move(mep, lost, node)
                 moved.append(mep)
         if moved:
             endpoint = self._nodes.groups[lost].endpoint
@@ -186,6 +242,7 @@ class Supervisor:
             await self._nodes.wait()
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket, and the file."""
+        self._memory.close()
         if self._socket is not None:
             self._socket.close()

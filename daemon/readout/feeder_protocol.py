@@ -25,6 +25,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     EndRun,
     Resume,
+    ReturnMeps,
     RevokeMeps,
     SetTimes,
     SlotAdvanced,
@@ -45,6 +46,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Hello,
+    Returned,
     Revoked,
     RunClosed,
     Welcome,
@@ -145,8 +147,8 @@ class FeederProtocol:
         elif isinstance(message, EndOfRun) and message.run == known[0].run:
             if known[0].end_of_run(known[1], message):
                 self._log_feeder("feeder_ended_run", known[1], last_mep=message.last_mep)
-        elif isinstance(message, Revoked):
-            self._revoked(identity, *known, message)
+        elif isinstance(message, Revoked | Returned):
+            self._moved(identity, *known, message)
         elif isinstance(message, Goodbye):
             known[1].gone = True
             self._log_feeder("feeder_left", known[1], reason=message.reason)
@@ -188,10 +190,11 @@ class FeederProtocol:
         except HelloRefusedError as error:
             self._refuse_hello(identity, hello, error)
             return
-        self._connections.send((identity,), self._welcome(run))
+        # Before the welcome: a feeder that is welcomed knows what is acknowledged.
         acks = split_ack(run.run, self._acknowledgements.ranges(run.run, hello.first_mep))
         for ack in islice(acks, MAX_ACKS_OF_A_HELLO):
             self._connections.send((identity,), ack)
+        self._connections.send((identity,), self._welcome(run))
         if run.started and self._runs.closing is None:
             self._connections.send((identity,), Credit(run.run, self.builder.window.limit))
 
@@ -222,8 +225,8 @@ class FeederProtocol:
                 f"its last message came {(now_ns - rival.last_message_ns) / 1e9:.1f} s ago",
             )
 
-    def _revoked(self, identity: bytes, run: RunFeeders, feeder: Feeder, message: Revoked) -> None:
-        """Drop MEPs that went to another node while this one was lost: none of their events may stay here."""
+    def _moved(self, identity: bytes, run: RunFeeders, feeder: Feeder, message: Revoked | Returned) -> None:
+        """MEPs went to another node, or have come back."""
         forbidden = self._why_forbidden(run, feeder, message)
         if forbidden is not None:
             if (left_out := self._limit.due("forbidden")) is not None:
@@ -231,23 +234,40 @@ class FeederProtocol:
                     "revocation_refused", feeder=feeder.hello.feeder, run=run.run, reason=forbidden, left_out=left_out
                 )
             self._refuse(identity, MessageRefusal.NOT_PERMITTED, forbidden)
-            return
+        elif isinstance(message, Revoked):
+            self._revoke(identity, run, message)
+        else:
+            self._take_back(run, message)
+            self._connections.send((identity,), message)
+
+    def _take_back(self, run: RunFeeders, message: Returned) -> None:
+        for first, last in message.meps:
+            run.revoked.discard(first, last)
+        if run.started:
+            self._carry_out(self.builder.handle(self._clock_ns(), ReturnMeps(message.meps)))
+
+    def _revoke(self, identity: bytes, run: RunFeeders, message: Revoked) -> None:
+        """Drop MEPs that went to another node while this one was lost: none of their events may stay here."""
         # Only what the node has of them costs anything.
         asked = MepRanges(message.meps)
         is_current = run.started
+        before = run.revoked.count
+        for first, last in message.meps:
+            run.revoked.add(first, last)
+        is_news = run.revoked.count > before
         in_slots = {mep for mep in self.builder.meps_in_slots() if is_current and mep in asked}
         is_open = {mep for mep in self.builder.open if is_current and mep in asked}
         done = self._acknowledgements.done(run.run)
         written = MepRanges(common for span in message.meps for common in done.overlap(*span))
         for mep in in_slots:
             written.add(mep)
+        if is_current and (is_news or written or is_open):
+            self._carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(message.meps)))
         revoked = MepRanges(written.ranges())
         for mep in is_open:
             revoked.add(mep)
         if revoked:
             log.warning("meps_revoked", run=run.run, n=revoked.count, meps=revoked.ranges()[:LOGGED_RANGES])
-            if is_current:
-                self._carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(tuple(revoked.ranges()))))
             self._acknowledgements.revoke(run.run, written.ranges(), in_slots)
         if not written and not self._revoking:
             self._connections.send((identity,), message)
@@ -256,7 +276,7 @@ class FeederProtocol:
         self._revoking += 1
         self._revoke_events(RevokeEvents(run.run, tuple(written.ranges()), frozenset(in_slots), (identity, message)))
 
-    def _why_forbidden(self, run: RunFeeders, feeder: Feeder, message: Revoked) -> str | None:
+    def _why_forbidden(self, run: RunFeeders, feeder: Feeder, message: Revoked | Returned) -> str | None:
         if not feeder.hello.supervises:
             return f"feeder {feeder.hello.feeder} does not supervise"
         if message.run != run.run:
@@ -267,6 +287,11 @@ class FeederProtocol:
                 return f"MEP {first}: every MEP below {below} is confirmed"
             if feeder.done_before.overlap(first, last):
                 return f"MEPs {first} to {last}: some were acknowledged to an earlier session"
+        # More than the ids that are taken cannot be with another node.
+        asked = sum(last - first + 1 for first, last in message.meps)
+        known = sum(end - begin + 1 for span in message.meps for begin, end in run.revoked.overlap(*span))
+        if isinstance(message, Revoked) and run.revoked.count + asked - known > self.builder.span:
+            return f"{asked} MEPs: {run.revoked.count} are revoked, at most {self.builder.span} can be"
         return None
 
     def events_revoked(self, receipt: tuple[bytes, Revoked]) -> None:

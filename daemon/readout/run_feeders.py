@@ -73,6 +73,7 @@ class RunStart:
     sources: tuple[int, ...]
     first_mep: int
     events_per_mep: int
+    revoked: tuple[tuple[int, int], ...] = ()
 
 
 class RunFeeders:
@@ -91,6 +92,8 @@ class RunFeeders:
         """True if a feeder may revoke MEPs of this run."""
         self.floor = 0
         """Every MEP below it is confirmed by every feeder; never falls."""
+        self.revoked = MepRanges()
+        """MEPs that are assigned to another node: nothing of them is taken here."""
         self._expected = expected
         self._feeders: dict[str, Feeder] = {}
         self._owner: dict[int, Feeder] = {}
@@ -170,6 +173,7 @@ class RunFeeders:
             sources=configured_sources or tuple(sorted({source for hello in hellos for source in hello.sources})),
             first_mep=max(self.floor, min(hello.first_mep for hello in hellos)),
             events_per_mep=max(hello.events_per_mep for hello in hellos),
+            revoked=tuple(self.revoked.ranges()),
         )
 
     def raise_floor(self) -> bool:
@@ -179,6 +183,7 @@ class RunFeeders:
         if len(active) < self._expected or below <= self.floor:
             return False
         self.floor = below
+        self.revoked.discard(0, below - 1)
         return True
 
     # Other messages

@@ -134,7 +134,7 @@ class RunKeeper:
         done = self._acknowledgements.ranges(run.run)
         try:
             effects = self._builder.handle(
-                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done)
+                now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done, start.revoked)
             )
         except ValueError as error:
             run.started = False

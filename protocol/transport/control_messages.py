@@ -13,6 +13,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Nack,
+    Returned,
     Revoked,
     RunClosed,
     Welcome,
@@ -25,7 +26,19 @@ CONTROL_VERSION = 2
 MAX_CONTROL_SIZE = 32 << 10
 
 ControlMessage: TypeAlias = (
-    Hello | Welcome | Credit | Ack | Revoked | Nack | EndOfRun | Goodbye | Error | RunClosed | Command | Reply
+    Hello
+    | Welcome
+    | Credit
+    | Ack
+    | Revoked
+    | Returned
+    | Nack
+    | EndOfRun
+    | Goodbye
+    | Error
+    | RunClosed
+    | Command
+    | Reply
 )
 
 _CODEC: MessageCodec[ControlMessage] = MessageCodec(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.messages import (
@@ -17,7 +18,7 @@ from hltnode.protocol.transport.messages import (
     check_ranges,
 )
 
-# MEPs of one `Revoked`: more than a node has in its slots. The node looks at each of them.
+# MEPs of one `Revoked` or `Returned`: more than a node has in its slots. The node looks at each of them.
 MAX_REVOKED = 65_536
 
 
@@ -69,17 +70,28 @@ class Ack(Message, frozen=True):
 class Revoked(Message, frozen=True):
     """MEPs, by ranges with first and last included, that were assigned to another node.
 
-    Supervising feeder to node: discard the fragments and results of these.  Node to feeder: these have been discarded.
+    Supervising feeder to node: discard the fragments and results of these, and refuse what still comes of them.  Node
+    to feeder: these have been discarded.
     """
 
     run: U32
     meps: Ranges
 
     def check(self) -> None:
-        check_ranges("meps", self.meps)
-        total = sum(last - first + 1 for first, last in self.meps)
-        if total > MAX_REVOKED:
-            raise ValueError(f"{total} MEPs, at most {MAX_REVOKED} expected - at `$.meps`")
+        _check_moved(self.meps)
+
+
+class Returned(Message, frozen=True):
+    """Revoked MEPs, by ranges with first and last included, that are assigned to this node again.
+
+    Supervising feeder to node: take what comes of these.  Node to feeder: they are taken.
+    """
+
+    run: U32
+    meps: Ranges
+
+    def check(self) -> None:
+        _check_moved(self.meps)
 
 
 class Nack(Message, frozen=True):
@@ -118,6 +130,16 @@ class RunClosed(Message, frozen=True):
     run: U32
 
 
+def _check_moved(meps: Ranges) -> None:
+    check_ranges("meps", meps)
+    total = sum(last - first + 1 for first, last in meps)
+    if total > MAX_REVOKED:
+        raise ValueError(f"{total} MEPs, at most {MAX_REVOKED} expected - at `$.meps`")
+
+
+_Moved = TypeVar("_Moved", Revoked, Returned)
+
+
 def split_ack(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Ack]:
     """As many acknowledgements as the ranges (first, last) of a run need; none for no range."""
     of_message: list[tuple[int, int]] = []
@@ -130,8 +152,8 @@ def split_ack(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Ack]:
         yield Ack(run, tuple(of_message))
 
 
-def split_revoked(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Revoked]:
-    """As many `Revoked` as the ranges (first, last) of a run need; none for no range."""
+def split_moved(kind: type[_Moved], run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[_Moved]:
+    """As many `Revoked` or `Returned` as the ranges (first, last) of a run need; none for no range."""
     of_message: list[tuple[int, int]] = []
     room = MAX_REVOKED
     for first, last in ranges:
@@ -141,8 +163,8 @@ def split_revoked(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Revok
             room -= end - first + 1
             first = end + 1
             if not room or len(of_message) == MAX_RANGES:
-                yield Revoked(run, tuple(of_message))
+                yield kind(run, tuple(of_message))
                 of_message = []
                 room = MAX_REVOKED
     if of_message:
-        yield Revoked(run, tuple(of_message))
+        yield kind(run, tuple(of_message))

@@ -15,10 +15,15 @@ from tests.soak.timeline import Span, Timeline
 # session (which a node takes for silent after 5 s), and its hello comes once a second. What takes longer is a defect.
 # The start of its process, which takes seconds on a busy machine, does not count.
 RETURN_SECONDS = 10.0
+# The feeder that decides which node gets a MEP.
+SUPERVISOR = 1
 # Times of two processes differ by less than this.
 CLOCK_SECONDS = 0.01
 # Its first fragments are those that the others sent before; after this it has caught up.
 CATCH_UP_SECONDS = 1.0
+# So long the nodes wait for a feeder that is connected (builder.feeder_timeout_ms), less what the clocks differ by: the
+# others wait for assignments while the supervisor is away, which costs nothing before.
+AWAITED_SECONDS = 9.5
 
 
 class Absence(NamedTuple):
@@ -62,6 +67,17 @@ class FeederRecords:
                 self.silences.append((feeder, record["node"], record["begin"], record["end"]))
 
 
+def _merged(absences: list[Absence]) -> list[Absence]:
+    """Those that overlap as one, of the kind of the first."""
+    merged: list[Absence] = []
+    for each in sorted(absences):
+        if merged and each.begin <= merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, each.end))
+        else:
+            merged.append(each)
+    return merged
+
+
 class Absences:
     """Explains why a MEP lacks sources, or not.
 
@@ -84,6 +100,10 @@ class Absences:
                     Absence(span.begin, self._return(feeder, index, span) + CATCH_UP_SECONDS, span.kind)
                     for span in spans
                 ]
+        for node in nodes:
+            outages = [each for each in _merged(self._of[SUPERVISOR, node]) if each.end - each.begin >= AWAITED_SECONDS]
+            for feeder in set(feeder_of.values()) - {SUPERVISOR}:
+                self._of[feeder, node] += outages
 
     def _return(self, feeder: int, node: int, span: Span) -> float:
         """When a feeder sent its first fragment to a node after a fault; one silence may follow another."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from hltnode.daemon.commands.demo import free_ports
 from tests.daemon.pages import all_metrics, status_page
+from tests.soak.content import FEEDERS
 from tests.soak.power_cut import CutReport, cut_power
 from tests.soak.recorder import BOOT
 from tests.soak.timeline import Session, Timeline
@@ -188,6 +189,13 @@ port = {self.http}
             return []
         current = [status["run"]] if status["feeders"] and status["run"] is not None else []
         return [*current, *(kept["run"] for kept in status["kept_runs"])]
+
+    def knows_feeders(self, run: int) -> bool:
+        """Whether all feeders of a run are connected."""
+        status = self.status()
+        if status is None or status["run"] != run:
+            return False
+        return [feeder["connected"] for feeder in status["feeders"]] == [True] * FEEDERS
 
     def close_run(self, run: int) -> None:
         """What an operator does with a run whose feeders will not come back. Raises SoakError."""

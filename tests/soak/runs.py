@@ -83,6 +83,8 @@ class Runs:
             "--rate", str(self._rate), *wire, "--seed", str(self._seed * 1000 + self.starts),
             "--json", str(self._report(number)),
         ]  # fmt: skip
+        if number == 1:
+            command += ["--memory", str(self._directory / f"run{self.run}.assignments")]
         with (self._directory / f"{name}.log").open("wb") as log:
             self.feeders[number] = subprocess.Popen(command, stdout=log, stderr=log)
 

@@ -80,20 +80,20 @@ class Strikes:
 
     def can_strike(self, fault: PlannedFault) -> bool:
         """Whether the target runs and no other fault is on it."""
-        if self.is_hindered(fault.target) or self._is_kept_apart(fault.kind):
+        if self.is_hindered(fault.target) or self._is_kept_apart(fault):
             return False
         if fault.kind in FEEDER_KINDS:
             return self._runs.is_ready(_feeder(fault.target))
         return self._nodes[fault.target].is_running
 
-    def _is_kept_apart(self, kind: Kind) -> bool:
+    def _is_kept_apart(self, fault: PlannedFault) -> bool:
         """Without keys a stranger may take the place of a feeder that is away, and begin a run that no feeder has begun
         (SECURITY.md): forged messages come while all feeders feed.
         """
-        if kind is Kind.FORGE:
+        if fault.kind is Kind.FORGE:
             feeders_away = any(active.span.kind in FEEDER_KINDS for active in self._active)
-            return feeders_away or not self._all_feed()
-        return kind in FEEDER_KINDS and any(active.span.kind is Kind.FORGE for active in self._active)
+            return feeders_away or not self._all_feed() or not self._nodes[fault.target].knows_feeders(self._runs.run)
+        return fault.kind in FEEDER_KINDS and any(active.span.kind is Kind.FORGE for active in self._active)
 
     def _all_feed(self) -> bool:
         """Whether the run has begun and is not near its end."""

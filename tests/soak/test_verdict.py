@@ -52,7 +52,7 @@ class Scene:
         self.timeline.strike(kind, target, begin).end = end
         if kind in RESTARTS:
             for node in range(len(NODES)):
-                self.records.ready[FEEDER_OF[SOURCE], node] = [end + 0.01]
+                self.records.ready[int(target.removeprefix("feeder")), node].append(end + 0.01)
 
     def judge(self) -> Judgement:
         absences = Absences(self.timeline, self.records, FEEDER_OF, NODES)
@@ -163,6 +163,17 @@ def test_a_feeder_that_was_back_before_the_mep_was_begun_explains_nothing(scene:
     scene.lack(2, SOURCE)
     scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 9.0, DECIDED - BUILDING_SECONDS - 1.1)
     assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+
+
+@pytest.mark.parametrize(("seconds", "explained"), [(5.0, False), (12.0, True)])
+def test_an_outage_of_the_supervisor_explains_what_the_others_lack_if_it_is_longer_than_they_are_waited_for(
+    scene: Scene, seconds: float, explained: bool
+) -> None:
+    assert FEEDER != "feeder1"
+    scene.lack(2, SOURCE)
+    for begin in range(int(seconds)):
+        scene.strike(Kind.KILL_SUPERVISOR, "feeder1", DECIDED - seconds + begin, DECIDED - seconds + begin + 0.3)
+    assert bool(scene.judge().incomplete_explained) is explained
 
 
 def test_a_feeder_that_left_after_the_decision_explains_nothing(scene: Scene) -> None:

@@ -18,6 +18,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Nack,
+    Returned,
     Revoked,
     RunClosed,
     Welcome,
@@ -344,4 +345,27 @@ async def test_a_revocation_of_many_meps_goes_in_messages_that_a_node_reads(benc
         assert len(encode_message(part)) < 32_768
     for part in parts:
         await bench.node_sends(part)
-    assert not bench.feeder.window.revoked
+    assert not bench.feeder.window.to_revoke
+
+
+async def test_a_new_session_of_a_node_is_told_again_what_was_revoked_and_what_was_returned_is_said_until_confirmed(
+    bench: Bench,
+) -> None:
+    bench.feeder.supervising = True
+    for mep in meps(4):
+        bench.feeder.keep(mep)
+    await bench.welcome(4)
+    frames = {mep: bench.feeder.window.revoke(mep) for mep in (1, 2)}
+    await bench.node_sends(Revoked(RUN, ((1, 2),)))
+    bench.connection.messages.clear()
+    await bench.clock.advance(HELLO_SECONDS)
+    assert not [message for message in bench.connection.messages if isinstance(message, Revoked)]
+    await bench.welcome(4, session="t")
+    bench.feeder.window.add(2, frames[2])
+    await bench.clock.advance(HELLO_SECONDS)
+    assert Revoked(RUN, ((1, 1),)) in bench.connection.messages
+    assert Returned(RUN, ((2, 2),)) in bench.connection.messages
+    await bench.node_sends(Returned(RUN, ((2, 2),)))
+    bench.connection.messages.clear()
+    await bench.clock.advance(HELLO_SECONDS)
+    assert not [message for message in bench.connection.messages if isinstance(message, Returned)]

@@ -15,6 +15,7 @@ from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
+from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
 from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.follower import Follower
 from hltnode.daemon.feeder.multi_node import distribute_meps
@@ -81,6 +82,14 @@ async def feeding(
         yield Nodes([NodeGroup(n.receiver.endpoint, [f]) for n, f in zip(nodes, feeders, strict=True)])
 
 
+def make_supervisor(
+    nodes: Nodes, context: zmq.asyncio.Context | None = None, endpoint: str | None = None
+) -> Supervisor:
+    """One that remembers nothing over its end."""
+    memory = AssignmentMemory(None, run=1, nodes=[group.endpoint for group in nodes.groups])
+    return Supervisor(nodes, memory, context, endpoint)
+
+
 def test_the_node_with_the_most_room_is_chosen_and_equal_ones_take_turns() -> None:
     assert choose_node([0, 2, 5], last=-1) == 2
     assert choose_node([3, 3, 3], last=0) == 1
@@ -123,7 +132,7 @@ async def test_a_node_that_is_lost_for_three_seconds_loses_its_meps_to_the_other
     b.feeder = Feeder(b.connection, b.feeder.identity, clock=a.clock)
     async with a.feeder, b.feeder:
         nodes = Nodes([NodeGroup("a", [a.feeder]), NodeGroup("b", [b.feeder])], clock=a.clock)
-        supervisor = Supervisor(nodes)
+        supervisor = make_supervisor(nodes)
         working = asyncio.create_task(supervisor.work())
         await a.welcome(2)
         await b.welcome(1)
@@ -160,7 +169,7 @@ async def test_two_nodes_share_the_meps_and_each_mep_is_complete_at_one(
         running_node(config_of(b_dir, "b")) as (b, _),
         feeding(context, a, b) as nodes,
     ):
-        report = await distribute_meps(synthetic_meps(60), nodes, Supervisor(nodes))
+        report = await distribute_meps(synthetic_meps(60), nodes, make_supervisor(nodes))
         assert report.complete
         assert report.meps == 60
     complete = [node.counters.meps_closed[CloseReason.COMPLETE] for node in (a, b)]
@@ -181,7 +190,7 @@ async def test_feeders_of_two_processes_agree_through_the_supervisor(
         feeding(context, a, b, name="1", sources=SOURCES[:2]) as first,
         feeding(context, a, b, name="2", sources=SOURCES[2:]) as second,
     ):
-        supervisor, follower = Supervisor(first, context, endpoint), Follower(second, context, endpoint)
+        supervisor, follower = make_supervisor(first, context, endpoint), Follower(second, context, endpoint)
         try:
             reports = await asyncio.gather(
                 distribute_meps(synthetic_meps(60, sources=SOURCES[:2]), first, supervisor),
@@ -205,7 +214,7 @@ async def test_a_feeder_with_other_nodes_than_the_supervisor_is_refused(
         feeding(context, a, name="1", sources=SOURCES[:2]) as first,
         feeding(context, a, a, name="2", sources=SOURCES[2:]) as second,
     ):
-        supervisor, follower = Supervisor(first, context, endpoint), Follower(second, context, endpoint)
+        supervisor, follower = make_supervisor(first, context, endpoint), Follower(second, context, endpoint)
         serving = asyncio.create_task(supervisor.work())
         try:
             with pytest.raises(FeederRefusedError, match="supervisor has nodes"):
@@ -230,7 +239,7 @@ async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it
         make_feeder(context, b) as other,
     ):
         nodes = Nodes([NodeGroup(n.receiver.endpoint, [f]) for n, f in ((a, leader), (b, other))])
-        supervisor = Supervisor(nodes)
+        supervisor = make_supervisor(nodes)
         await eventually(lambda: leader.window.limit > 0)
         # Acknowledgements of node a do not arrive: its events are in its files, and the feeder does not know it.
         connection.received = lambda _raw: None
@@ -242,9 +251,9 @@ async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it
         report = await asyncio.wait_for(task, 20)
         assert report.complete
         assert report.reassigned > 0
-        assert leader.window.revoked
+        assert leader.window.to_revoke
         connection.received = lambda raw: raw
-        await eventually(lambda: not leader.window.revoked)
+        await eventually(lambda: not leader.window.to_revoke)
         for node in (a, b):
             assert closes(accounting(node.counters, node.builder))
     assert kept(a_dir / "out", b_dir / "out") == wanted(60)

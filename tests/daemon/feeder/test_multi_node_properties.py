@@ -4,8 +4,10 @@ The supervisor, the follower, their windows and the event builders are the real 
 connection gets its messages on its own, so that one may know of an acknowledgement that another one has missed.
 """
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -24,6 +26,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     FragmentArrived,
     GrantCredit,
     Reject,
+    ReturnMeps,
     RevokeMeps,
     SealSlot,
     SlotAdvanced,
@@ -32,6 +35,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Tick,
 )
 from hltnode.daemon.feeder.assignment import DONE
+from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.follower import FollowedList
 from hltnode.daemon.feeder.mep_source import FeedMep
@@ -40,7 +44,7 @@ from hltnode.daemon.feeder.send_window import RETRY_NS
 from hltnode.daemon.feeder.supervisor import REASSIGN_SECONDS, Supervisor
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.transport.control_messages import ControlMessage
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye, Nack, Revoked, Welcome
+from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye, Nack, Returned, Revoked, Welcome
 from hltnode.protocol.transport.frame_header import decode_header
 from tests.daemon.fakes import RUN, synthetic_meps
 from tests.daemon.feeder.test_feeder import RecordedConnection
@@ -64,8 +68,15 @@ class ModelNode:
     written_list: list[int] = field(default_factory=list)
     builder: EventBuilder | None = None
     sealed: list[int] = field(default_factory=list)
+    confirmed: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """What each connection has confirmed."""
+    floor: int = 0
+    revoked_in_slots: set[int] = field(default_factory=set)
+    """Revoked MEPs that are dropped when they come out of their slots."""
+    in_flight: list[FragmentArrived] = field(default_factory=list)
+    """Fragments that have left a feeder, and may come at any time."""
 
-    def start(self, floor: int) -> list[Effect]:
+    def start(self) -> list[Effect]:
         limits = SlotLimits(input_bytes=3 * 512, events=3 * EVENTS, meps=8, fragments=64, mep_bytes=512)
         self.session += 1
         self.builder = EventBuilder(
@@ -81,7 +92,9 @@ class ModelNode:
             Counters(),
         )
         self.sealed = []
-        return self.builder.handle(0, StartRun(RUN, SOURCES, floor, EVENTS, tuple(self.written.ranges())))
+        self.revoked_in_slots = set()
+        self.in_flight = []
+        return self.builder.handle(0, StartRun(RUN, SOURCES, self.floor, EVENTS, tuple(self.written.ranges())))
 
 
 class DistributionMachine(RuleBasedStateMachine):
@@ -90,30 +103,36 @@ class DistributionMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.clock = ManualClock()
+        self.folder = tempfile.TemporaryDirectory()
         self.nodes = [ModelNode() for _ in NODES]
         self.feeders = [[self.make_feeder(name, sources) for name, sources in enumerate(SHARES)] for _ in NODES]
-        processes = [Nodes([NodeGroup(str(n), self.feeders[n][part]) for n in NODES], self.clock) for part in (
-            slice(0, 2), slice(2, 3),
-        )]  # fmt: skip
-        self.leading, self.following = processes
-        self.supervisor = Supervisor(self.leading)
-        self.followed = FollowedList(self.following)
+        self.memory: AssignmentMemory | None = None
+        self.the_supervisor_starts()
+        self.the_follower_starts()
         for node in NODES:
             self.restart(node)
+
+    def the_supervisor_starts(self) -> None:
+        """What it knew is gone, but for what it remembers."""
+        if self.memory is not None:
+            self.memory.close()
+        self.memory = AssignmentMemory(Path(self.folder.name, "memory"), run=RUN, nodes=["0", "1"])
+        for node in NODES:
+            self.feeders[node][:2] = [self.make_feeder(name, SHARES[name]) for name in range(2)]
+        self.leading = Nodes([NodeGroup(str(node), self.feeders[node][:2]) for node in NODES], self.clock)
+        self.supervisor = Supervisor(self.leading, self.memory)
+
+    def the_follower_starts(self) -> None:
+        for node in NODES:
+            self.feeders[node][2] = self.make_feeder(2, SHARES[2])
+        self.following = Nodes([NodeGroup(str(node), self.feeders[node][2:]) for node in NODES], self.clock)
+        self.followed = FollowedList(self.following)
 
     def make_feeder(self, name: int, sources: Sequence[int]) -> Feeder:
         identity = FeederIdentity(
             name=f"f{name}", run=RUN, sources=tuple(sources), events_per_mep=EVENTS, max_fragment_bytes=60_000
         )
         return Feeder(RecordedConnection(), identity, clock=self.clock)
-
-    def is_connected(self, node: int) -> bool:
-        return self.feeders[node][0].is_connected
-
-    def floor(self) -> int:
-        leaders = [self.feeders[node][0].window for node in NODES]
-        revoked = [window.revoked.ranges()[0][0] for window in leaders if window.revoked]
-        return min(self.leading.floor(), self.following.floor(), *revoked)
 
     def tell(self, node: int, *messages: ControlMessage) -> None:
         for feeder in self.feeders[node]:
@@ -169,25 +188,39 @@ class DistributionMachine(RuleBasedStateMachine):
         for _ in range(meps):
             self.the_follower_produces_a_mep()
 
-    @rule(node=st.sampled_from(NODES), connection=st.sampled_from(range(3)), n=st.integers(1, 8))
-    def frames_arrive(self, node: int, connection: int, n: int) -> None:
-        builder = self.nodes[node].builder
+    @rule(node=st.sampled_from(NODES), connection=st.sampled_from(range(3)), n=st.integers(1, 8), late=st.booleans())
+    def frames_arrive(self, node: int, connection: int, n: int, late: bool = False) -> None:
         feeder = self.feeders[node][connection]
         for _ in range(n):
-            if builder is None or (frame := feeder.window.next_frame(self.clock.now_ns)) is None:
+            if self.nodes[node].builder is None or (frame := feeder.window.next_frame(self.clock.now_ns)) is None:
                 return
             header = decode_header(memoryview(frame), max_bytes=len(frame))
             mep, source = header.mep_id, header.source_id
-            builder.counters.fragments_received += 1
             fragment = FragmentArrived(RUN, source, mep, 100, mep * EVENTS, EVENTS)
-            self.carry_out(node, builder.handle(self.clock.now_ns, fragment))
+            if late:
+                self.nodes[node].in_flight.append(fragment)
+            else:
+                self.frame_arrives(node, fragment)
+
+    def frame_arrives(self, node: int, fragment: FragmentArrived) -> None:
+        builder = self.nodes[node].builder
+        assert builder is not None
+        builder.counters.fragments_received += 1
+        self.carry_out(node, builder.handle(self.clock.now_ns, fragment))
+
+    @rule(node=st.sampled_from(NODES), n=st.integers(1, 30))
+    def late_frames_arrive(self, node: int, n: int = 1000) -> None:
+        late = self.nodes[node].in_flight
+        if self.nodes[node].builder is not None:
+            for fragment in late[:n]:
+                self.frame_arrives(node, fragment)
+            del late[:n]
 
     @rule(seconds=st.sampled_from((0.06, 1.0, 10.0)))
     def time_passes(self, seconds: float) -> None:
         self.clock.now_ns += max(round(seconds * 1e9), RETRY_NS)
         for node, model in enumerate(self.nodes):
             if model.builder is not None:
-                self.carry_out(node, model.builder.handle(self.clock.now_ns, AcknowledgedBelow(self.floor())))
                 self.carry_out(node, model.builder.handle(self.clock.now_ns, Tick()))
             for feeder in self.feeders[node]:
                 feeder.window.retry(self.clock.now_ns)
@@ -206,7 +239,8 @@ class DistributionMachine(RuleBasedStateMachine):
         if model.builder is None or not model.sealed:
             return
         slot = model.builder.pool.slots[model.sealed.pop(0)]
-        meps = [mep.mep for mep in slot.meps]
+        meps = [mep.mep for mep in slot.meps if mep.mep not in model.revoked_in_slots]
+        model.revoked_in_slots.difference_update(mep.mep for mep in slot.meps)
         for mep in meps:
             model.written.add(mep)
             model.written_list.append(mep)
@@ -219,13 +253,24 @@ class DistributionMachine(RuleBasedStateMachine):
     @rule(node=st.sampled_from(NODES), connection=st.sampled_from(range(3)))
     def a_feeder_says_hello(self, node: int, connection: int) -> None:
         feeder, model = self.feeders[node][connection], self.nodes[node]
-        if model.builder is not None and feeder.is_connected:
-            feeder.take(Ack(RUN, tuple(model.written.ranges(self.floor()))))
-            feeder.take(Credit(RUN, model.builder.window.limit))
+        if model.builder is None:
+            return
+        hello = feeder.hello()
+        model.confirmed[connection] = hello.first_mep
+        if min(model.confirmed) > model.floor:
+            model.floor = min(model.confirmed)
+            self.carry_out(node, model.builder.handle(self.clock.now_ns, AcknowledgedBelow(model.floor)))
+        done = MepRanges(model.written.ranges())
+        if model.floor:
+            done.add(0, model.floor - 1)
+        feeder.take(Ack(RUN, tuple(done.ranges(hello.first_mep))))
+        feeder.take(Welcome("n", str(model.session), RUN, 60_000))
+        feeder.take(Credit(RUN, model.builder.window.limit))
 
     @rule(node=st.sampled_from(NODES))
     def kill(self, node: int) -> None:
         self.nodes[node].builder = None
+        self.nodes[node].in_flight = []
         self.cut(node)
 
     @rule(node=st.sampled_from(NODES), arrives=st.lists(st.booleans(), min_size=3, max_size=3), killed=st.booleans())
@@ -252,26 +297,38 @@ class DistributionMachine(RuleBasedStateMachine):
     def restart(self, node: int) -> None:
         """The node is there again, after a kill as another session."""
         model = self.nodes[node]
-        if self.is_connected(node):
-            return
-        effects = [] if model.builder is not None else model.start(self.floor())
-        assert model.builder is not None
-        for feeder in self.feeders[node]:
-            feeder.take(Welcome("n", str(model.session), RUN, 60_000))
+        effects = [] if model.builder is not None else model.start()
         for connection in range(3):
-            self.a_feeder_says_hello(node, connection)
+            if not self.feeders[node][connection].is_connected:
+                self.a_feeder_says_hello(node, connection)
         self.carry_out(node, effects)
+
+    @rule(follower=st.booleans())
+    def a_feeder_process_is_killed_and_started(self, follower: bool) -> None:
+        if follower:
+            self.the_follower_starts()
+        else:
+            self.the_supervisor_starts()
+
+    @rule(node=st.sampled_from(NODES), confirmed=st.booleans())
+    def meps_are_returned(self, node: int, confirmed: bool) -> None:
+        builder, leader = self.nodes[node].builder, self.feeders[node][0]
+        if builder is None or not leader.is_connected:
+            return
+        ranges = tuple(leader.window.to_return.ranges())
+        self.carry_out(node, builder.handle(self.clock.now_ns, ReturnMeps(ranges)))
+        if confirmed:
+            leader.take(Returned(RUN, ranges))
 
     @rule(node=st.sampled_from(NODES), confirmed=st.booleans())
     def a_revocation_arrives(self, node: int, confirmed: bool) -> None:
         model, leader = self.nodes[node], self.feeders[node][0]
-        if model.builder is None or not leader.is_connected or not leader.window.revoked:
+        if model.builder is None or not leader.is_connected or not leader.window.to_revoke:
             return
-        ranges = leader.window.revoked.ranges()
+        ranges = leader.window.to_revoke.ranges()
+        assert ranges[0][0] >= max(model.floor, model.confirmed[0]), "the node would refuse it"
         meps = {mep for first, last in ranges for mep in range(first, last + 1)}
-        # Those in slots are dropped when they come out: here they come out first.
-        while model.sealed:
-            self.a_batch_is_written(node, [False] * 3)
+        model.revoked_in_slots |= model.builder.meps_in_slots() & meps
         self.carry_out(node, model.builder.handle(self.clock.now_ns, RevokeMeps(tuple(ranges))))
         for first, last in ranges:
             model.written.discard(first, last)
@@ -304,6 +361,8 @@ class DistributionMachine(RuleBasedStateMachine):
             for node in NODES:
                 self.restart(node)
                 self.a_revocation_arrives(node, confirmed=True)
+                self.meps_are_returned(node, confirmed=True)
+                self.late_frames_arrive(node)
                 for connection in range(3):
                     self.a_feeder_says_hello(node, connection)
                     self.frames_arrive(node, connection, 8)
@@ -314,6 +373,13 @@ class DistributionMachine(RuleBasedStateMachine):
         assert self.leading.unacknowledged == self.following.unacknowledged == 0
         assert not self.leading.retained
         assert not self.following.retained
+        for model in self.nodes:
+            assert model.builder is not None
+            assert model.builder.open == {}, "incomplete"
+        assert self.memory is not None
+        assert not self.memory.assigned()
+        self.memory.close()
+        self.folder.cleanup()
         assert sorted(self.nodes[0].written_list + self.nodes[1].written_list) == list(range(MEPS))
 
 
@@ -327,6 +393,68 @@ def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_l
     machine.both_processes_feed(4)
     machine.a_node_is_lost_for_long_after_a_batch(0, arrives, killed)
     assert machine.nodes[0].written
+    machine.teardown()
+
+
+def test_a_follower_that_was_restarted_has_the_fragments_of_a_mep_of_which_only_it_got_the_acknowledgement() -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    for connection in range(3):
+        machine.frames_arrive(0, connection, 8)
+    machine.time_passes(1.0)
+    machine.a_batch_is_written(0, [False, False, True])
+    assert machine.nodes[0].written
+    machine.the_follower_starts()
+    machine.a_feeder_says_hello(0, 2)
+    for _ in range(4):
+        # What a node has acknowledged to it says nothing: the supervisor decides.
+        machine.the_follower_produces_a_mep()
+    machine.both_processes_feed(4)
+    machine.cut(0)
+    machine.the_supervisor_looks()
+    machine.time_passes(10.0)
+    machine.the_supervisor_looks()
+    machine.teardown()
+
+
+def test_late_fragments_of_a_mep_that_went_to_another_node_open_nothing() -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(4)
+    machine.frames_arrive(0, 2, 8, late=True)
+    assert machine.nodes[0].in_flight
+    machine.cut(0)
+    machine.the_supervisor_looks()
+    machine.time_passes(10.0)
+    machine.the_supervisor_looks()
+    machine.restart(0)
+    machine.a_revocation_arrives(0, confirmed=True)
+    machine.late_frames_arrive(0)
+    builder = machine.nodes[0].builder
+    assert builder is not None
+    assert builder.open == {}
+    machine.teardown()
+
+
+@pytest.mark.parametrize("follower", [True, False])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothing(
+    follower: bool, written: bool
+) -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.both_processes_feed(6)
+    if written:
+        machine.a_node_is_lost_for_long_after_a_batch(0, [False] * 3, killed=False)
+    else:
+        machine.cut(0)
+        machine.the_supervisor_looks()
+        machine.time_passes(10.0)
+        machine.the_supervisor_looks()
+    machine.a_feeder_process_is_killed_and_started(follower)
+    machine.restart(1)
+    machine.both_processes_feed(6)
     machine.teardown()
 
 

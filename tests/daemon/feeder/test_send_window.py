@@ -287,6 +287,32 @@ def test_an_acknowledged_mep_can_go_to_another_node_until_it_is_released() -> No
     assert not window.retained
 
 
+def test_a_mep_that_another_connection_was_not_told_of_is_kept_with_its_frames_although_it_is_acknowledged_here() -> (
+    None
+):
+    window = window_with()
+    window.retains = True
+    window.acknowledge(0, 5)
+    window.add(3, {1: b"3-1"})
+    assert 3 in window
+    window.acknowledge(3, 3)
+    assert window.revoke(3) == {1: b"3-1"}
+
+
+def test_a_fragment_of_a_revoked_mep_is_sent_again_until_the_feeder_knows_that_another_node_gets_it() -> None:
+    window = window_with(0)
+    drain(window)
+    for now_ns in (0, 10**9):
+        window.refuse(now_ns, Nack(7, 1, 0, RejectReason.REVOKED, True))
+        window.retry(now_ns + RETRY_NS)
+        assert drain(window, now_ns) == [b"0-1"]
+    window.refuse(0, Nack(7, 1, 0, RejectReason.REVOKED, True))
+    assert window.revoke(0)
+    window.retry(10**12)
+    assert drain(window) == []
+    assert not window.refused
+
+
 def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
     def seconds(kept: int) -> float:
         window = window_with(*range(kept), limit=kept)

@@ -12,6 +12,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Nack,
+    Returned,
     Revoked,
     RunClosed,
     Welcome,
@@ -50,6 +51,7 @@ def is_unchanged(bench: Bench) -> bool:
     "message",
     [
         Revoked(RUN, ((2, 3),)),
+        Returned(RUN, ((2, 3),)),
         EndOfRun(RUN, 3),
         Goodbye("feeder ends"),
         Ack(RUN, ((0, 100),)),
@@ -98,6 +100,20 @@ def test_meps_that_are_not_the_senders_to_revoke_stay(
 ) -> None:
     assert errors(bench.revoke(name, *ranges, run=run)) == ["not_permitted"]
     assert bench.counters.messages_refused[MessageRefusal.NOT_PERMITTED] == 1
+    assert is_unchanged(bench)
+
+
+def test_meps_are_returned_only_by_the_supervisor(bench: Bench) -> None:
+    assert errors(bench.arrive(b"b", Returned(RUN, ((2, 3),)))) == ["not_permitted"]
+    assert is_unchanged(bench)
+
+
+def test_more_meps_than_the_node_takes_ids_cannot_be_revoked(bench: Bench) -> None:
+    span = bench.builder.span
+    every_second = [(mep, mep) for mep in range(10, 14 + 2 * span, 2)]
+    assert not errors(bench.revoke("a", *every_second[: span - 1]))
+    assert not errors(bench.revoke("a", *every_second[: span - 1]))
+    assert errors(bench.revoke("a", *every_second[span - 1 : span + 1])) == ["not_permitted"]
     assert is_unchanged(bench)
 
 

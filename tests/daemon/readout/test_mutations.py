@@ -69,7 +69,7 @@ def test_a_defect_is_found_and_the_seed_of_its_mutation_named(
 ) -> None:
     monkeypatch.setattr(owner, name, defect)
     with pytest.raises(AssertionError, match="seed 7"):
-        drive_chunk(7, 2000)
+        drive_chunk(7, 5000)
 
 
 @pytest.mark.slow

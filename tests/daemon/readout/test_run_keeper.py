@@ -104,7 +104,7 @@ def test_a_feeder_that_is_started_again_after_all_others_have_left_comes_to_its_
 def test_after_a_restart_of_the_node_a_feeder_of_a_known_run_is_answered_before_the_others_are_there() -> None:
     bench = Bench(feeders=2, journal={RUN: ((0, 4), (6, 6))})
     answers = bench.hello("a", first_mep=2)
-    assert [type(message).__name__ for message in answers] == ["Welcome", "Ack"]
+    assert [type(message).__name__ for message in answers] == ["Ack", "Welcome"]
     assert acked(answers) == ((2, 4), (6, 6))
     bench.confirm_and_leave("a", last_mep=6)
     bench.pass_time(RETURN_NS)

@@ -26,10 +26,11 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Nack,
+    Revoked,
     RunClosed,
     Welcome,
     split_ack,
-    split_revoked,
+    split_moved,
 )
 from hltnode.protocol.transport.messages import (
     MAX_ITEMS,
@@ -193,7 +194,7 @@ def test_any_ranges_are_split_into_messages_that_can_be_sent(pieces: list[tuple[
     acks = list(split_ack(7, expected))
     assert [each for ack in acks for each in ack.meps] == expected
     short = expected[:60]
-    revoked = list(split_revoked(7, short))
+    revoked = list(split_moved(Revoked, 7, short))
     split: list[ControlMessage] = [*acks, *revoked]
     for message in split:
         assert decode_message(encode_message(message)) == message

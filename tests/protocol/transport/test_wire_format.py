@@ -24,6 +24,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Goodbye,
     Hello,
     Nack,
+    Returned,
     Revoked,
     RunClosed,
     Welcome,
@@ -88,6 +89,10 @@ BYTES: list[tuple[Message, str]] = [
     (
         Revoked(run=7, meps=((1, 2), (18446744073709551615, 18446744073709551615))),
         "84a17602a474797065a77265766f6b6564a372756e07a46d6570739292010292cfffffffffffffffffcfffffffffffffffff",
+    ),
+    (
+        Returned(run=7, meps=((1, 2),)),
+        "84a17602a474797065a872657475726e6564a372756e07a46d65707391920102",
     ),
     (
         Nack(run=7, source=4096, mep=3, reason=RejectReason.BAD_MAGIC, resend=True),

@@ -1,0 +1,159 @@
+"""What a supervisor has decided, in a file: its process can be killed and started again without doubling anything.
+
+Each decision is in the file (SQLite) before a frame or message that follows from it leaves. A kill of the process costs
+nothing; a power cut of its machine may cost the last decisions, since nothing is forced to the disk.
+"""
+
+import contextlib
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.mep_ranges import MepRanges
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS feed (run INTEGER NOT NULL, nodes TEXT NOT NULL, session TEXT NOT NULL,
+                                 next_mep INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS assigned (mep INTEGER PRIMARY KEY, node INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS revoked (mep INTEGER NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (mep, node)) WITHOUT ROWID;
+"""
+
+log = get_logger("assignment_memory")
+
+
+class AssignmentMemoryError(ValueError):
+    """The file is of another feed, is used by another process, or cannot be written."""
+
+
+class AssignmentMemory:
+    """The assignments of one run to some nodes, by the index of the node.
+
+    Without a path they end with the process. Raises AssignmentMemoryError; a damaged file is moved aside.
+    """
+
+    def __init__(self, path: Path | None, *, run: int, nodes: Sequence[str]) -> None:
+        self._path = path
+        self.session = secrets.token_hex(8)
+        """The session of the supervisor at the nodes: the same after a restart, so that it may revoke what it sent."""
+        self.next_mep = 0
+        """Every MEP below it is assigned, or acknowledged."""
+        try:
+            self._database = self._open()
+            self._begin(run, " ".join(nodes))
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise AssignmentMemoryError(f"{path}: another process feeds with it") from error
+            raise AssignmentMemoryError(f"{path}: {error}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self._path is None:
+            return self._connect(":memory:")
+        try:
+            return self._connect(str(self._path))
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            aside = self._path.with_name(f"{self._path.name}.damaged-{secrets.token_hex(4)}")
+            log.warning("assignments_damaged", path=str(self._path), moved_to=str(aside), error=str(error))
+            for suffix in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
+            return self._connect(str(self._path))
+
+    @staticmethod
+    def _connect(name: str) -> sqlite3.Connection:
+        database = sqlite3.connect(name, timeout=0, isolation_level=None)
+        try:
+            for line in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = OFF"):
+                database.execute(f"PRAGMA {line}")
+            database.executescript(_SCHEMA)
+            [report] = database.execute("PRAGMA quick_check(1)").fetchone()
+            if report != "ok":
+                raise sqlite3.DatabaseError(report)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _begin(self, run: int, nodes: str) -> None:
+        row = self._database.execute("SELECT run, nodes, session, next_mep FROM feed").fetchone()
+        if row is None:
+            self._database.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (run, nodes, self.session))
+            return
+        if row[:2] != (run, nodes):
+            self._database.close()
+            raise AssignmentMemoryError(
+                f"{self._path}: it is of run {row[0]} and the nodes {row[1]}, not of run {run} and {nodes}"
+            )
+        self.session, self.next_mep = row[2], row[3]
+
+    @property
+    def continues(self) -> bool:
+        """True if an earlier process has decided something."""
+        return self.next_mep > 0
+
+    # What was remembered
+
+    def assigned(self) -> dict[int, int]:
+        """The node of each MEP that is assigned and not acknowledged, in the order of MEPs."""
+        return dict(self._database.execute("SELECT mep, node FROM assigned ORDER BY mep"))
+
+    def revoked(self, node: int) -> MepRanges:
+        """The MEPs that were assigned to a node and then to another one."""
+        rows = self._database.execute("SELECT mep FROM revoked WHERE node = ? ORDER BY mep", (node,))
+        return MepRanges((mep, mep) for (mep,) in rows)
+
+    # What is remembered
+
+    @contextlib.contextmanager
+    def _at_once(self) -> Iterator[sqlite3.Connection]:
+        self._database.execute("BEGIN")
+        try:
+            yield self._database
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def assign(self, mep: int, node: int) -> None:
+        """A new MEP is assigned to a node."""
+        with self._at_once() as database:
+            database.execute("INSERT OR REPLACE INTO assigned VALUES (?, ?)", (mep, node))
+            self._pass(mep)
+
+    def skip(self, mep: int) -> None:
+        """A MEP was acknowledged before it was assigned."""
+        self._pass(mep)
+
+    def _pass(self, mep: int) -> None:
+        self.next_mep = max(self.next_mep, mep + 1)
+        self._database.execute("UPDATE feed SET next_mep = ?", (self.next_mep,))
+
+    def move(self, mep: int, from_node: int, to_node: int) -> None:
+        """A MEP is assigned to another node."""
+        with self._at_once() as database:
+            database.execute("UPDATE assigned SET node = ? WHERE mep = ?", (to_node, mep))
+            database.execute("INSERT OR REPLACE INTO revoked VALUES (?, ?)", (mep, from_node))
+            database.execute("DELETE FROM revoked WHERE mep = ? AND node = ?", (mep, to_node))
+
+    def acknowledged(self, mep: int) -> None:
+        """A MEP is acknowledged: it stays where it is."""
+        self._database.execute("DELETE FROM assigned WHERE mep = ?", (mep,))
+
+    def confirmed_below(self, mep: int) -> None:
+        """Below this id no node will be asked to revoke anything."""
+        self._database.execute("DELETE FROM revoked WHERE mep < ?", (mep,))
+
+    def finish(self) -> None:
+        """Everything is confirmed by all nodes: nothing has to be remembered any more."""
+        self.close()
+        if self._path is not None:
+            for suffix in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    Path(f"{self._path}{suffix}").unlink()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()

@@ -1,0 +1,63 @@
+"""MEPs that went to another node: nothing of them is taken until they are returned, or confirmed."""
+
+import pytest
+
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
+    EndRun,
+    Reject,
+    ReturnMeps,
+    RevokeMeps,
+    StartRun,
+)
+from hltnode.protocol.errors import RejectReason
+from tests.daemon.event_building.test_event_builder import (
+    EVENTS,
+    RUN,
+    SOURCES,
+    check_identities,
+    fragment,
+    make_builder,
+    reasons,
+    send,
+    send_mep,
+)
+
+
+@pytest.fixture
+def builder() -> EventBuilder:
+    """MEP 0 is complete, MEP 1 open, MEP 2 never seen; all three are revoked."""
+    builder = make_builder()
+    send_mep(builder, 0)
+    send(builder, fragment(1, SOURCES[0]))
+    builder.handle(0, RevokeMeps(((0, 2),)))
+    return builder
+
+
+@pytest.mark.parametrize("mep", [0, 1, 2])
+def test_a_late_fragment_of_a_revoked_mep_opens_nothing_and_may_come_again(builder: EventBuilder, mep: int) -> None:
+    assert send(builder, fragment(mep, SOURCES[1])) == [Reject(RUN, RejectReason.REVOKED, SOURCES[1], mep, True)]
+    assert builder.open == {}
+    check_identities(builder)
+
+
+def test_a_mep_that_is_returned_is_built_as_any_other(builder: EventBuilder) -> None:
+    builder.handle(0, ReturnMeps(((1, 1),)))
+    assert reasons(send_mep(builder, 1)) == []
+    assert reasons(send(builder, fragment(2, SOURCES[0]))) == [RejectReason.REVOKED]
+    check_identities(builder)
+
+
+def test_what_is_confirmed_is_late_and_not_remembered(builder: EventBuilder) -> None:
+    builder.handle(0, AcknowledgedBelow(2))
+    assert reasons(send(builder, fragment(1, SOURCES[0]))) == [RejectReason.LATE]
+    assert reasons(send(builder, fragment(2, SOURCES[0]))) == [RejectReason.REVOKED]
+
+
+def test_a_run_that_starts_again_knows_what_was_revoked_before() -> None:
+    builder = make_builder()
+    builder.handle(0, EndRun())
+    builder.handle(0, StartRun(RUN, SOURCES, 0, EVENTS, revoked=((3, 4),)))
+    assert reasons(send(builder, fragment(3, SOURCES[0]))) == [RejectReason.REVOKED]
+    assert reasons(send_mep(builder, 5)) == []
