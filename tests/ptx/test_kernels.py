@@ -28,6 +28,8 @@ from tests.ptx.machine import KernelError
 from tests.ptx.parser import Module, Statement
 
 GEOMETRY = VeloGeometry.builtin()
+MFP_HEADER = 20
+"""Bytes, which stay as they are: the host reads them too."""
 
 WRITES_EQUAL_VALUES = {"velo_search_by_triplet"}
 """Kernels in which several threads set the same mark, which does no harm."""
@@ -127,3 +129,27 @@ def test_ptx_gives_the_results_of_the_cpu_on_the_real_events(
 ) -> None:
     mep = encode_mep(HLT1, real_events(shared, encoding), encoding=encoding)
     run(reference_of(mep, VeloGeometry.load(shared / "data" / "lhcb-geometry")), architecture, block_size)
+
+
+def damaged(mep: EncodedMep, seed: int) -> EncodedMep:
+    """Some bytes of each MFP behind its header are others: sizes, types and payloads of fragments."""
+    rng = np.random.default_rng(seed)
+    data = mep.data.copy()
+    for _, offset, size in mep.fragments:
+        content = data[offset + MFP_HEADER : offset + size]
+        wrong = rng.random(len(content)) < rng.choice([0.0, 0.01, 0.2])
+        content[wrong] = rng.integers(0, 256, int(wrong.sum()), dtype=np.uint8)
+    return replace(mep, data=data)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+@pytest.mark.parametrize("first_seed", range(0, 250, 50))
+def test_damaged_data_lead_out_of_no_buffer_and_give_the_results_of_the_cpu(
+    encoding: VeloEncoding, first_seed: int
+) -> None:
+    mep = simulated_mep(encoding)
+    for seed in range(first_seed, first_seed + 50):
+        print("seed", seed)
+        run(reference_of(damaged(mep, seed), GEOMETRY), "90", 64, backward=seed % 2 == 1)
