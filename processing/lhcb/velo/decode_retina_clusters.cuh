@@ -61,7 +61,7 @@ HLT_KERNEL(velo_decode_retina_clusters)
 {
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t first = p.velo_unsorted.first(event);
     const bool fits = p.velo_clusters.bound[event] > 0u;

@@ -100,7 +100,40 @@ bool run_block(uint32_t block_size, bool backward)
 }  // namespace emulator
 
 #define __syncthreads() emulator::wait_at(emulator::State::at_block_barrier)
-#define __syncwarp() emulator::wait_at(emulator::State::at_warp_barrier)
+#define __syncwarp(...) emulator::wait_at(emulator::State::at_warp_barrier)
+
+namespace emulator {
+
+std::vector<uint32_t> exchanged;  // by thread
+
+// Puts the value of every thread of a warp where the others see it, until the next warp barrier.
+void show_to_warp(uint32_t value)
+{
+    exchanged.resize(blockDim.x);
+    exchanged[threadIdx.x] = value;
+    __syncwarp();
+}
+
+}  // namespace emulator
+
+inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t distance)
+{
+    emulator::show_to_warp(value);
+    const uint32_t taken = threadIdx.x % 32 >= distance ? emulator::exchanged[threadIdx.x - distance] : value;
+    __syncwarp();
+    return taken;
+}
+
+inline uint32_t __ballot_sync(uint32_t, bool predicate)
+{
+    emulator::show_to_warp(predicate);
+    uint32_t ballot = 0;
+    const uint32_t first = threadIdx.x / 32 * 32;
+    for (uint32_t thread = first; thread < first + 32 && thread < blockDim.x; ++thread)
+        ballot |= emulator::exchanged[thread] << (thread - first);
+    __syncwarp();
+    return ballot;
+}
 
 template <typename T, typename U>
 T atomicAdd(T* address, U value)

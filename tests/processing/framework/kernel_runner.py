@@ -33,6 +33,14 @@ EMULATOR = Path(__file__).parent / "block_emulator.cpp"
 Launch = Callable[[Algorithm, NDArray[np.uint8], NDArray[np.void]], None]
 """Runs one algorithm with its block of parameters and the batch header."""
 
+Allocate = Callable[[int, int], NDArray[np.uint8]]
+"""Memory of some bytes, filled with a value."""
+
+
+def host_memory(nbytes: int, fill: int) -> NDArray[np.uint8]:
+    """Memory of the CPU."""
+    return np.full(nbytes, fill, dtype=np.uint8)
+
 
 def run_algorithms(
     algorithms: Sequence[Algorithm],
@@ -43,14 +51,16 @@ def run_algorithms(
     *,
     fill: int = 0,
     plan: MemoryPlan | None = None,
+    allocate: Allocate = host_memory,
 ) -> dict[str, NDArray[Any]]:
     """All columns by name after the algorithms ran, one after the other over all events, as on a device.
 
     The bytes of columns start as `fill`; `given` fills their first elements and must not exceed the declared bound. The
-    rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device.
+    rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device; what lies in
+    none has memory of its own.
     """
-    arena = np.full(0 if plan is None else plan.arena.nbytes, fill, dtype=np.uint8)
-    header = np.zeros(1, dtype=BATCH_HEADER.dtype)
+    arena = allocate(0 if plan is None else plan.arena.nbytes, fill)
+    header = allocate(BATCH_HEADER.dtype.itemsize, 0).view(BATCH_HEADER.dtype)
     header[0] = (n_events, len(given.get("input.mfp_rows", ())), 1, len(given.get("input.mfp_rows", ())) * n_events)
     columns: dict[str, NDArray[Any]] = {batch_header.name: header}
     for algorithm in algorithms:
@@ -58,7 +68,7 @@ def run_algorithms(
             if column.name not in columns:
                 region = None if plan is None else plan.arena.region(column.name)
                 if region is None:
-                    memory = np.full(column.nbytes(limits), fill, dtype=np.uint8)
+                    memory = allocate(column.nbytes(limits), fill)
                 else:
                     memory = arena[region.offset : region.offset + region.nbytes]
                 columns[column.name] = content = memory.view(column.dtype)
