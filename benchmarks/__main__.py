@@ -1,4 +1,7 @@
-"""`python -m benchmarks [NAME ...]`: run the benchmarks and print ratios against named baselines."""
+"""`python -m benchmarks [NAME ...]`: run the benchmarks and print ratios against named baselines.
+
+`python -m benchmarks device_code` counts and measures nothing; it has a table of its own (device_code.py).
+"""
 
 import importlib
 import json
@@ -11,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import device_code
 from benchmarks.measure import Result
 
 NAMES = ("velo_chain", "event_builder", "receive_and_build", "safe_delivery", "simulation")
@@ -43,4 +47,7 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:2] == ["device_code"]:
+        device_code.main(sys.argv[2:], SHARED)
+    else:
+        main(sys.argv[1:])

@@ -39,7 +39,8 @@ class StageTimings(Protocol):
 
 
 class Workspace(Protocol):
-    """What one batch needs; `submit` returns at once. All methods may raise `BackendError`."""
+    """What one batch needs; `submit` returns at once. All methods may raise `BackendError`; after a `DeviceLostError`
+    every batch would."""
 
     @property
     def input_data(self) -> NDArray[np.uint8]: ...

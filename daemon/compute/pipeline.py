@@ -1,8 +1,10 @@
 """The compute thread: sealed slots go through their workspaces, so that transfers and kernels of several overlap.
 
 One thread submits and polls, because CUDA streams belong to a thread. It never blocks on one batch while another one
-could start. A back end that fails costs no event: the batch goes on with an error instead of results. The thread
-changes no slot: it reports its progress, and the event builder applies it.
+could start. A back end that fails costs no event: the batch goes on with an error instead of results. When the device
+is lost the thread ends: what it had stays in its slots, unacknowledged, and in the journal as being computed, so that
+the next session of the node takes it for suspect (interruptions.py). The thread changes no slot: it reports its
+progress, and the event builder applies it.
 """
 
 import queue
@@ -17,7 +19,7 @@ from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
 from hltnode.daemon.compute.interruptions import ComputingLog, Interruptions, Part
 from hltnode.daemon.compute.results import BatchResults, Results, flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
-from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 
@@ -62,6 +64,7 @@ class Pipeline:
         computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
         done: called in the compute thread with each batch that is finished.
+        lost: called in the compute thread with the reason when the device is lost; nothing moves afterwards.
         crashed: called in the compute thread with an exception that is a defect; nothing moves afterwards.
     """
 
@@ -72,6 +75,7 @@ class Pipeline:
         computing: ComputingLog,
         progress: Callable[[SlotAdvanced], None],
         done: Callable[[ComputedBatch], None],
+        lost: Callable[[str], None],
         crashed: Callable[[BaseException], None],
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -81,6 +85,7 @@ class Pipeline:
         self._interruptions = Interruptions(computing)
         self._progress = progress
         self._done = done
+        self._lost = lost
         self._crashed = crashed
         self._clock_ns = clock_ns
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
@@ -127,6 +132,8 @@ class Pipeline:
         try:
             while self._turn():
                 pass
+        except DeviceLostError as error:
+            self._lost(str(error))
         except BaseException as error:
             self._crashed(error)
             raise
@@ -172,6 +179,8 @@ class Pipeline:
         try:
             workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in part.meps])
             workspace.submit()
+        except DeviceLostError:
+            raise
         except BackendError as error:
             self._end(part, str(error))
         else:
@@ -185,6 +194,8 @@ class Pipeline:
                 if not self._workspaces[part.batch.slot].poll():
                     continue
                 error = None
+            except DeviceLostError:
+                raise
             except BackendError as failure:
                 error = str(failure)
             self._in_flight.remove(part)

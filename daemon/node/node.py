@@ -339,6 +339,7 @@ class Node:
             self._store.journal,
             self._slot_advanced,
             self._computed,
+            lambda error: self._call_loop(self._device_lost, error),
             self._crashed,
             clock_ns=self._clock_ns,
         )
@@ -451,6 +452,11 @@ class Node:
         log.error("batch_failed", error=error, in_a_row=self._failed_batches)
         if self._failed_batches >= MAX_FAILED_BATCHES:
             self._fail("the back end fails on every batch", error=error)
+
+    def _device_lost(self, error: str) -> None:
+        """No batch can be computed in this process. What the back end had is computed by the next session."""
+        self.counters.backend_errors += 1
+        self._fail("the device is lost", error=error)
 
     def _loop_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback has raised: a defect. What it has left behind cannot be trusted."""

@@ -12,9 +12,8 @@
 
 HLT_KERNEL(fragment_offsets)
 {
-    const fragment_offsets_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_rows) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const hlt::mfp_row row = p.input.mfp_rows[blockIdx.x];
     const uint8_t* mfp = p.input.bytes + row.data_offset;

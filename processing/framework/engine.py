@@ -144,7 +144,6 @@ class Workspace:
             self._memory[region.column.name] = arena.part(region.offset, region.nbytes)
         self._thread_regions = {region.column: region for region in plan.thread.regions}
         launches = [self._launch(algorithm) for algorithm in sequence]
-        self._parameters = [launch.parameters for launch in launches]
         self.queue: Queue = backend.create_queue(launches, self._memory[batch_header.name], plan.thread.nbytes)
         self._tables = BatchTables(
             header=self._host(batch_header),
@@ -174,12 +173,11 @@ class Workspace:
                 thread_pointers.append(self._thread_pointer(region, index * pointers.itemsize))
         words: list[np.uint32] = [constant.packed() for constant in algorithm.constants]
         words += [np.uint32(capacity.count(self._limits)) for capacity in algorithm.capacities]
-        content = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)])
-        block = self._backend.allocate_device(content.nbytes)
-        self._backend.write(block, content)
+        # A struct with pointers has a multiple of their size.
+        words += [np.uint32(0)] * (len(words) % 2)
         return Launch(
             kernel=algorithm.name,
-            parameters=block,
+            parameters=np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)]),
             grid=algorithm.grid,
             max_blocks=self._max_blocks(algorithm.grid),
             block_size=algorithm.block_size,
@@ -230,11 +228,12 @@ class Workspace:
         ]
 
     def poll(self) -> bool:
-        """Whether the batch is done. Raises BackendError if the back end failed on it."""
+        """Whether the batch is done. Raises BackendError if the back end failed on it, DeviceLostError if it can run
+        none any more."""
         return self.queue.poll()
 
     def wait(self) -> None:
-        """Block until the batch is done. Raises BackendError if the back end failed on it."""
+        """Block until the batch is done. Raises as `poll`."""
         self.queue.wait()
 
     @property

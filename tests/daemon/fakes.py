@@ -19,7 +19,7 @@ from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.sockets import AsyncSocket, FeederConnection, FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
-from hltnode.processing.framework.backends.interface import BackendError, Timings
+from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
@@ -49,6 +49,7 @@ class Behaviour:
     seconds: float = 0.0
     fail_next: int = 0
     broken: bool = False  # fails on every batch, the empty one of the warm-up included
+    lost_in: str = ""  # `submit` or `poll`: there the device is lost
     hang: threading.Event = field(default_factory=threading.Event)
     hanging_slots: set[int] = field(default_factory=set)
     crawl: bool = False  # batches that hang get on all the same, a step with each poll
@@ -88,12 +89,18 @@ class FakeWorkspace:
         self._meps = meps
 
     def submit(self) -> None:
+        self._lose_device("submit")
         self._failed = bool(self._meps) and self._behaviour.fail_next > 0
         self._behaviour.fail_next -= self._failed
         self._done_at = time.monotonic() + (self._behaviour.seconds if self._meps else 0.0)
         self.batches.append(len(self._meps))
 
+    def _lose_device(self, call: str) -> None:
+        if self._behaviour.lost_in == call:
+            raise DeviceLostError("the fake device computes nothing any more")
+
     def poll(self) -> bool:
+        self._lose_device("poll")
         if self._failed or self._behaviour.broken:
             raise BackendError("the fake device has fallen off the bus")
         hangs = self._behaviour.hang.is_set() or self._slot in self._behaviour.hanging_slots

@@ -48,12 +48,13 @@ class CpuQueue:
     def __init__(
         self,
         program: "_executor.Program",
-        names: Sequence[str],
+        launches: Sequence[Launch],
         executor: "_executor.Executor",
         submitter: ThreadPoolExecutor,
     ) -> None:
         self._program = program
-        self._names = tuple(names)
+        self._launches = tuple(launches)
+        """They have the parameters to which the program points."""
         self._executor = executor
         self._submitter = submitter
         self._batch: Future[float] | None = None
@@ -96,8 +97,8 @@ class CpuQueue:
     def take_profile(self) -> dict[str, float]:
         """Thread seconds of each kernel since the last call; only batches run with `profile` count."""
         seconds: dict[str, float] = {}
-        for name, nanoseconds in zip(self._names, self._program.take_nanoseconds(), strict=True):
-            seconds[name] = seconds.get(name, 0.0) + nanoseconds * 1e-9
+        for launch, nanoseconds in zip(self._launches, self._program.take_nanoseconds(), strict=True):
+            seconds[launch.kernel] = seconds.get(launch.kernel, 0.0) + nanoseconds * 1e-9
         return seconds
 
 
@@ -146,7 +147,7 @@ class CpuBackend:
         pointers: list[tuple[int, int, int, int, int]] = []
         for step, launch in enumerate(launches):
             address = self._library.address(self.target, launch.kernel)
-            steps.append((address, launch.parameters.pointer, int(launch.grid), launch.parameters.nbytes))
+            steps.append((address, launch.parameters.ctypes.data, int(launch.grid), launch.parameters.nbytes))
             for pointer in launch.thread_pointers:
                 placement = placements.setdefault(pointer.placement, len(placements))
                 pointers.append((step, placement, pointer.position, pointer.offset, pointer.stride))
@@ -158,7 +159,7 @@ class CpuBackend:
             [memory.pointer for memory in self._memory_of_threads(thread_bytes)],
             thread_bytes,
         )
-        return CpuQueue(program, [launch.kernel for launch in launches], self._executor, self._submitter)
+        return CpuQueue(program, launches, self._executor, self._submitter)
 
     def _memory_of_threads(self, nbytes: int) -> list[DeviceMemory]:
         """A block for each thread, which all queues share: one program runs at a time. Blocks that were given out
@@ -172,5 +173,6 @@ class CpuBackend:
 
 
 def _array_of(memory: DeviceMemory) -> NDArray[np.uint8]:
-    array: NDArray[np.uint8] = memory.owner
-    return array
+    whole: NDArray[np.uint8] = memory.owner
+    offset = memory.pointer - whole.ctypes.data
+    return whole[offset : offset + memory.nbytes]

@@ -16,7 +16,7 @@ namespace {
 template <auto kernel, typename Parameters>
 void run_block(const void* parameters, uint32_t block)
 {
-    kernel(static_cast<const Parameters*>(parameters), dim3{block, 1, 1});
+    kernel(*static_cast<const Parameters*>(parameters), dim3{block, 1, 1});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 """Which back end runs the kernels."""
 
-from hltnode.processing.framework.backends import cpu, cuda
+from hltnode.processing.framework.backends import cpu, cuda, cuda_installation
 from hltnode.processing.framework.backends.interface import Backend, BackendError
 from hltnode.processing.framework.kernel_sources import KernelSources
 
@@ -12,7 +12,7 @@ def create_backend(name: str, kernels: KernelSources, *, threads: int = 1, block
     Raises BackendError with what is missing.
     """
     if name == "auto":
-        name = "cuda" if cuda.is_available() else "cpu"
+        name = "cuda" if cuda_installation.is_available() else "cpu"
     if name == "cpu":
         return cpu.CpuBackend(kernels, threads=threads)
     if name == "cuda":

@@ -18,18 +18,21 @@ class BackendError(RuntimeError):
     """The back end is not there, or failed while it ran a batch."""
 
 
+class DeviceLostError(BackendError):
+    """The device computes nothing any more for this process: only a new process can go on."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """Memory that kernels can reach. `owner` keeps it alive."""
+    """Memory that kernels can reach. `owner` keeps it alive; what it is is up to the back end."""
 
     pointer: int
     nbytes: int
     owner: Any
-    """An array of bytes; a slice of it is a part of the memory."""
 
     def part(self, offset: int, nbytes: int) -> "DeviceMemory":
         """Some bytes of it."""
-        return DeviceMemory(self.pointer + offset, nbytes, self.owner[offset : offset + nbytes])
+        return DeviceMemory(self.pointer + offset, nbytes, self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +65,12 @@ class ThreadPointer:
     placement: EventPlacement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """One kernel with its block of parameters, to be run on a grid."""
+    """One kernel, to be run on a grid. `parameters` are the bytes of its struct, as long as the compiler makes it."""
 
     kernel: str
-    parameters: DeviceMemory
+    parameters: NDArray[np.uint8]
     grid: Grid
     max_blocks: int
     block_size: int
@@ -87,13 +90,16 @@ class Queue(Protocol):
     """Runs the launches of one slot, batch after batch (a CUDA stream with a captured graph, or a thread)."""
 
     def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:
-        """Start a batch: copy the first bytes of each upload, run the launches, copy the downloads. Returns at once."""
+        """Start a batch: copy the first bytes of each upload, run the launches, copy the downloads. Returns at once.
+
+        Raises BackendError if it cannot be started; the buffers are not in use then.
+        """
 
     def poll(self) -> bool:
-        """Whether the batch is done. Raises BackendError if it failed."""
+        """Whether the batch is done. Raises BackendError if it failed, DeviceLostError if none can be run any more."""
 
     def wait(self) -> None:
-        """Block until the batch is done. Raises BackendError if it failed."""
+        """Block until the batch is done. Raises as `poll`."""
 
     @property
     def timings(self) -> Timings:

@@ -6,10 +6,10 @@
 //     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) ...
 // and results never depend on which thread did what.
 //
-// A kernel `name` takes one pointer to its block of parameters, `name_parameters`, a struct that is generated from the
-// declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes each).
-// On a GPU the block is written once, when the slot is allocated; nothing in it changes from batch to batch, so a whole
-// sequence is one CUDA graph.
+// A kernel `name` takes its block of parameters by value, as `p`: the struct `name_parameters`, which is generated from
+// the declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes
+// each). Nothing in it changes from batch to batch, so a whole sequence is one CUDA graph, which has the blocks in it.
+// On a GPU they lie in constant memory, and the compiler knows that what they point to is global memory.
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -27,7 +27,10 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-#define HLT_KERNEL(name) extern "C" __global__ void name(const name##_parameters* __restrict__ parameters)
+// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters").
+#define HLT_KERNEL(name)                              \
+    static_assert(sizeof(name##_parameters) <= 4096); \
+    extern "C" __global__ void name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
 #else  // plain C++
 
@@ -39,7 +42,7 @@ using uint64_t = unsigned long long;
 #define __forceinline__
 #define __shared__
 #define __syncthreads()
-#define __syncwarp()
+#define __syncwarp(...)
 #define __restrict__ __restrict
 
 struct dim3 {
@@ -48,8 +51,7 @@ struct dim3 {
 static constexpr dim3 threadIdx{0, 0, 0};
 static constexpr dim3 blockDim{1, 1, 1};
 
-#define HLT_KERNEL(name) \
-    void name([[maybe_unused]] const name##_parameters* __restrict parameters, [[maybe_unused]] const dim3 blockIdx)
+#define HLT_KERNEL(name) void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
 
 inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
 {
@@ -93,6 +95,8 @@ inline uint32_t atomicMax(uint32_t* address, uint32_t value)
     return old;
 }
 
+inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t) { return value; }
+inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u : 0u; }
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
 inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
@@ -145,27 +149,60 @@ __device__ uint32_t load_u32(const uint8_t* bytes)
 #endif
 }
 
+constexpr uint32_t warp_size = 32;
+
+/// The lanes of this thread's warp that exist: the last warp of a block may have fewer than 32.
+__device__ uint32_t warp_lanes()
+{
+    const uint32_t threads = blockDim.x - threadIdx.x / warp_size * warp_size;
+    return threads < warp_size ? (1u << threads) - 1u : 0xffffffffu;
+}
+
+/// Sum over the warps before this one; the last thread of each warp brings what its warp has. `total`: of all warps.
+__device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uint32_t& total)
+{
+    const uint32_t warp = threadIdx.x / warp_size;
+    if (threadIdx.x % warp_size == warp_size - 1u || threadIdx.x + 1u == blockDim.x) scratch[warp] = of_warp;
+    __syncthreads();
+    uint32_t before = 0;
+    total = 0;
+#pragma unroll 1  // it would cost registers
+    for (uint32_t other = 0; other * warp_size < blockDim.x; ++other) {
+        if (other == warp) before = total;
+        total += scratch[other];
+    }
+    __syncthreads();  // all have read before a later call writes
+    return before;
+}
+
 /// Exclusive prefix sum over the threads of the block of one value each; every thread gets its offset, `total` the sum.
-/// `scratch` is a shared array of max_block_size + 1 words. All threads of the block must call it.
+/// `scratch` is a shared array of max_block_size / warp_size words. All threads of the block must call it; what they
+/// have written before, all see behind it.
 __device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint32_t& total)
 {
     if (blockDim.x == 1) {
         total = value;
         return 0;
     }
-    __syncthreads();  // scratch may still be read from a former call
-    scratch[threadIdx.x] = value;
-    __syncthreads();
-    for (uint32_t distance = 1; distance < blockDim.x; distance <<= 1) {
-        const uint32_t other = threadIdx.x >= distance ? scratch[threadIdx.x - distance] : 0;
-        __syncthreads();
-        scratch[threadIdx.x] += other;
-        __syncthreads();
+    uint32_t inclusive = value;
+    for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
+        const uint32_t other = __shfl_up_sync(warp_lanes(), inclusive, distance);
+        if (threadIdx.x % warp_size >= distance) inclusive += other;
     }
-    total = scratch[blockDim.x - 1];
-    const uint32_t offset = scratch[threadIdx.x] - value;
-    __syncthreads();
-    return offset;
+    return sum_of_warps_before(inclusive, scratch, total) + inclusive - value;
+}
+
+/// block_exclusive_sum of values that are 0 or 1.
+__device__ uint32_t block_exclusive_count(bool counts, uint32_t* scratch, uint32_t& total)
+{
+    if (blockDim.x == 1) {
+        total = counts ? 1u : 0u;
+        return 0;
+    }
+    const uint32_t of_warp = __ballot_sync(warp_lanes(), counts);
+    const uint32_t before = of_warp & ((1u << threadIdx.x % warp_size) - 1u);
+    return sum_of_warps_before(static_cast<uint32_t>(__popc(of_warp)), scratch, total) +
+           static_cast<uint32_t>(__popc(before));
 }
 
 }  // namespace hlt

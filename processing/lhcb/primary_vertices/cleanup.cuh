@@ -12,7 +12,6 @@
 
 HLT_KERNEL(pv_beamline_cleanup)
 {
-    const pv_beamline_cleanup_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint8_t kept[hlt::max_pv_seeds];
 

@@ -12,9 +12,8 @@
 
 HLT_KERNEL(pv_beamline_extrapolate)
 {
-    const pv_beamline_extrapolate_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t first_velo_track = p.velo_beamline.first(blockIdx.x);
     const uint32_t n_velo_tracks = p.velo_tracks.count[blockIdx.x];
@@ -27,7 +26,7 @@ HLT_KERNEL(pv_beamline_extrapolate)
         const float z = there ? p.velo_beamline.z[velo_track] : 0.f;
         const bool used = there && z > hlt::pv_z_min && z < hlt::pv_z_max;
         uint32_t total;
-        const uint32_t place = first + n + hlt::block_exclusive_sum(used ? 1u : 0u, scratch, total);
+        const uint32_t place = first + n + hlt::block_exclusive_count(used, scratch, total);
         if (used) {
             p.pv_tracks.x[place] = p.velo_beamline.x[velo_track];
             p.pv_tracks.y[place] = p.velo_beamline.y[velo_track];

@@ -13,7 +13,6 @@
 
 HLT_KERNEL(velo_impact_parameter)
 {
-    const velo_impact_parameter_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
 
     const uint32_t first = p.velo_tracks.first(blockIdx.x);

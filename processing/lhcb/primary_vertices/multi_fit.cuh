@@ -36,6 +36,12 @@ enum pv_sum : uint32_t {
     n_pv_sums,
 };
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t pv_lanes_at_once = 1;  // of a thread, in registers
+#else
+constexpr uint32_t pv_lanes_at_once = pv_lanes;  // in vectors
+#endif
+constexpr uint32_t pv_sum_stride = pv_lanes + 1u;  // threads that add a sum each read different banks of memory
 constexpr uint32_t pv_max_groups = max_block_size / pv_lanes;
 
 /// exp(-chi2 / 2) of a track to (x, y, z).
@@ -48,13 +54,22 @@ __device__ float pv_track_nearness(float track_x, float track_y, float track_z, 
     return exp_negative(-0.5f * ((rx * rx + ry * ry) * weight));
 }
 
+/// Sum of pv_lanes numbers in the fixed tree: first those half of the lanes apart, then a quarter, ...
+__device__ float pv_tree_sum(const float* lanes)
+{
+    float folded[pv_lanes / 2u];
+    for (uint32_t lane = 0; lane < pv_lanes / 2u; ++lane) folded[lane] = lanes[lane] + lanes[lane + pv_lanes / 2u];
+    for (uint32_t half = pv_lanes / 4u; half > 0u; half /= 2u)
+        for (uint32_t lane = 0; lane < half; ++lane) folded[lane] += folded[lane + half];
+    return folded[0];
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(pv_beamline_multi_fit)
 {
-    const pv_beamline_multi_fit_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
-    __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_lanes];
+    __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_sum_stride];
 
     const uint32_t first = p.pv_tracks.first(blockIdx.x);
     const uint32_t n_tracks = hlt::pv_padded(p.pv_tracks.count[blockIdx.x]);
@@ -87,7 +102,7 @@ HLT_KERNEL(pv_beamline_multi_fit)
     const uint32_t group = threadIdx.x / group_size;
     const uint32_t first_lane = threadIdx.x % group_size;
     if (group >= n_groups) return;
-    float (&sum)[hlt::n_pv_sums][hlt::pv_lanes] = sums[group];
+    float (&sum)[hlt::n_pv_sums][hlt::pv_sum_stride] = sums[group];
     const float cut = hlt::exp_negative(-0.5f * p.chi2_cut);
 
     for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
@@ -95,39 +110,38 @@ HLT_KERNEL(pv_beamline_multi_fit)
         const float min_tracks = static_cast<float>(seed_z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
         hlt::primary_vertex vertex{beamline_x, beamline_y, seed_z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
-            for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
-                for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) sum[s][lane] = 0.f;
-            for (uint32_t base = 0; base < n_tracks; base += hlt::pv_lanes) {
-                for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) {
-                    const uint32_t i = base + lane;
-                    const float tx = track_tx[i], ty = track_ty[i], weight = track_weight[i];
-                    const float dz = vertex.z - track_z[i];
-                    const float rx = vertex.x - (track_x[i] + tx * dz);
-                    const float ry = vertex.y - (track_y[i] + ty * dz);
-                    const float chi2 = (rx * rx + ry * ry) * weight;
-                    const float near = hlt::exp_negative(-0.5f * chi2);
-                    const float own = hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], tx, ty, weight,
-                                                             beamline_x, beamline_y, seed_z);
-                    const float used = chi2 < p.max_chi2 ? 1.f : 0.f;  // a factor, not a branch: vectors
-                    const float w = used * near / (cut + near + (denominator[i] - own));
-                    const float v = w * weight;
-                    sum[hlt::pv_sum_count][lane] += used;
-                    sum[hlt::pv_sum_w][lane] += w;
-                    sum[hlt::pv_sum_a][lane] += v;
-                    sum[hlt::pv_sum_b][lane] -= v * tx;
-                    sum[hlt::pv_sum_c][lane] -= v * ty;
-                    sum[hlt::pv_sum_d][lane] += v * (tx * tx + ty * ty);
-                    sum[hlt::pv_sum_gx][lane] += v * rx;
-                    sum[hlt::pv_sum_gy][lane] += v * ry;
-                    sum[hlt::pv_sum_gz][lane] -= v * (tx * rx + ty * ry);
+            for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size * hlt::pv_lanes_at_once) {
+                float lane_sum[hlt::n_pv_sums][hlt::pv_lanes_at_once] = {};
+                for (uint32_t base = lane; base < n_tracks; base += hlt::pv_lanes) {
+                    for (uint32_t k = 0; k < hlt::pv_lanes_at_once; ++k) {
+                        const uint32_t i = base + k;
+                        const float tx = track_tx[i], ty = track_ty[i], weight = track_weight[i];
+                        const float dz = vertex.z - track_z[i];
+                        const float rx = vertex.x - (track_x[i] + tx * dz);
+                        const float ry = vertex.y - (track_y[i] + ty * dz);
+                        const float chi2 = (rx * rx + ry * ry) * weight;
+                        const float near = hlt::exp_negative(-0.5f * chi2);
+                        const float own = hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], tx, ty, weight,
+                                                                 beamline_x, beamline_y, seed_z);
+                        const float used = chi2 < p.max_chi2 ? 1.f : 0.f;  // a factor, not a branch: vectors
+                        const float w = used * near / (cut + near + (denominator[i] - own));
+                        const float v = w * weight;
+                        lane_sum[hlt::pv_sum_count][k] += used;
+                        lane_sum[hlt::pv_sum_w][k] += w;
+                        lane_sum[hlt::pv_sum_a][k] += v;
+                        lane_sum[hlt::pv_sum_b][k] -= v * tx;
+                        lane_sum[hlt::pv_sum_c][k] -= v * ty;
+                        lane_sum[hlt::pv_sum_d][k] += v * (tx * tx + ty * ty);
+                        lane_sum[hlt::pv_sum_gx][k] += v * rx;
+                        lane_sum[hlt::pv_sum_gy][k] += v * ry;
+                        lane_sum[hlt::pv_sum_gz][k] -= v * (tx * rx + ty * ry);
+                    }
                 }
-            }
-            for (uint32_t half = hlt::pv_lanes / 2; half > 0; half /= 2) {
-                __syncwarp();
                 for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
-                    for (uint32_t lane = first_lane; lane < half; lane += group_size)
-                        sum[s][lane] += sum[s][lane + half];
+                    for (uint32_t k = 0; k < hlt::pv_lanes_at_once; ++k) sum[s][lane + k] = lane_sum[s][k];
             }
+            __syncwarp();
+            for (uint32_t s = first_lane; s < hlt::n_pv_sums; s += group_size) sum[s][0] = hlt::pv_tree_sum(sum[s]);
             __syncwarp();
             const float count = sum[hlt::pv_sum_count][0], w = sum[hlt::pv_sum_w][0], a = sum[hlt::pv_sum_a][0];
             const float b = sum[hlt::pv_sum_b][0], c = sum[hlt::pv_sum_c][0], d = sum[hlt::pv_sum_d][0];

@@ -13,7 +13,6 @@
 
 HLT_KERNEL(odin_decode)
 {
-    const odin_decode_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events || threadIdx.x != 0) return;
 
     const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];

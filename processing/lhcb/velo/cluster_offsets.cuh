@@ -13,8 +13,7 @@
 
 HLT_KERNEL(velo_cluster_offsets)
 {
-    const velo_cluster_offsets_parameters p = *parameters;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     const uint32_t n = p.batch->n_events;
 
     uint32_t running = 0;

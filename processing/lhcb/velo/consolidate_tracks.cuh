@@ -14,10 +14,9 @@
 
 HLT_KERNEL(velo_consolidate_tracks)
 {
-    const velo_consolidate_tracks_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     const uint32_t first_hit = p.velo_clusters.offset[event];
     const uint32_t first_track = p.velo_tracks.first(event);
     const uint32_t max_tracks = (first_hit + p.velo_clusters.bound[event]) / 2u - first_track;
@@ -34,7 +33,7 @@ HLT_KERNEL(velo_consolidate_tracks)
         uint16_t hits[hlt::max_velo_track_hits];
         for (uint32_t k = 0; k < n; ++k) hits[k] = track_hits[i * hlt::max_velo_track_hits + k];
         uint32_t total;
-        const uint32_t at = n_tracks + hlt::block_exclusive_sum(n > 0u ? 1u : 0u, scratch, total);
+        const uint32_t at = n_tracks + hlt::block_exclusive_count(n > 0u, scratch, total);
         __syncthreads();
         if (n > 0u && at != i) {
             for (uint32_t k = 0; k < n; ++k) track_hits[at * hlt::max_velo_track_hits + k] = hits[k];
@@ -47,7 +46,7 @@ HLT_KERNEL(velo_consolidate_tracks)
         const uint32_t i = base + threadIdx.x;
         const bool accepted = i < n_seeds && seeds[4u * i + 3u] == hlt::seed_accepted;
         uint32_t total;
-        const uint32_t at = n_tracks + hlt::block_exclusive_sum(accepted ? 1u : 0u, scratch, total);
+        const uint32_t at = n_tracks + hlt::block_exclusive_count(accepted, scratch, total);
         if (accepted && at < max_tracks) {
             for (uint32_t k = 0; k < 3u; ++k) track_hits[at * hlt::max_velo_track_hits + k] = seeds[4u * i + k];
             track_hit_count[at] = 3;

@@ -59,10 +59,9 @@ __device__ bool decode_retina_words(const uint8_t* words, uint32_t n, uint32_t f
 
 HLT_KERNEL(velo_decode_retina_clusters)
 {
-    const velo_decode_retina_clusters_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t first = p.velo_unsorted.first(event);
     const bool fits = p.velo_clusters.bound[event] > 0u;

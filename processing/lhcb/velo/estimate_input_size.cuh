@@ -14,7 +14,6 @@
 
 HLT_KERNEL(velo_estimate_input_size)
 {
-    const velo_estimate_input_size_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken

@@ -30,7 +30,6 @@ __device__ float squared_residuals(float v0, float v1, float v2, float a)
 
 HLT_KERNEL(velo_filter_three_hit_tracks)
 {
-    const velo_filter_three_hit_tracks_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     const uint32_t first_hit = p.velo_hits.first(event);

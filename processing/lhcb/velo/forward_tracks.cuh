@@ -34,7 +34,8 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
 /// What open track i bids for a hit: its scatter, coarsely, then its number. The lowest bid gets the hit.
 __device__ uint32_t bid_of(const closest_hit& found, uint32_t i) { return (found.rank & 0xffff0000u) | i; }
 
-/// Find the hit of pair `target` that each open track would take, and bid for it.
+/// Find the hit of pair `target` that each open track would take, and bid for it. A line is one thread's from begin to
+/// end, so its steps need no barriers.
 __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, uint32_t target)
 {
     line_tile& lines = scratch.lines;
@@ -53,9 +54,7 @@ __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, u
             lines.ty[i] = search.hits.y[a];
             lines.tz[i] = search.hits.z[a];
         }
-        __syncthreads();
         follow_lines(lines, n_tile, target, search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance);
-        __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_tile; i += blockDim.x) {
             const closest_hit found =
                 find_closest_hit<false>(lines, i, search.hits, target, search.used, search.cuts.max_forward_scatter);
@@ -64,8 +63,8 @@ __device__ void bid_for_hits(triplet_search& search, triplet_scratch& scratch, u
             search.open_bid[base + i] = bid;
             if (found.hit != no_hit) atomicMin(&search.bid[found.hit], bid);
         }
-        __syncthreads();
     }
+    __syncthreads();
 }
 
 /// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the
@@ -89,8 +88,8 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
         }
         const bool extended = hit != no_hit;
         uint32_t n_new;
-        const uint32_t is_new = extended && (state & open_is_track) == 0u ? 1u : 0u;
-        const uint32_t new_track = search.n_tracks + block_exclusive_sum(is_new, scratch.sum, n_new);
+        const bool is_new = extended && (state & open_is_track) == 0u;
+        const uint32_t new_track = search.n_tracks + block_exclusive_count(is_new, scratch.sum, n_new);
         bool kept = false;
         if (extended) {
             last_two = last_two >> 16 | hit << 16;
@@ -102,7 +101,7 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
             kept = state / open_skipped_unit <= search.cuts.max_skipped_pairs;
         }
         uint32_t n_still_open;
-        const uint32_t at = n_kept + block_exclusive_sum(kept ? 1u : 0u, scratch.sum, n_still_open);
+        const uint32_t at = n_kept + block_exclusive_count(kept, scratch.sum, n_still_open);
         if (kept) {
             search.open_hits[at] = last_two;
             search.open_state[at] = state;

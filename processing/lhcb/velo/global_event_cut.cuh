@@ -13,7 +13,6 @@
 
 HLT_KERNEL(velo_global_event_cut)
 {
-    const velo_global_event_cut_parameters p = *parameters;
     for (uint32_t event = threadIdx.x; event < p.batch->n_events; event += blockDim.x) {
         if (p.velo_clusters.bound[event] <= p.max_clusters) continue;
         p.velo_clusters.bound[event] = 0;

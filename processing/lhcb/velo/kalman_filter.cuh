@@ -168,7 +168,6 @@ __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
 
 HLT_KERNEL(velo_kalman_filter)
 {
-    const velo_kalman_filter_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
     constexpr uint32_t width = hlt::kalman_width;
 

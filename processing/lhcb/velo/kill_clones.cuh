@@ -14,7 +14,6 @@
 
 HLT_KERNEL(velo_kill_clones)
 {
-    const velo_kill_clones_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     const uint32_t first_hit = p.scratch.first(event);

@@ -15,6 +15,8 @@
 // stretches of table_stretch places: an event that fills a whole stretch is no physics, is flagged and gives no hits.
 #pragma once
 
+#include "framework/device/warp_queue.cuh"
+#include "framework/generated/launch_types.h"
 #include "lhcb/velo/bank.cuh"
 #include "lhcb/velo/generated/velo_masked_clustering.h"
 #include "lhcb/velo/hit.cuh"
@@ -160,12 +162,12 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
 
 HLT_KERNEL(velo_masked_clustering)
 {
-    const velo_masked_clustering_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
     __shared__ uint32_t next_place;
     __shared__ uint32_t full_stretches;
+    __shared__ uint32_t queues[hlt::max_block_size / hlt::warp_size][hlt::warp_queue_items];
 
     const uint32_t first = p.velo_unsorted.first(event);
     const uint32_t first_cluster = first + p.velo_unsorted.count[event];
@@ -201,8 +203,14 @@ HLT_KERNEL(velo_masked_clustering)
         }
         return;
     }
-    for (uint32_t i = threadIdx.x; i < table.size(); i += blockDim.x)
-        if (table.entries[i] != 0u) hlt::cluster_super_pixel(p, table, table.entries[i], &next_place);
+    // Few places are taken: their entries wait until each lane of a warp has one.
+    hlt::warp_queue queue{queues[threadIdx.x / hlt::warp_size], 0u};
+    const auto cluster = [&](uint32_t entry) { hlt::cluster_super_pixel(p, table, entry, &next_place); };
+    for (uint32_t i = threadIdx.x; i - threadIdx.x % hlt::warp_size < table.size(); i += blockDim.x) {
+        const uint32_t entry = i < table.size() ? table.entries[i] : 0u;
+        queue.offer(entry != 0u, entry, cluster);
+    }
+    queue.finish(cluster);
     __syncthreads();
 
     const uint32_t end = next_place;

@@ -29,7 +29,6 @@
 
 HLT_KERNEL(velo_search_by_triplet)
 {
-    const velo_search_by_triplet_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     __shared__ hlt::triplet_scratch scratch;

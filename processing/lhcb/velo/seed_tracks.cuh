@@ -70,7 +70,13 @@ __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest,
 {
     const int32_t* downstream_phi = search.downstream.phi + max_partners / 2u;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    while (nearest < n && downstream_phi[nearest] < phi) ++nearest;
+    for (uint32_t end = n; nearest < end;) {
+        const uint32_t middle = (nearest + end) / 2u;
+        if (downstream_phi[middle] < phi)
+            nearest = middle + 1u;
+        else
+            end = middle;
+    }
     return nearest;
 #else
     for (;;) {
@@ -141,7 +147,7 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uin
         }
         const bool found = best.hit != no_hit;
         uint32_t n_found;
-        const uint32_t at = block_exclusive_sum(found ? 1u : 0u, scratch.sum, n_found);
+        const uint32_t at = block_exclusive_count(found, scratch.sum, n_found);
         if (found) {
             uint16_t* seed = search.seed_hits + 4u * (search.n_seeds + at);
             seed[0] = search.downstream.hit[lines.a[best_line]];
@@ -156,7 +162,8 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uin
     }
 }
 
-/// Make triplets of unused hits with the middle one in `pair`.
+/// Make triplets of unused hits with the middle one in `pair`. A line is one thread's from its begin until its third
+/// hit is found, so these steps need no barriers.
 __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n_downstream,
                             uint32_t n_middle)
 {
@@ -178,16 +185,14 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
             lines.ty[i] = search.downstream.y[a];
             lines.tz[i] = search.downstream.z[a];
         }
-        __syncthreads();
         follow_lines(lines, n_lines, pair - 1u, search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance);
-        __syncthreads();
         for (uint32_t i = threadIdx.x; i < n_lines; i += blockDim.x)
             scratch.found[i] =
                 find_closest_hit<true>(lines, i, hits, pair - 1u, search.used, search.cuts.max_seed_scatter);
         __syncthreads();
         make_seeds(search, scratch, n_tile);
-        __syncthreads();
     }
+    __syncthreads();
 }
 
 }  // namespace hlt

@@ -25,10 +25,9 @@ constexpr uint32_t max_pairs_per_hit = 32;  // events of 21,000 hits have up to 
 
 HLT_KERNEL(velo_sort_by_phi)
 {
-    const velo_sort_by_phi_parameters p = *parameters;
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
-    __shared__ uint32_t scratch[hlt::max_block_size + 1];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     __shared__ uint32_t cursor[hlt::n_phi_bins];  // counts of the bins, then their ends
     __shared__ uint32_t largest_bin;
     __shared__ uint32_t pairs;  // of hits in one bin; at most 65535^2
@@ -58,28 +57,31 @@ HLT_KERNEL(velo_sort_by_phi)
         if (module_pair[i] != hlt::no_module_pair) atomicAdd(&cursor[hlt::phi_bin(module_pair[i], phi[i] + 32768)], 1u);
     __syncthreads();
 
-    uint32_t n_hits = 0, largest = 0, my_pairs = 0;
-    for (uint32_t base = 0; base < hlt::n_phi_bins; base += blockDim.x) {
-        const uint32_t bin = base + threadIdx.x;
-        const uint32_t count = bin < hlt::n_phi_bins ? cursor[bin] : 0;
+    // Each thread takes bins that stand together, so that one prefix sum over the threads is enough.
+    const uint32_t bins_of_thread = (hlt::n_phi_bins + blockDim.x - 1u) / blockDim.x;
+    const uint32_t first_bin = hlt::min_of(threadIdx.x * bins_of_thread, hlt::n_phi_bins);
+    const uint32_t last_bin = hlt::min_of(first_bin + bins_of_thread, hlt::n_phi_bins);
+    uint32_t n_hits = 0, largest = 0, my_hits = 0, my_pairs = 0;
+    for (uint32_t bin = first_bin; bin < last_bin; ++bin) {
+        const uint32_t count = cursor[bin];
         largest = hlt::max_of(largest, count);
+        my_hits += count;
         my_pairs += count * count;
-        uint32_t total;
-        const uint32_t offset = n_hits + hlt::block_exclusive_sum(count, scratch, total);
-        if (bin < hlt::n_phi_bins) {
-            cursor[bin] = offset;
-            bin_offset[bin] = static_cast<uint16_t>(offset);
-        }
-        n_hits += total;
     }
     atomicMax(&largest_bin, largest);
     atomicAdd(&pairs, my_pairs);
+    uint32_t offset = hlt::block_exclusive_sum(my_hits, scratch, n_hits);
+    for (uint32_t bin = first_bin; bin < last_bin; ++bin) {
+        const uint32_t count = cursor[bin];
+        cursor[bin] = offset;
+        offset += count;
+    }
     __syncthreads();
     const bool sortable =
         largest_bin <= hlt::max_hits_per_bin && pairs <= hlt::max_pairs_per_hit * hlt::max_of(n_hits, hlt::n_phi_bins);
     if (!sortable) n_hits = 0;
-    if (!sortable)
-        for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x) bin_offset[bin] = 0;
+    for (uint32_t bin = threadIdx.x; bin < hlt::n_phi_bins; bin += blockDim.x)
+        bin_offset[bin] = static_cast<uint16_t>(sortable ? cursor[bin] : 0u);
     if (threadIdx.x == 0) {
         bin_offset[hlt::n_phi_bins] = static_cast<uint16_t>(n_hits);
         p.velo_clusters.count[event] = n_hits;

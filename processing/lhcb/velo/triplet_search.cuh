@@ -64,7 +64,7 @@ struct triplet_search {
 struct triplet_scratch {
     line_tile lines;
     closest_hit found[triplet_tile];
-    uint32_t sum[max_block_size + 1];
+    uint32_t sum[max_block_size / warp_size];
     uint16_t first_line[middle_tile + 1u];  // lines of middle hit m of a tile are [m] .. [m + 1]
 };
 
@@ -77,10 +77,10 @@ __device__ uint32_t list_unused(const triplet_search& search, triplet_scratch& s
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
         const uint32_t hit = i < n ? hit_at(i) : 0;
-        const uint32_t keep = i < n && search.used[hit] == 0 ? 1u : 0u;
+        const bool keep = i < n && search.used[hit] == 0;
         uint32_t total;
-        const uint32_t at = n_unused + block_exclusive_sum(keep, scratch.sum, total);
-        if (keep != 0u || blockDim.x == 1u) out[at] = static_cast<uint16_t>(hit);  // alone: no branch is faster
+        const uint32_t at = n_unused + block_exclusive_count(keep, scratch.sum, total);
+        if (keep || blockDim.x == 1u) out[at] = static_cast<uint16_t>(hit);  // alone: no branch is faster
         n_unused += total;
     }
     return n_unused;

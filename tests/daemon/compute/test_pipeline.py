@@ -46,6 +46,7 @@ class Bench:
         self.notes = Notes(interrupted or {})
         self.progress: list[SlotAdvanced] = []
         self.done: queue.Queue[ComputedBatch] = queue.Queue()
+        self.losses: queue.Queue[str] = queue.Queue()
         self.crashes: list[BaseException] = []
         self.pipeline = Pipeline(
             [self.engine.create_workspace() for _ in range(3)],
@@ -53,6 +54,7 @@ class Bench:
             self.notes,
             self.progress.append,
             self.done.put,
+            self.losses.put,
             self.crashes.append,
         )
         self.pipeline.warm_up()
@@ -109,6 +111,19 @@ def test_a_failed_batch_comes_out_with_its_error_and_the_next_one_is_fine(bench:
     assert failed.results.accepted.tolist() == [1] * 4
     bench.submit(1)
     assert bench.take().error is None
+
+
+@pytest.mark.parametrize("call", ["submit", "poll"])
+def test_when_the_device_is_lost_nothing_comes_out_and_the_journal_keeps_what_it_had(bench: Bench, call: str) -> None:
+    bench.engine.behaviour.lost_in = call
+    bench.submit(0, 4, 5)
+    assert bench.losses.get(timeout=5) == "the fake device computes nothing any more"
+    bench.engine.behaviour.lost_in = ""
+    bench.submit(1, 6)
+    assert bench.pipeline.stop(5.0)
+    assert bench.done.empty()
+    assert bench.notes.noted == [("begin", [4, 5])]
+    assert bench.crashes == []
 
 
 def test_a_back_end_that_hangs_stops_the_clock_of_the_watchdog(bench: Bench) -> None:

@@ -15,6 +15,7 @@
 #define __shared__ static
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
     uint32_t x = 1, y = 1, z = 1;
@@ -99,7 +100,40 @@ bool run_block(uint32_t block_size, bool backward)
 }  // namespace emulator
 
 #define __syncthreads() emulator::wait_at(emulator::State::at_block_barrier)
-#define __syncwarp() emulator::wait_at(emulator::State::at_warp_barrier)
+#define __syncwarp(...) emulator::wait_at(emulator::State::at_warp_barrier)
+
+namespace emulator {
+
+std::vector<uint32_t> exchanged;  // by thread
+
+// Puts the value of every thread of a warp where the others see it, until the next warp barrier.
+void show_to_warp(uint32_t value)
+{
+    exchanged.resize(blockDim.x);
+    exchanged[threadIdx.x] = value;
+    __syncwarp();
+}
+
+}  // namespace emulator
+
+inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t distance)
+{
+    emulator::show_to_warp(value);
+    const uint32_t taken = threadIdx.x % 32 >= distance ? emulator::exchanged[threadIdx.x - distance] : value;
+    __syncwarp();
+    return taken;
+}
+
+inline uint32_t __ballot_sync(uint32_t, bool predicate)
+{
+    emulator::show_to_warp(predicate);
+    uint32_t ballot = 0;
+    const uint32_t first = threadIdx.x / 32 * 32;
+    for (uint32_t thread = first; thread < first + 32 && thread < blockDim.x; ++thread)
+        ballot |= emulator::exchanged[thread] << (thread - first);
+    __syncwarp();
+    return ballot;
+}
 
 template <typename T, typename U>
 T atomicAdd(T* address, U value)
@@ -170,6 +204,15 @@ inline uint32_t __float_as_uint(float value)
 
 #include HLT_KERNEL_LIST
 
+// Size of the block of parameters of a kernel; 0 where there is no such kernel.
+extern "C" uint32_t parameter_bytes(const char* name)
+{
+#define SIZE(wanted) \
+    if (std::string_view(name) == #wanted) return sizeof(wanted##_parameters);
+    HLT_KERNELS(SIZE)
+    return 0;
+}
+
 // 0: done; 1: no such kernel; 2: threads waited at different barriers.
 extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_blocks, uint32_t block_size,
                           int backward)
@@ -177,7 +220,7 @@ extern "C" int run_kernel(const char* name, const void* parameters, uint32_t n_b
     emulator::kernel = nullptr;
 #define FIND(wanted)                       \
     if (std::string_view(name) == #wanted) \
-        emulator::kernel = [](const void* block) { wanted(static_cast<const wanted##_parameters*>(block)); };
+        emulator::kernel = [](const void* block) { wanted(*static_cast<const wanted##_parameters*>(block)); };
     HLT_KERNELS(FIND)
     if (emulator::kernel == nullptr) return 1;
     emulator::kernel_parameters = parameters;

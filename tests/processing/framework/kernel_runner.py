@@ -33,6 +33,14 @@ EMULATOR = Path(__file__).parent / "block_emulator.cpp"
 Launch = Callable[[Algorithm, NDArray[np.uint8], NDArray[np.void]], None]
 """Runs one algorithm with its block of parameters and the batch header."""
 
+Allocate = Callable[[int, int], NDArray[np.uint8]]
+"""Memory of some bytes, filled with a value."""
+
+
+def host_memory(nbytes: int, fill: int) -> NDArray[np.uint8]:
+    """Memory of the CPU."""
+    return np.full(nbytes, fill, dtype=np.uint8)
+
 
 def run_algorithms(
     algorithms: Sequence[Algorithm],
@@ -43,14 +51,16 @@ def run_algorithms(
     *,
     fill: int = 0,
     plan: MemoryPlan | None = None,
+    allocate: Allocate = host_memory,
 ) -> dict[str, NDArray[Any]]:
     """All columns by name after the algorithms ran, one after the other over all events, as on a device.
 
     The bytes of columns start as `fill`; `given` fills their first elements and must not exceed the declared bound. The
-    rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device.
+    rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device; what lies in
+    none has memory of its own.
     """
-    arena = np.full(0 if plan is None else plan.arena.nbytes, fill, dtype=np.uint8)
-    header = np.zeros(1, dtype=BATCH_HEADER.dtype)
+    arena = allocate(0 if plan is None else plan.arena.nbytes, fill)
+    header = allocate(BATCH_HEADER.dtype.itemsize, 0).view(BATCH_HEADER.dtype)
     header[0] = (n_events, len(given.get("input.mfp_rows", ())), 1, len(given.get("input.mfp_rows", ())) * n_events)
     columns: dict[str, NDArray[Any]] = {batch_header.name: header}
     for algorithm in algorithms:
@@ -58,7 +68,7 @@ def run_algorithms(
             if column.name not in columns:
                 region = None if plan is None else plan.arena.region(column.name)
                 if region is None:
-                    memory = np.full(column.nbytes(limits), fill, dtype=np.uint8)
+                    memory = allocate(column.nbytes(limits), fill)
                 else:
                     memory = arena[region.offset : region.offset + region.nbytes]
                 columns[column.name] = content = memory.view(column.dtype)
@@ -102,25 +112,38 @@ def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelS
 
     Skips the test where there is no C++ compiler.
     """
-    emulator = _emulator(kernels)
 
     def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
         blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
-        result = emulator.run_kernel(
-            algorithm.name.encode(),
-            ctypes.c_void_p(parameters.ctypes.data),
-            ctypes.c_uint32(blocks[algorithm.grid]),
-            ctypes.c_uint32(block_size),
-            ctypes.c_int(backward),
-        )
-        assert result != 1, f"no kernel named {algorithm.name}"
-        assert result == 0, f"threads of {algorithm.name} wait for each other at different barriers"
+        emulate(kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], block_size, backward=backward)
 
     return launch
 
 
+def emulate(
+    kernels: KernelSources, name: str, parameters: int, n_blocks: int, block_size: int, *, backward: bool = False
+) -> None:
+    """Run a kernel on a grid in the block emulator; `parameters` is the address of its block of parameters."""
+    result = block_emulator(kernels).run_kernel(
+        name.encode(),
+        ctypes.c_void_p(parameters),
+        ctypes.c_uint32(n_blocks),
+        ctypes.c_uint32(block_size),
+        ctypes.c_int(backward),
+    )
+    assert result != 1, f"no kernel named {name}"
+    assert result == 0, f"threads of {name} wait for each other at different barriers"
+
+
+def parameter_bytes(kernels: KernelSources, name: str) -> int:
+    """Size of the struct of parameters of a kernel."""
+    nbytes = int(block_emulator(kernels).parameter_bytes(name.encode()))
+    assert nbytes > 0, f"no kernel named {name}"
+    return nbytes
+
+
 @functools.cache
-def _emulator(kernels: KernelSources) -> ctypes.CDLL:
+def block_emulator(kernels: KernelSources) -> ctypes.CDLL:
     library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"
     options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
     options += [f'-DHLT_KERNEL_LIST="{kernels.header}"', *(f"-I{folder}" for folder in kernels.folders)]

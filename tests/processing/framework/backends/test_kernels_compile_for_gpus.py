@@ -1,52 +1,33 @@
-"""Every kernel compiles with NVRTC for every GPU architecture that we promise. NVRTC needs no GPU."""
+"""Every kernel compiles for every GPU architecture that we promise, by the function that the back end uses."""
 
-import ctypes
-import importlib.util
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from hltnode.processing.framework.backends.cuda import compile_options
+from hltnode.processing.framework.backends.cuda_kernels import (
+    cached_kernels,
+    compile_kernels,
+    compile_options,
+    compiled_program,
+    compiler_version,
+    translation_unit,
+)
+from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.hlt1 import HLT1
+from tests.processing.framework.nvrtc_library import NvrtcLibrary, nvrtc_of
 
-ARCHITECTURES = {13: ("75", "80", "86", "89", "90", "100", "120"), 12: ("70", "75", "90")}
+ARCHITECTURES = {13: (75, 80, 86, 89, 90, 100, 120), 12: (70, 75, 90)}
 """CUDA 13 has dropped 70; CUDA 12 keeps it."""
 ALWAYS = {(13, "75"), (13, "90"), (13, "120"), (12, "70")}
 """The oldest and the newest of each, and what most farms have; the rest are slow tests."""
-
-
-def nvrtc_library(cuda_version: int) -> Path:
-    """The NVRTC of the wheels nvidia-cuda-nvrtc (13) and nvidia-cuda-nvrtc-cu12."""
-    root = importlib.util.find_spec("nvidia")
-    folders = list(root.submodule_search_locations or []) if root is not None else []
-    for folder in folders:
-        for library in sorted(Path(folder).glob(f"**/libnvrtc.so.{cuda_version}")):
-            return library
-    pytest.skip(f"NVRTC of CUDA {cuda_version} is not installed (make test installs it)")
-
-
-def compile_kernels(library: Path, architecture: str, kernels: KernelSources) -> bytes:
-    """Compile the kernels for sm_<architecture> and return the cubin. Raises RuntimeError with the log."""
-    nvrtc = ctypes.CDLL(str(library))
-    program = ctypes.c_void_p()
-    source = f'#include "{kernels.header}"\n'.encode()
-    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"chain.cu", 0, None, None) == 0
-    options = [*compile_options(kernels), f"--gpu-architecture=sm_{architecture}"]
-    encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    result = nvrtc.nvrtcCompileProgram(program, len(options), encoded)
-    size = ctypes.c_size_t()
-    if result != 0:
-        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        raise RuntimeError(log.value.decode())
-    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
-    cubin = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetCUBIN(program, cubin)
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return cubin.raw
 
 
 @pytest.mark.timeout(180)
@@ -58,13 +39,137 @@ def compile_kernels(library: Path, architecture: str, kernels: KernelSources) ->
         for name in architectures
     ],
 )
-def test_every_kernel_compiles(cuda_version: int, architecture: str) -> None:
-    library = nvrtc_library(cuda_version)
-    cubin = compile_kernels(library, architecture, HLT1.kernels)
+def test_every_kernel_compiles(cuda_version: int, architecture: int) -> None:
+    cubin = compile_kernels(nvrtc_of(cuda_version), HLT1.kernels, architecture)
     for algorithm in HLT1.sequence:
         assert algorithm.name.encode() in cubin
 
 
 def test_the_kernel_of_a_second_chain_compiles(tiny: ModuleType) -> None:
-    cubin = compile_kernels(nvrtc_library(13), "90", tiny.TINY.kernels)
-    assert b"tiny_count_hits" in cubin
+    assert b"tiny_count_hits" in compile_kernels(nvrtc_of(13), tiny.TINY.kernels, 90)
+
+
+def chain_of(folder: Path, kernel: str) -> KernelSources:
+    """A chain of one kernel."""
+    (folder / "list.h").write_text(kernel)
+    return KernelSources("list.h", (folder,), "no library")
+
+
+FLOATS = """
+extern "C" __global__ void floats(float* values)
+{
+    values[0] = values[1] * values[2] + values[3];
+    values[4] = values[5] / values[6];
+    values[7] = sqrtf(values[8]);
+}
+"""
+
+
+def ptx_of(nvrtc: NvrtcLibrary, kernels: KernelSources) -> str:
+    options = (*compile_options(kernels), "--gpu-architecture=compute_90")
+    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
+        return nvrtc.getPTX(program).decode()
+
+
+@pytest.mark.parametrize("cuda_version", [12, 13])
+def test_floats_are_rounded_as_on_the_cpu(cuda_version: int, tmp_path: Path) -> None:
+    ptx = ptx_of(nvrtc_of(cuda_version), chain_of(tmp_path, FLOATS))
+    assert {"mul.rn.f32", "add.rn.f32", "div.rn.f32", "sqrt.rn.f32"} <= set(ptx.split())
+    assert not {"fma", "ftz", "approx"} & {part for word in ptx.split() for part in word.split(".")}
+
+
+@cache
+def ptx_of_hlt1() -> str:
+    return ptx_of(nvrtc_of(13), HLT1.kernels)
+
+
+@pytest.mark.timeout(180)
+def test_no_kernel_flushes_denormal_numbers() -> None:
+    ptx = ptx_of_hlt1()
+    assert ".rn.f32" in ptx
+    assert ".ftz" not in ptx
+    assert "fma." not in ptx
+
+
+@pytest.mark.timeout(180)
+def test_kernels_know_that_their_columns_are_in_global_memory() -> None:
+    accesses = Counter(re.findall(r"\b(?:ld|st|atom|red)\.(?:v[24]\.)?(\w+)", ptx_of_hlt1()))
+    assert accesses["global"] > 500
+    assert set(accesses) <= {"global", "shared", "local", "param", "const"}
+
+
+def test_what_the_compiler_says_is_in_the_error(tmp_path: Path) -> None:
+    kernels = chain_of(tmp_path, 'extern "C" __global__ void broken(float* values) { values[0] = no_such_name; }')
+    with pytest.raises(BackendError, match=r"NVRTC 13\.\d+ cannot compile .*--ftz=false.*\n(.*\n)*.*no_such_name"):
+        compile_kernels(nvrtc_of(13), kernels, 90)
+
+
+def test_a_kernel_with_more_shared_memory_than_a_device_has_is_refused_by_name(tmp_path: Path) -> None:
+    kernels = chain_of(
+        tmp_path,
+        """
+        extern "C" __global__ void greedy(unsigned* out)
+        {
+            __shared__ unsigned much[16384];
+            much[threadIdx.x] = out[threadIdx.x];
+            __syncthreads();
+            out[threadIdx.x] = much[threadIdx.x ^ 1];
+        }
+        """,
+    )
+    with pytest.raises(BackendError, match=r"greedy.*uses too much shared data \(0x10000 bytes"):
+        compile_kernels(nvrtc_of(13), kernels, 90)
+
+
+def test_an_architecture_that_the_compiler_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match=r"cannot compile .*sm_70"):
+        compile_kernels(nvrtc_of(13), chain_of(tmp_path, FLOATS), 70)
+
+
+def test_the_cache_gives_back_what_was_compiled(tmp_path: Path) -> None:
+    nvrtc, kernels, folder = nvrtc_of(13), chain_of(tmp_path, FLOATS), tmp_path / "made" / "cache"
+    cubin = cached_kernels(nvrtc, kernels, 90, folder)
+    assert cubin == compile_kernels(nvrtc, kernels, 90)
+    [file] = folder.iterdir()
+    time = file.stat().st_mtime_ns
+    assert cached_kernels(nvrtc, kernels, 90, folder) == cubin
+    assert [path.stat().st_mtime_ns for path in folder.iterdir()] == [time]
+
+
+def test_the_cache_tells_sources_architectures_and_compilers_apart(tmp_path: Path) -> None:
+    kernels, folder = chain_of(tmp_path, FLOATS), tmp_path / "cache"
+    first = cached_kernels(nvrtc_of(13), kernels, 90, folder)
+    assert cached_kernels(nvrtc_of(13), kernels, 80, folder) != first
+    assert cached_kernels(nvrtc_of(12), kernels, 90, folder) != first
+    (tmp_path / "list.h").write_text(FLOATS.replace("values[3]", "values[9]"))
+    assert cached_kernels(nvrtc_of(13), kernels, 90, folder) != first
+    assert len(list(folder.iterdir())) == 4
+    assert compiler_version(nvrtc_of(12)) != compiler_version(nvrtc_of(13))
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", bytes(100)])
+def test_a_damaged_file_of_the_cache_is_made_again(tmp_path: Path, damage: bytes) -> None:
+    nvrtc, kernels, folder = nvrtc_of(13), chain_of(tmp_path, FLOATS), tmp_path / "cache"
+    cubin = cached_kernels(nvrtc, kernels, 90, folder)
+    [file] = folder.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage)
+    assert cached_kernels(nvrtc, kernels, 90, folder) == cubin
+    assert file.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_costs_a_warning(tmp_path: Path) -> None:
+    kernels, folder = chain_of(tmp_path, FLOATS), tmp_path / "a file"
+    folder.write_text("no folder")
+    with pytest.warns(UserWarning, match="each start compiles them again: .*a file"):
+        assert cached_kernels(nvrtc_of(13), kernels, 90, folder) == compile_kernels(nvrtc_of(13), kernels, 90)
+
+
+def test_a_header_in_any_folder_of_a_chain_counts_for_its_cache(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "floats.cuh").write_text(FLOATS)
+    kernels = replace(chain_of(tmp_path, '#include "floats.cuh"\n'), folders=(tmp_path, tmp_path / "other"))
+    cached_kernels(nvrtc_of(13), kernels, 90, tmp_path / "cache")
+    (tmp_path / "other" / "floats.cuh").write_text(FLOATS.replace("values[3]", "values[9]"))
+    cached_kernels(nvrtc_of(13), kernels, 90, tmp_path / "cache")
+    assert len(list((tmp_path / "cache").iterdir())) == 2

@@ -11,7 +11,6 @@
 
 HLT_KERNEL(tiny_count_hits)
 {
-    const tiny_count_hits_parameters p = *parameters;
     if (blockIdx.x >= p.batch->n_events) return;
     __shared__ uint32_t n_hits;
     const uint32_t n_words = (p.n_lines + 31) / 32;

@@ -1,0 +1,132 @@
+"""What the kernels cost on a GPU, counted without one: `python -m benchmarks device_code [--json FILE]`.
+
+The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
+block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
+PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none).
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hltnode.processing.framework.declaration import Algorithm
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.processing.lhcb.whole_chain import reference_of
+from tests.ptx.chain import KernelCost, PtxLauncher
+from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
+from tests.ptx.nvrtc import Resources, resources
+from tests.ptx.occupancy import MULTIPROCESSORS
+
+SAMPLES = {"retina": "*retina3*.mdf", "superpixel": "*noretina*.mdf"}
+COUNTED_FOR = "90"
+"""The architecture whose PTX is executed."""
+
+
+class DeviceCode:
+    """The kernels as they are compiled for GPUs."""
+
+    def __init__(self) -> None:
+        nvrtc = nvrtc_of(CUDA_VERSION)
+        self._module = module_of(COUNTED_FOR)
+        self.resources: Mapping[str, Mapping[str, Resources]] = {
+            architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in MULTIPROCESSORS
+        }
+
+    def costs(self, mep: EncodedMep, geometry: VeloGeometry) -> dict[str, KernelCost]:
+        """Means over the events of a MEP. Raises RuntimeError where results are not those of the CPU."""
+        machine = machine_of(self._module)
+        launcher = PtxLauncher(machine)
+        if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate):
+            raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
+        return launcher.costs(mep.n_events)
+
+    def describe(self, algorithm: Algorithm, cost: KernelCost) -> dict[str, Any]:
+        """One kernel as it stands in the JSON file; what depends on the architecture is that of sm_90."""
+        targets = {}
+        for architecture, multiprocessor in MULTIPROCESSORS.items():
+            used = self.resources[architecture][algorithm.name]
+            targets[f"sm_{architecture}"] = {
+                "registers": used.registers,
+                "spills": used.spill_stores + used.spill_loads,
+                "stack_bytes": used.stack,
+                "shared_bytes": used.shared,
+                "occupancy": round(multiprocessor.occupancy(used, algorithm.block_size), 3),
+            }
+        return {
+            "warp_instructions": round(cost.warp_instructions, 1),
+            "barriers": round(cost.barriers, 1),
+            "sectors": round(cost.sectors, 1),
+            "used_bytes": round(cost.used_bytes, 1),
+            "active_lanes": round(cost.active_lanes, 1),
+            "block_size": algorithm.block_size,
+            **targets[f"sm_{COUNTED_FOR}"],
+            "targets": targets,
+        }
+
+    def report(self, costs: Mapping[str, KernelCost]) -> dict[str, Any]:
+        """Kernels and their total."""
+        kernels = {algorithm.name: self.describe(algorithm, costs[algorithm.name]) for algorithm in HLT1_SEQUENCE}
+        return {
+            "kernels": kernels,
+            "total": {
+                "warp_instructions": round(sum(cost.warp_instructions for cost in costs.values()), 1),
+                "barriers_longest_path": round(sum(cost.barriers for cost in costs.values()), 1),
+                "sectors": round(sum(cost.sectors for cost in costs.values()), 1),
+            },
+        }
+
+
+def print_report(name: str, report: Mapping[str, Any], console: Console) -> None:
+    """One table."""
+    table = Table(
+        *("kernel", "warp instr.", "share", "lanes", "barriers", "KiB moved", "used", "threads", "registers"),
+        *("stack", "spills", "shared", "occupancy"),
+        title=f"{name}: means per event; registers, stack, spills, shared memory, occupancy for sm_80 / 90 / 100",
+    )
+    total = report["total"]
+    for kernel, row in report["kernels"].items():
+        targets = row["targets"].values()
+        sector_bytes = 32 * row["sectors"]
+        table.add_row(
+            kernel,
+            f"{row['warp_instructions']:,.0f}",
+            f"{row['warp_instructions'] / total['warp_instructions']:.1%}",
+            f"{row['active_lanes']:.1f}",
+            f"{row['barriers']:,.0f}",
+            f"{sector_bytes / 1024:,.1f}",
+            f"{row['used_bytes'] / sector_bytes:.0%}" if sector_bytes else "",
+            str(row["block_size"]),
+            *(" / ".join(str(target[key]) for target in targets) for key in ("registers", "stack_bytes", "spills")),
+            str(row["shared_bytes"]),
+            " / ".join(f"{target['occupancy']:.0%}" for target in targets),
+        )
+    barriers = total["barriers_longest_path"]
+    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", f"{barriers:,.0f}", *[""] * 8)
+    console.print(table)
+
+
+def main(arguments: Sequence[str], shared: Path) -> None:
+    """Print both tables; write that of retina clusters, and that of super-pixels in it, to a file."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
+    options = parser.parse_args(arguments)
+    device_code = DeviceCode()
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    reports = {}
+    for encoding, pattern in SAMPLES.items():
+        (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
+        mep = encode_mep(HLT1, list(read_events(sample)), encoding=encoding)
+        reports[encoding] = device_code.report(device_code.costs(mep, geometry))
+        print_report(encoding, reports[encoding], Console(width=190))
+    if options.json is not None:
+        content = {**reports["retina"], "superpixel": reports["superpixel"]}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")

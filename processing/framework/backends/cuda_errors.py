@@ -1,0 +1,51 @@
+"""What CUDA reports, as BackendError: what was asked for, and whether the process can go on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
+
+OUT_OF_MEMORY = 2
+NOT_READY = 600
+
+LOST = frozenset({214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999})
+"""Status of errors after which every call of the process fails. In the order of the numbers: uncorrectable ECC and
+NVLink errors, a contained error; illegal address, launch timeout, context destroyed, assertion, hardware stack error,
+illegal instruction, misaligned address, invalid address space, invalid program counter, launch failure, leak of tensor
+memory; unknown. CUDA Runtime API, "Data types used by CUDA Runtime", enum cudaError: "the process must be terminated
+and relaunched". Errors of the driver API have the same numbers."""
+
+
+@contextmanager
+def cuda_calls(cupy: Any, action: str) -> Iterator[None]:
+    """Calls of CUDA that serve `action` ("copy a batch"); their errors become BackendError."""
+    try:
+        yield
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise cuda_error(cupy, action, error) from error
+
+
+def cuda_error(cupy: Any, action: str, error: Any) -> BackendError:
+    """The error to raise for one of CuPy's; for one of short memory with what is free."""
+    message = f"CUDA failed to {action}: {error}"
+    if error.status in LOST:
+        return DeviceLostError(message)
+    if error.status == OUT_OF_MEMORY:
+        message += f"; {_free_memory(cupy)}"
+    return BackendError(message)
+
+
+def size_of(nbytes: int) -> str:
+    """A number of bytes for messages."""
+    return f"{nbytes / 2**20:.1f} MiB"
+
+
+def _free_memory(cupy: Any) -> str:
+    runtime = cupy.cuda.runtime
+    try:
+        free, total = runtime.memGetInfo()
+    except runtime.CUDARuntimeError as error:
+        # Where not even a context has room.
+        return f"what is free cannot be asked: {error}"
+    return f"{size_of(free)} of the device's {size_of(total)} are free"

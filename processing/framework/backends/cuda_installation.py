@@ -1,0 +1,119 @@
+"""Whether CuPy, NVRTC, driver and GPU go together; where they do not, what to install."""
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from hltnode.processing.framework.backends.cuda_errors import cuda_calls
+from hltnode.processing.framework.backends.interface import BackendError
+
+DRIVERS = {12: 525, 13: 580}
+"""The oldest driver that runs programs of each CUDA for which there is an extra (CUDA Compatibility, table 2)."""
+
+NO_DEVICE = 100
+
+
+def load_cupy() -> Any:
+    """The module cupy. Raises BackendError with what to install."""
+    try:
+        return importlib.import_module("cupy")
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise BackendError(f"CuPy cannot be imported: {error}") from error
+        raise BackendError("the CUDA back end needs CuPy: pip install 'hltnode[cuda13]' or 'hltnode[cuda12]'") from None
+    except ImportError as error:
+        raise BackendError(f"CuPy cannot be imported: {error}") from error
+
+
+def is_available() -> bool:
+    """Whether CuPy is installed and a GPU is there; `check_installation` says whether they go together.
+
+    Raises BackendError where CuPy is installed and cannot be imported.
+    """
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    runtime = load_cupy().cuda.runtime
+    if runtime.driverGetVersion() == 0:
+        return False
+    try:
+        return bool(runtime.getDeviceCount() > 0)
+    except runtime.CUDARuntimeError as error:
+        return bool(error.status != NO_DEVICE)
+
+
+def check_installation(cupy: Any) -> int:
+    """The architecture to compile for (90 for sm_90). Raises BackendError with what to install."""
+    runtime, nvrtc = cupy.cuda.runtime, cupy.cuda.nvrtc
+    cuda, driver = runtime.runtimeGetVersion(), runtime.driverGetVersion()
+    major = cuda // 1000
+    if driver == 0:
+        raise BackendError(f"there is no NVIDIA driver: install {_driver(major)}; a container needs --gpus all")
+    if driver // 1000 < major:
+        other = f", or pip install 'hltnode[cuda{driver // 1000}]'" if driver // 1000 in DRIVERS else ""
+        raise BackendError(
+            f"the driver is too old: it runs CUDA {_version(driver)}, CuPy is built for CUDA {_version(cuda)}: "
+            f"install {_driver(major)}{other}"
+        )
+    try:
+        compiler = nvrtc.getVersion()
+    except RuntimeError as error:
+        raise BackendError(f"NVRTC is missing: pip install 'hltnode[cuda{major}]' ({error})") from error
+    if compiler[0] != major:
+        raise BackendError(
+            f"CuPy is built for CUDA {_version(cuda)} and has found NVRTC {compiler[0]}.{compiler[1]}: "
+            f"pip install 'hltnode[cuda{major}]' into an environment without packages of another CUDA"
+        )
+    try:
+        found = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        if error.status != NO_DEVICE:
+            raise BackendError(f"CUDA does not start: {error}") from error
+        found = 0
+    if found == 0:
+        raise BackendError("the driver finds no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES")
+    return _architecture(cupy, compiler)
+
+
+def check_launch(cupy: Any, kernel: str, function: Any, block_size: int) -> None:
+    """Raises BackendError if the device does not run blocks of this many threads of a kernel."""
+    driver = cupy.cuda.driver
+    with cuda_calls(cupy, f"ask what {kernel} needs"):
+        threads, registers, shared = (
+            driver.funcGetAttribute(attribute, function.ptr)
+            for attribute in (
+                driver.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                driver.CU_FUNC_ATTRIBUTE_NUM_REGS,
+                driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+            )
+        )
+    if block_size > threads:
+        raise BackendError(
+            f"{kernel} needs {registers} registers per thread and {shared} bytes of shared memory per block: the "
+            f"device runs at most {threads} threads of it in a block, {block_size} are declared"
+        )
+
+
+def _architecture(cupy: Any, compiler: tuple[int, int]) -> int:
+    """The newest architecture that NVRTC knows and whose programs the GPU runs: the same major number, no newer minor
+    one. Programs that the driver would translate at run time are not those that the tests compile."""
+    with cuda_calls(cupy, "ask which GPU there is"):
+        capability = int(cupy.cuda.Device().compute_capability)
+    known: Sequence[int] = cupy.cuda.nvrtc.getSupportedArchs()
+    fitting = [one for one in known if one // 10 == capability // 10 and one <= capability]
+    if not fitting:
+        remedy = "needs hltnode[cuda12]" if capability < min(known) else "needs a newer CuPy and NVRTC"
+        raise BackendError(
+            f"the GPU has compute capability {capability // 10}.{capability % 10}, NVRTC {compiler[0]}.{compiler[1]} "
+            f"compiles for {', '.join(f'{one // 10}.{one % 10}' for one in known)}: it {remedy}"
+        )
+    return max(fitting)
+
+
+def _version(cuda: int) -> str:
+    return f"{cuda // 1000}.{cuda % 1000 // 10}"
+
+
+def _driver(major: int) -> str:
+    """The driver that a CUDA needs."""
+    return f"a driver for CUDA {major} ({DRIVERS[major]} or newer)" if major in DRIVERS else f"one for CUDA {major}"

@@ -1,0 +1,137 @@
+"""Kernels compiled by NVRTC, and a cache of them on disk. Tests compile by the same function as the back end.
+
+CuPy is not asked to compile, because it appends `-ftz=true`: the kernels would flush denormal numbers, which the CPU
+back end does not (Module cupy.cuda.compiler of CuPy 14, `_compile_with_cache_cuda`).
+"""
+# ruff: noqa: N802 (names of CuPy)
+
+import hashlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.framework.kernel_sources import KernelSources
+
+COMPILE_OPTIONS = (
+    "--std=c++17",
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "-default-device",
+)
+"""The GPU rounds as the CPU back end does, so both decide alike: no contraction to FMA, denormal numbers are kept,
+division and square root are those of IEEE 754."""
+
+_DIGEST_BYTES = 32
+
+
+class Nvrtc(Protocol):
+    """NVRTC as `cupy.cuda.nvrtc` offers it; programs are handles."""
+
+    @property
+    def NVRTCError(self) -> type[Exception]: ...
+    def getVersion(self) -> tuple[int, int]: ...
+    def createProgram(self, source: str, name: str, headers: Sequence[str], include_names: Sequence[str], /) -> int: ...
+    def compileProgram(self, program: int, options: Sequence[str], /) -> None: ...
+    def getProgramLog(self, program: int, /) -> str: ...
+    def getCUBIN(self, program: int, /) -> bytes: ...
+    def getPTX(self, program: int, /) -> bytes: ...
+    def destroyProgram(self, program: int, /) -> None: ...
+
+
+def translation_unit(kernels: KernelSources) -> str:
+    """What NVRTC compiles."""
+    return f'#include "{kernels.header}"\n'
+
+
+def compile_options(kernels: KernelSources) -> tuple[str, ...]:
+    """COMPILE_OPTIONS, and where includes start."""
+    return (*COMPILE_OPTIONS, *(f"-I{folder}" for folder in kernels.folders))
+
+
+@contextmanager
+def compiled_program(nvrtc: Nvrtc, source: str, options: Sequence[str]) -> Iterator[int]:
+    """A program that NVRTC has compiled. Raises BackendError with the log of the compiler."""
+    program = nvrtc.createProgram(source, "kernels.cu", (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, options)
+        except nvrtc.NVRTCError as error:
+            version = ".".join(map(str, nvrtc.getVersion()))
+            raise BackendError(
+                f"NVRTC {version} cannot compile the kernels with {' '.join(options)}: {error}\n"
+                f"{nvrtc.getProgramLog(program).strip()}"
+            ) from error
+        yield program
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def compile_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int) -> bytes:
+    """The kernels of a chain as a cubin for sm_<architecture>. Raises BackendError with the log of the compiler."""
+    options = (*compile_options(kernels), _target(architecture))
+    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
+        return nvrtc.getCUBIN(program)
+
+
+def _target(architecture: int) -> str:
+    return f"--gpu-architecture=sm_{architecture}"
+
+
+def compiler_version(nvrtc: Nvrtc) -> str:
+    """The build of NVRTC; getVersion() does not tell those of one release apart."""
+    with compiled_program(nvrtc, "", ()) as program:
+        lines = nvrtc.getPTX(program).decode().splitlines()
+    return " ".join(line for line in lines if line.startswith("// ") or line.startswith(".version"))
+
+
+def cached_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int, folder: Path) -> bytes:
+    """What `compile_kernels` makes, from a file in `folder` if it was made there before: of the same sources, by the
+    same compiler, with the same options. A damaged file is replaced.
+
+    Raises BackendError with the log of the compiler. Warns if the file cannot be written.
+    """
+    key = hashlib.sha256()
+    for part in (kernels.digest(), *compile_options(kernels), _target(architecture), compiler_version(nvrtc)):
+        key.update(part.encode() + b"\0")
+    path = folder / f"{key.hexdigest()}.cubin"
+    cubin = _read(path)
+    if cubin is None:
+        cubin = compile_kernels(nvrtc, kernels, architecture)
+        try:
+            _write(path, cubin)
+        except OSError as error:
+            message = f"compiled kernels cannot be kept, each start compiles them again: {path}: {error.strerror}"
+            warnings.warn(message, stacklevel=2)
+    return cubin
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: what systemd gives (CacheDirectory=), or the user's cache."""
+    given = os.environ.get("CACHE_DIRECTORY")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hltnode"
+
+
+def _read(path: Path) -> bytes | None:
+    """The cubin in a file; None where there is none or where it is damaged."""
+    if not path.is_file():
+        return None
+    content = path.read_bytes()
+    digest, cubin = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return cubin if hashlib.sha256(cubin).digest() == digest else None
+
+
+def _write(path: Path, cubin: bytes) -> None:
+    """Several processes may write the same file at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(hashlib.sha256(cubin).digest() + cubin)
+    os.replace(file.name, path)

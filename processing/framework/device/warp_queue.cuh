@@ -1,0 +1,46 @@
+// Work that few threads find, shared among all lanes of their warp.
+#pragma once
+
+#include "framework/device/platform.cuh"
+
+namespace hlt {
+
+constexpr uint32_t warp_queue_items = 2u * warp_size;
+
+/// Items wait until there is one for each lane of the warp; then the lanes work on them together. A block of one thread
+/// works on each item at once. All lanes of the warp must call both functions.
+struct warp_queue {
+    uint32_t* items;  // in shared memory: warp_queue_items of this warp
+    uint32_t n;
+
+    /// Offer an item, if `offers`; `work(item)` is called when there are enough.
+    template <typename Work>
+    __device__ void offer(bool offers, uint32_t item, Work work)
+    {
+        if (blockDim.x == 1) {
+            if (offers) work(item);
+            return;
+        }
+        const uint32_t lane = threadIdx.x % warp_size;
+        const uint32_t lanes = static_cast<uint32_t>(__popc(warp_lanes()));
+        const uint32_t offered = __ballot_sync(warp_lanes(), offers);
+        if (offers) items[n + static_cast<uint32_t>(__popc(offered & ((1u << lane) - 1u)))] = item;
+        n += static_cast<uint32_t>(__popc(offered));
+        __syncwarp(warp_lanes());
+        if (n < lanes) return;
+        n -= lanes;
+        const uint32_t mine = items[n + lane];
+        __syncwarp(warp_lanes());  // all have read before more items come
+        work(mine);
+    }
+
+    /// Work on the items that are left.
+    template <typename Work>
+    __device__ void finish(Work work)
+    {
+        if (threadIdx.x % warp_size < n) work(items[threadIdx.x % warp_size]);
+        n = 0;
+    }
+};
+
+}  // namespace hlt

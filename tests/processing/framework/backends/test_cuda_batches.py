@@ -1,0 +1,165 @@
+"""Batches on a simulated GPU that does everything as late as CUDA allows: results, overlap of slots, progress."""
+
+from __future__ import annotations
+
+import ctypes
+from itertools import pairwise
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends.cuda import CudaBackend
+from hltnode.processing.framework.engine import Workspace
+from tests.processing.framework.backends.tiny_batches import an_engine, fill, hits
+from tests.processing.framework.cupy_stand_in import CupyStandIn
+from tests.processing.framework.simulated_gpu import POISON, Order
+
+
+def polls(workspace: Workspace) -> int:
+    """Poll until a batch is done; how often that was."""
+    n = 1
+    while not workspace.poll():
+        n += 1
+        assert n < 1000
+    return n
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("block_size", [1, 32, 256, None])
+def test_hits_are_found_for_every_block_size(
+    tiny: ModuleType, cupy: CupyStandIn, block_size: int | None, backward: bool
+) -> None:
+    cupy.gpu.backward = backward
+    workspace = an_engine(tiny, block_size=block_size).create_workspace()
+    for seed in range(3):
+        expected = fill(tiny, workspace, seed)
+        workspace.submit()
+        polls(workspace)
+        assert hits(workspace) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("order", list(Order))
+def test_slots_that_overlap_in_any_order_do_not_see_each_other(
+    tiny: ModuleType, cupy: CupyStandIn, order: Order, seed: int
+) -> None:
+    cupy.gpu.order = order
+    engine = an_engine(tiny)
+    workspaces = [engine.create_workspace() for _ in range(3)]
+    running: list[tuple[Workspace, list[int]]] = []
+    rng = np.random.default_rng(seed)
+    for batch in range(12):
+        workspace = workspaces[batch % 3]
+        if len(running) == 3:
+            # One of the three is in the slot that comes next.
+            first, expected = running.pop(0)
+            if rng.random() < 0.5:
+                first.wait()
+            polls(first)
+            assert hits(first) == expected
+        expected = fill(tiny, workspace, 100 * seed + batch, n_events=int(rng.integers(1, 33)))
+        workspace.submit()
+        running.append((workspace, expected))
+    for workspace, expected in running:
+        polls(workspace)
+        assert hits(workspace) == expected
+    streams = [stream for stream, work in cupy.gpu.done if work == "tiny_count_hits"]
+    assert len(streams) == 12
+    assert len(set(streams)) == 3
+    engine.close()
+
+
+def test_the_work_of_slots_is_mixed_where_the_device_mixes_it(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    cupy.gpu.order = Order.RANDOM
+    engine = an_engine(tiny)
+    workspaces = [engine.create_workspace() for _ in range(2)]
+    expected = [fill(tiny, workspace, seed) for seed, workspace in enumerate(workspaces)]
+    begin = len(cupy.gpu.done)
+    for workspace in workspaces:
+        workspace.submit()
+    for workspace in workspaces:
+        polls(workspace)
+    assert [hits(workspace) for workspace in workspaces] == expected
+    streams = [stream for stream, _ in cupy.gpu.done[begin:]]
+    changes = sum(one != other for one, other in pairwise(streams))
+    assert changes > 2
+
+
+def test_nothing_is_in_the_output_before_the_kernels_are_done(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    expected = fill(tiny, workspace, 1)
+    workspace.submit()
+    seen = []
+    while not workspace.poll():
+        assert workspace.progress == 3 or not any(hits(workspace))
+        seen.append(hits(workspace))
+    assert hits(workspace) == expected
+    assert [int.from_bytes(bytes([POISON] * 4), "little")] * len(expected) in seen
+
+
+def test_an_empty_batch_runs(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    workspace.seal([])
+    workspace.submit()
+    workspace.wait()
+    assert workspace.poll()
+    assert hits(workspace) == []
+
+
+def test_nothing_is_allocated_after_the_workspaces(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    allocations = cupy.gpu.calls["malloc"] + cupy.gpu.calls["hostAlloc"]
+    assert allocations > 0
+    for seed in range(3):
+        fill(tiny, workspace, seed)
+        workspace.submit()
+        workspace.wait()
+    assert cupy.gpu.calls["malloc"] + cupy.gpu.calls["hostAlloc"] == allocations
+    assert cupy.gpu.calls["launchKernel"] == len(tuple(tiny.TINY.sequence))
+    assert cupy.gpu.calls["graphLaunch"] == 3
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_each_event_of_the_stream_that_is_passed_is_a_step(tiny: ModuleType, cupy: CupyStandIn, waits: bool) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    assert workspace.progress == 0
+    for batch in range(3):
+        fill(tiny, workspace, batch)
+        workspace.submit()
+        seen = {workspace.progress}
+        while not workspace.poll():
+            seen.add(workspace.progress)
+            if waits and workspace.progress == 4 * batch + 1:
+                workspace.wait()
+        assert workspace.progress == 4 * (batch + 1)
+        if not waits:
+            assert seen == {4 * batch + step for step in range(4)}
+
+
+def test_the_stages_of_a_batch_are_timed(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    fill(tiny, workspace, 1)
+    workspace.submit()
+    workspace.wait()
+    timings = workspace.timings
+    # A millisecond for each piece of work: six uploads, two kernels, four downloads (two each), and an event.
+    assert [round(1e3 * seconds) for seconds in (timings.h2d, timings.kernels, timings.d2h)] == [7, 3, 9]
+
+
+def test_columns_are_read_after_all_work_is_done(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    expected = fill(tiny, workspace, 1)
+    workspace.submit()
+    assert workspace.fetch("hits.count")[: len(expected)].tolist() == expected
+
+
+def test_memory_has_its_content_when_the_call_returns(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    backend = CudaBackend(tiny.TINY.kernels)
+    memory = backend.allocate_device(1000)
+    assert ctypes.string_at(memory.pointer, 1000) == bytes(1000)
+    content = np.arange(1000, dtype=np.uint16).astype(np.uint8)
+    backend.write(memory, content)
+    assert ctypes.string_at(memory.pointer, 1000) == content.tobytes()
+    content[:] = 0
+    assert backend.read(memory.part(100, 900), 900).tolist() == [i % 256 for i in range(100, 1000)]

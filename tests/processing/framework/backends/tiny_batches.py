@@ -1,0 +1,46 @@
+"""Batches of the tiny chain on the CUDA back end, and what must come out."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from hltnode.processing.framework.backends.cuda import CudaBackend
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+
+LIMITS = BatchLimits(events=32, meps=4, input_bytes=1 << 14, rows=64)
+THRESHOLD = 100
+
+
+def an_engine(tiny: ModuleType, *, block_size: int | None = None) -> Engine:
+    """The tiny chain on the CUDA back end that is there."""
+    trigger = tiny.TINY.load_trigger(None)
+    engine: Engine = tiny.TINY.create_engine(CudaBackend(tiny.TINY.kernels, block_size=block_size), {}, trigger, LIMITS)
+    return engine
+
+
+def fill(tiny: ModuleType, workspace: Workspace, seed: int, n_events: int = 20) -> list[int]:
+    """Seal a batch of random banks; the hits of its events."""
+    rng = np.random.default_rng(seed)
+    payloads = [[rng.bytes(int(rng.integers(0, 40))) for _ in tiny.SOURCES] for _ in range(n_events)]
+    events = [
+        [
+            RawBank(BankType.TEST_DET, 1, source, memoryview(bank))
+            for source, bank in zip(tiny.SOURCES, banks, strict=True)
+        ]
+        for banks in payloads
+    ]
+    mep = encode_mep(tiny.TINY, events)
+    workspace.input_data[: mep.data.nbytes] = mep.data
+    workspace.seal([MepInBatch(n_events, mep.fragments)])
+    return [sum(byte >= THRESHOLD for byte in b"".join(banks)) for banks in payloads]
+
+
+def hits(workspace: Workspace) -> list[int]:
+    """What the last batch has found."""
+    return [int(n) for n in workspace.output.counts["hits"]]

@@ -1,0 +1,273 @@
+"""The names of CuPy that the CUDA back end uses, on a simulated GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.processing.framework.simulated_gpu import (
+    CudaError,
+    KernelLaunch,
+    SimulatedEvent,
+    SimulatedGpu,
+    SimulatedStream,
+)
+
+CUBIN = b"cubin of "
+MAX_THREADS, SHARED_BYTES, REGISTERS = 0, 1, 4
+
+
+class CudaDriverError(CudaError):
+    """An error of the driver API; numbered as those of the runtime."""
+
+
+class NvrtcError(RuntimeError):
+    """What NVRTC raises."""
+
+
+class FakeNvrtc:
+    """Accepts every program; its cubin is a digest of source and options. `log` makes it refuse what has a source."""
+
+    NVRTCError = NvrtcError
+
+    def __init__(self) -> None:
+        self.version = (13, 0)
+        self.build = "V13.0.1"
+        self.architectures = (75, 80, 90, 100, 120)
+        self.log = ""
+        self.missing = False
+        self.compiled: list[tuple[str, tuple[str, ...]]] = []
+        """Source and options of each program that had a source."""
+        self._programs: dict[int, tuple[str, tuple[str, ...]]] = {}
+
+    def getVersion(self) -> tuple[int, int]:  # noqa: N802
+        if self.missing:
+            raise RuntimeError("libnvrtc.so.13: cannot open shared object file")
+        return self.version
+
+    def getSupportedArchs(self) -> tuple[int, ...]:  # noqa: N802
+        return self.architectures
+
+    def createProgram(self, source: str, _name: str, _headers: Sequence[str], _names: Sequence[str]) -> int:  # noqa: N802
+        self._programs[len(self._programs) + 1] = (source, ())
+        return len(self._programs)
+
+    def compileProgram(self, program: int, options: Sequence[str]) -> None:  # noqa: N802
+        source, _ = self._programs[program]
+        if source:
+            self.compiled.append((source, tuple(options)))
+            if self.log:
+                raise NvrtcError("NVRTC_ERROR_COMPILATION (6)")
+        self._programs[program] = (source, tuple(options))
+
+    def getProgramLog(self, _program: int) -> str:  # noqa: N802
+        return self.log
+
+    def getCUBIN(self, program: int) -> bytes:  # noqa: N802
+        return CUBIN + hashlib.sha256(repr(self._programs[program]).encode()).digest()
+
+    def getPTX(self, _program: int) -> bytes:  # noqa: N802
+        return f"//\n// Cuda compilation tools, {self.build}\n//\n.version 9.0\n".encode()
+
+    def destroyProgram(self, _program: int) -> None:  # noqa: N802
+        pass
+
+
+class CupyStandIn(ModuleType):
+    """To be installed as the module `cupy`. What the attributes of the installation say may be changed."""
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        super().__init__("cupy")
+        self.__spec__ = ModuleSpec("cupy", None)
+        self.gpu = gpu
+        self.nvrtc = FakeNvrtc()
+        self.cuda_version = 13000
+        self.driver_version = 13000
+        self.devices = 1
+        self.devices_error = 0
+        self.capability = "90"
+        self.cuda = SimpleNamespace(
+            runtime=self._runtime(),
+            driver=self._driver(),
+            nvrtc=self.nvrtc,
+            Device=lambda: SimpleNamespace(compute_capability=self.capability),
+            Memory=lambda nbytes: Memory(gpu, nbytes),
+            PinnedMemory=lambda nbytes: PinnedMemory(gpu, nbytes),
+            PinnedMemoryPointer=lambda memory, offset: memory.buffer(offset),
+            Module=lambda: Module(self),
+            Stream=lambda non_blocking: Stream(gpu, non_blocking),
+            Event=lambda: Event(gpu),
+            get_elapsed_time=lambda first, last: gpu.elapsed(first.simulated, last.simulated),
+        )
+
+    def _runtime(self) -> SimpleNamespace:
+        gpu = self.gpu
+        to_device, to_host = 1, 2
+        return SimpleNamespace(
+            CUDARuntimeError=CudaError,
+            memcpyHostToDevice=to_device,
+            memcpyDeviceToHost=to_host,
+            runtimeGetVersion=lambda: self.cuda_version,
+            driverGetVersion=lambda: self.driver_version,
+            getDeviceCount=self._device_count,
+            memGetInfo=gpu.mem_info,
+            memset=gpu.memset,
+            memcpy=lambda to, source, nbytes, kind: gpu.memcpy(to, source, nbytes, to_device=kind == to_device),
+            memcpyAsync=lambda to, source, nbytes, kind, stream: gpu.memcpy_async(
+                to, source, nbytes, stream, to_device=kind == to_device
+            ),
+            deviceSynchronize=gpu.synchronize,
+            eventQuery=gpu.query,
+        )
+
+    def _device_count(self) -> int:
+        if self.devices_error:
+            raise CudaError(self.devices_error)
+        return self.devices
+
+    def _driver(self) -> SimpleNamespace:
+        def attribute(number: int, function: int) -> int:
+            name = self.functions[function]
+            return {MAX_THREADS: self.gpu.kernel_limits.get(name, 1024), SHARED_BYTES: 1024, REGISTERS: 40}[number]
+
+        self.functions: dict[int, str] = {}
+        return SimpleNamespace(
+            CUDADriverError=CudaDriverError,
+            CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK=MAX_THREADS,
+            CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=SHARED_BYTES,
+            CU_FUNC_ATTRIBUTE_NUM_REGS=REGISTERS,
+            funcGetAttribute=attribute,
+            launchKernel=self._launch_kernel,
+        )
+
+    def _launch_kernel(self, function: int, *numbers: int) -> None:
+        *grid_and_block, shared_bytes, stream, arguments, _extra = numbers
+        blocks, _, _, block_size, _, _ = grid_and_block
+        assert shared_bytes == 0
+        address = ctypes.c_uint64.from_address(arguments).value
+        self.gpu.launch_kernel(stream, self.functions[function], blocks, block_size, address)
+
+
+class Memory:
+    """Device memory that is freed with its object."""
+
+    def __init__(self, gpu: SimulatedGpu, nbytes: int) -> None:
+        self._gpu = gpu
+        self.ptr = 0
+        self.ptr = gpu.malloc(nbytes)
+
+    def __del__(self) -> None:
+        self._gpu.free(self.ptr)
+
+
+class PinnedMemory:
+    """Pinned memory that is freed with its object."""
+
+    def __init__(self, gpu: SimulatedGpu, nbytes: int) -> None:
+        self._gpu = gpu
+        self._nbytes = nbytes
+        self.ptr = 0
+        self.ptr = gpu.host_alloc(nbytes)
+
+    def __del__(self) -> None:
+        self._gpu.free(self.ptr)
+
+    def buffer(self, offset: int) -> Any:
+        """What numpy takes for a buffer; it keeps the memory."""
+        array = (ctypes.c_uint8 * (self._nbytes - offset)).from_address(self.ptr + offset)
+        array.memory = self  # type: ignore[attr-defined]
+        return array
+
+
+class Stream:
+    """A stream."""
+
+    def __init__(self, gpu: SimulatedGpu, non_blocking: bool) -> None:
+        assert non_blocking, "the default stream would wait for this one"
+        self._gpu = gpu
+        self._simulated = self._gpu.create_stream()
+        self.ptr = self._simulated.ptr
+
+    def synchronize(self) -> None:
+        self._gpu.synchronize(self._simulated)
+
+    def begin_capture(self) -> None:
+        self._gpu.begin_capture(self._simulated)
+
+    def end_capture(self) -> Graph:
+        return Graph(self._gpu, self._gpu.end_capture(self._simulated))
+
+    @property
+    def simulated(self) -> SimulatedStream:
+        return self._simulated
+
+
+class Graph:
+    """Kernels, in their order."""
+
+    def __init__(self, gpu: SimulatedGpu, launches: list[KernelLaunch]) -> None:
+        gpu.call("graphInstantiate")
+        self._gpu = gpu
+        self._launches = launches
+
+    def upload(self, _stream: Stream) -> None:
+        self._gpu.call("graphUpload")
+
+    def launch(self, stream: Stream) -> None:
+        self._gpu.launch_graph(stream.simulated, self._launches)
+
+
+class Event:
+    """An event. As with CuPy, `done` hides errors."""
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self._gpu = gpu
+        self.simulated: SimulatedEvent = gpu.create_event()
+        self.ptr = self.simulated.ptr
+
+    @property
+    def done(self) -> bool:
+        return self._gpu.query(self.ptr) == 0
+
+    def record(self, stream: Stream) -> None:
+        self._gpu.record(self.simulated, stream.simulated)
+
+    def synchronize(self) -> None:
+        self._gpu.wait_event(self.simulated)
+
+
+class Module:
+    """Compiled kernels."""
+
+    def __init__(self, cupy: CupyStandIn) -> None:
+        self._cupy = cupy
+
+    def load(self, cubin: bytes) -> None:
+        self._cupy.gpu.call("moduleLoad")
+        if not cubin.startswith(CUBIN):
+            raise CudaDriverError(200)
+
+    def get_function(self, name: str) -> Function:
+        return Function(self._cupy, name)
+
+
+class Function:
+    """A kernel."""
+
+    def __init__(self, cupy: CupyStandIn, name: str) -> None:
+        self.ptr = len(cupy.functions) + 1
+        cupy.functions[self.ptr] = name
+
+
+def install(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu) -> CupyStandIn:
+    """Let `import cupy` find the stand-in."""
+    stand_in = CupyStandIn(gpu)
+    monkeypatch.setitem(sys.modules, "cupy", stand_in)
+    return stand_in

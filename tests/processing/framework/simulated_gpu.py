@@ -1,0 +1,346 @@
+"""A GPU without hardware: streams, events and memory as CUDA's rules allow them at their worst.
+
+- Work in a stream is done in its order, but no earlier than it must: when the host waits for it, or a step at a time
+  when the host asks for an event. Which stream takes that step is chosen by `order`: slots overlap in every way.
+- Streams that do not block are not awaited by the default stream, nor it by them.
+- A copy from pinned memory reads it when it is done, not when it is asked for; one to pinned memory leaves poison there
+  between its begin and its end.
+- Memory is poisoned when it is allocated and when it is freed.
+- Errors on demand: `refuse` lets a call fail, `fault` a kernel; after a fault every call fails as it did.
+
+Kernels run in the block emulator, with the whole grid that was launched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.kernel_sources import KernelSources
+from tests.processing.framework.kernel_runner import emulate, parameter_bytes
+
+POISON = 0xA5
+ALIGNMENT = 256
+
+OUT_OF_MEMORY, NO_DEVICE, NOT_READY, ILLEGAL_ADDRESS = 2, 100, 600, 700
+STREAM_IS_CAPTURING, INVALID_VALUE = 900, 1
+NAMES = {
+    INVALID_VALUE: "cudaErrorInvalidValue: invalid argument",
+    OUT_OF_MEMORY: "cudaErrorMemoryAllocation: out of memory",
+    NO_DEVICE: "cudaErrorNoDevice: no CUDA-capable device is detected",
+    NOT_READY: "cudaErrorNotReady: device not ready",
+    ILLEGAL_ADDRESS: "cudaErrorIllegalAddress: an illegal memory access was encountered",
+    STREAM_IS_CAPTURING: "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing",
+}
+
+
+class CudaError(RuntimeError):
+    """An error of the runtime or of the driver."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(NAMES.get(status, f"cudaError{status}"))
+        self.status = status
+
+
+class Order(Enum):
+    """Which stream goes on when the host asks for an event of one."""
+
+    ASKED = auto()
+    """The one that is asked for; the others stand still."""
+    OTHERS = auto()
+    """Any other one, as long as one has work."""
+    RANDOM = auto()
+
+
+@dataclass(eq=False)
+class SimulatedStream:
+    """Work that is not done yet; `captured` collects launches instead while a graph is made."""
+
+    ptr: int
+    work: deque[Callable[[], None]] = field(default_factory=deque)
+    captured: list[KernelLaunch] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLaunch:
+    """One kernel, with a copy of its parameters."""
+
+    kernel: str
+    blocks: int
+    block_size: int
+    parameters: NDArray[np.uint8]
+
+
+@dataclass(eq=False)
+class SimulatedEvent:
+    """`passed` in steps of the device; None while the stream has not come to it."""
+
+    ptr: int
+    stream: SimulatedStream | None = None
+    passed: int | None = None
+
+
+class SimulatedGpu:
+    """One device, with the kernels of one chain.
+
+    memory: bytes that it has. `kernel_limits`: most threads in a block of a kernel, 1024 where nothing is said.
+    """
+
+    def __init__(
+        self, kernels: KernelSources, *, order: Order = Order.ASKED, seed: int = 1, memory: int = 1 << 30
+    ) -> None:
+        self.kernels = kernels
+        self.order = order
+        self.memory = memory
+        self.pinned_memory = memory
+        self.backward = False
+        self.kernel_limits: dict[str, int] = {}
+        self.lost = 0
+        self.calls: Counter[str] = Counter()
+        self.done: list[tuple[int, str]] = []
+        """(stream, work) in the order in which it was done."""
+        self._random = random.Random(seed)
+        self._refused: dict[str, tuple[int, int]] = {}
+        self._faults: dict[str, int] = {}
+        self._default = SimulatedStream(0)
+        self._streams = {0: self._default}
+        self._events: dict[int, SimulatedEvent] = {}
+        self._handles = 0x1000
+        self._blocks: dict[int, NDArray[np.uint8]] = {}
+        self._device_bytes: dict[int, int] = {}
+        self._pinned_bytes: dict[int, int] = {}
+
+    # Errors on demand
+
+    def refuse(self, call: str, status: int, *, after: int = 0) -> None:
+        """Let a call fail once, `after` more that succeed."""
+        self._refused[call] = (status, after)
+
+    def fault(self, kernel: str, status: int = ILLEGAL_ADDRESS) -> None:
+        """Let a kernel fail when it runs, which loses the device."""
+        self._faults[kernel] = status
+
+    def call(self, name: str) -> None:
+        """Every call of CUDA begins here. Raises CudaError."""
+        self.calls[name] += 1
+        if self.lost:
+            raise CudaError(self.lost)
+        if name in self._refused:
+            status, after = self._refused[name]
+            if after == 0:
+                del self._refused[name]
+                raise CudaError(status)
+            self._refused[name] = (status, after - 1)
+
+    # Memory
+
+    def malloc(self, nbytes: int) -> int:
+        """Device memory; 0 for no bytes."""
+        self.call("malloc")
+        return self._allocate(nbytes, self._device_bytes, self.memory)
+
+    def host_alloc(self, nbytes: int) -> int:
+        """Pinned memory."""
+        self.call("hostAlloc")
+        return self._allocate(nbytes, self._pinned_bytes, self.pinned_memory)
+
+    def _allocate(self, nbytes: int, used: dict[int, int], limit: int) -> int:
+        if nbytes == 0:
+            return 0
+        if sum(used.values()) + nbytes > limit:
+            raise CudaError(OUT_OF_MEMORY)
+        block = np.full(nbytes + ALIGNMENT, POISON, dtype=np.uint8)
+        pointer = -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self._blocks[pointer] = block
+        used[pointer] = nbytes
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        """Poison memory; it is not given out again, so that whoever uses it still finds poison."""
+        if pointer:
+            self._device_bytes.pop(pointer, None)
+            self._pinned_bytes.pop(pointer, None)
+            self._blocks[pointer].fill(POISON)
+
+    def mem_info(self) -> tuple[int, int]:
+        """(free, all) bytes of device memory."""
+        self.call("memGetInfo")
+        return self.memory - sum(self._device_bytes.values()), self.memory
+
+    def memset(self, pointer: int, value: int, nbytes: int) -> None:
+        """Returns before it is done."""
+        self.call("memset")
+        self._add(self._default, "memset", lambda: ctypes.memset(pointer, value, nbytes))
+
+    def memcpy(self, destination: int, source: int, nbytes: int, *, to_device: bool) -> None:
+        """In the default stream. To the device it returns before it is done: a buffer of the driver has the bytes."""
+        self.call("memcpy")
+        if to_device:
+            content = ctypes.string_at(source, nbytes)
+            self._add(self._default, "memcpy", lambda: ctypes.memmove(destination, content, nbytes))
+        else:
+            self._finish(self._default)
+            ctypes.memmove(destination, source, nbytes)
+
+    def memcpy_async(self, destination: int, source: int, nbytes: int, stream: int, *, to_device: bool) -> None:
+        """Between pinned and device memory."""
+        self.call("memcpyAsync")
+        host = source if to_device else destination
+        if not any(begin <= host and host + nbytes <= begin + size for begin, size in self._pinned_bytes.items()):
+            raise AssertionError("an asynchronous copy of memory that is not pinned")
+        if not to_device:
+            self._add(self._streams[stream], "D2H begins", lambda: ctypes.memset(destination, POISON, nbytes))
+        name = "H2D" if to_device else "D2H"
+        self._add(self._streams[stream], name, lambda: ctypes.memmove(destination, source, nbytes))
+
+    # Streams and events
+
+    def create_stream(self) -> SimulatedStream:
+        """One that does not block."""
+        self.call("streamCreate")
+        stream = SimulatedStream(self._handle())
+        self._streams[stream.ptr] = stream
+        return stream
+
+    def create_event(self) -> SimulatedEvent:
+        """One with times."""
+        self.call("eventCreate")
+        event = SimulatedEvent(self._handle())
+        self._events[event.ptr] = event
+        return event
+
+    def record(self, event: SimulatedEvent, stream: SimulatedStream) -> None:
+        """The event is passed when the work before it is done."""
+        self.call("eventRecord")
+        event.stream, event.passed = stream, None
+
+        def passes() -> None:
+            event.passed = len(self.done)
+
+        self._add(stream, "event", passes)
+
+    def query(self, pointer: int) -> int:
+        """Status of an event. The question moves one stream by one piece of work, and is answered first."""
+        self.calls["eventQuery"] += 1
+        if self.lost:
+            return self.lost
+        event = self._events[pointer]
+        if event.stream is None or event.passed is not None:
+            return 0
+        self._step(event)
+        return self.lost or NOT_READY
+
+    def wait_event(self, event: SimulatedEvent) -> None:
+        """Work until an event is passed."""
+        self.call("eventSynchronize")
+        while event.stream is not None and event.passed is None:
+            self._step(event)
+            if self.lost:
+                raise CudaError(self.lost)
+
+    def elapsed(self, first: SimulatedEvent, last: SimulatedEvent) -> float:
+        """Milliseconds between two events: one for each piece of work."""
+        self.call("eventElapsedTime")
+        if first.passed is None or last.passed is None:
+            raise CudaError(NOT_READY)
+        return float(last.passed - first.passed)
+
+    def synchronize(self, stream: SimulatedStream | None = None) -> None:
+        """Do all work, or that of one stream."""
+        self.call("synchronize")
+        for one in [stream] if stream is not None else list(self._streams.values()):
+            self._finish(one)
+
+    def _finish(self, stream: SimulatedStream) -> None:
+        while stream.work:
+            self._do(stream)
+            if self.lost:
+                raise CudaError(self.lost)
+
+    # Kernels
+
+    def begin_capture(self, stream: SimulatedStream) -> None:
+        """Launches become a graph."""
+        self.call("streamBeginCapture")
+        stream.captured = []
+
+    def end_capture(self, stream: SimulatedStream) -> list[KernelLaunch]:
+        """The graph."""
+        captured, stream.captured = stream.captured, None
+        self.call("streamEndCapture")
+        assert captured is not None
+        return captured
+
+    def launch_kernel(self, pointer: int, kernel: str, blocks: int, block_size: int, parameters: int) -> None:
+        """Put a kernel into a stream, or into its graph."""
+        self.call("launchKernel")
+        if block_size > self.kernel_limits.get(kernel, 1024):
+            raise CudaError(INVALID_VALUE)
+        stream = self._streams[pointer]
+        content = np.frombuffer(ctypes.string_at(parameters, parameter_bytes(self.kernels, kernel)), dtype=np.uint8)
+        launch = KernelLaunch(kernel, blocks, block_size, content)
+        if stream.captured is not None:
+            stream.captured.append(launch)
+        else:
+            self._add(stream, launch.kernel, partial(self._run, launch))
+
+    def launch_graph(self, stream: SimulatedStream, graph: list[KernelLaunch]) -> None:
+        """Put the kernels of a graph into a stream."""
+        self.call("graphLaunch")
+        for launch in graph:
+            self._add(stream, launch.kernel, partial(self._run, launch))
+
+    def _run(self, launch: KernelLaunch) -> None:
+        if launch.kernel in self._faults:
+            self.lost = self._faults[launch.kernel]
+            return
+        emulate(
+            self.kernels,
+            launch.kernel,
+            launch.parameters.ctypes.data,
+            launch.blocks,
+            launch.block_size,
+            backward=self.backward,
+        )
+
+    # The order of things
+
+    def _handle(self) -> int:
+        self._handles += 1
+        return self._handles
+
+    def _add(self, stream: SimulatedStream, name: str, action: Callable[[], object]) -> None:
+        if stream.captured is not None:
+            raise CudaError(STREAM_IS_CAPTURING)
+
+        def work() -> None:
+            action()
+            self.done.append((stream.ptr, name))
+
+        stream.work.append(work)
+
+    def _do(self, stream: SimulatedStream) -> None:
+        stream.work.popleft()()
+
+    def _step(self, event: SimulatedEvent) -> None:
+        """Let one stream do one piece of work."""
+        busy = [stream for stream in self._streams.values() if stream.work]
+        asked = [stream for stream in busy if stream is event.stream]
+        others = [stream for stream in busy if stream is not event.stream]
+        match self.order:
+            case Order.ASKED:
+                chosen = asked
+            case Order.OTHERS:
+                chosen = others or asked
+            case Order.RANDOM:
+                chosen = [self._random.choice(busy)] if busy else []
+        assert chosen, "an event that no stream will pass"
+        self._do(chosen[0])

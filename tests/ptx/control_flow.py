@@ -1,0 +1,120 @@
+"""Where lanes that part at a branch meet again: the immediate post-dominators of a kernel.
+
+Post-dominators by the algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm", Rice University
+TR-06-33870, 2006) on the reversed graph of basic blocks.
+"""
+
+from __future__ import annotations
+
+from tests.ptx.parser import Kernel, PtxError, Statement
+
+EXIT = -1
+"""The end of the kernel, as a position."""
+
+
+def is_branch(statement: Statement) -> bool:
+    return statement.opcode.split(".")[0] == "bra"
+
+
+def is_exit(statement: Statement) -> bool:
+    return statement.opcode in ("ret", "exit")
+
+
+def target_of(kernel: Kernel, statement: Statement) -> int:
+    """Position to which a branch leads. Raises PtxError."""
+    try:
+        return kernel.labels[statement.operands[0]]
+    except KeyError:
+        raise PtxError(f"{kernel.name}: no label for {statement.text!r}") from None
+
+
+def reconvergence(kernel: Kernel) -> dict[int, int]:
+    """Position of each branch that may diverge -> position where its sides meet, or EXIT."""
+    first, successors = _basic_blocks(kernel)
+    post_dominators = _immediate_post_dominators(successors)
+    meeting: dict[int, int] = {}
+    for block, begin in enumerate(first):
+        last = (first[block + 1] if block + 1 < len(first) else len(kernel.statements)) - 1
+        if is_branch(kernel.statements[last]) and kernel.statements[last].guard is not None:
+            dominator = post_dominators[block]
+            meeting[last] = EXIT if dominator == len(first) else first[dominator]
+        assert begin <= last
+    return meeting
+
+
+def _basic_blocks(kernel: Kernel) -> tuple[list[int], list[list[int]]]:
+    """Positions of their first statements, and successors by number; the number behind the last block is the exit."""
+    statements = kernel.statements
+    if not statements or not (is_exit(statements[-1]) or (is_branch(statements[-1]) and statements[-1].guard is None)):
+        raise PtxError(f"{kernel.name} runs over its end")
+    first = {0}
+    for position, statement in enumerate(statements):
+        if is_branch(statement):
+            first |= {position + 1, target_of(kernel, statement)}
+        elif is_exit(statement):
+            first.add(position + 1)
+    begins = sorted(position for position in first if position < len(statements))
+    number = {position: block for block, position in enumerate(begins)}
+    exit_block = len(begins)
+    successors: list[list[int]] = []
+    for block in range(len(begins)):
+        end = begins[block + 1] if block + 1 < len(begins) else len(statements)
+        last = statements[end - 1]
+        follows = [] if (is_branch(last) or is_exit(last)) and last.guard is None else [block + 1]
+        if is_branch(last):
+            follows.append(number[target_of(kernel, last)])
+        elif is_exit(last):
+            follows.append(exit_block)
+        successors.append(follows)
+    return begins, successors
+
+
+def _immediate_post_dominators(successors: list[list[int]]) -> list[int]:
+    """Of each block; blocks from which no way leads to the exit have the exit."""
+    exit_block = len(successors)
+    predecessors: list[list[int]] = [[] for _ in range(exit_block + 1)]
+    for block, follows in enumerate(successors):
+        for successor in follows:
+            predecessors[successor].append(block)
+    order = _post_order(predecessors, exit_block)
+    rank = {block: i for i, block in enumerate(order)}
+    dominator: dict[int, int] = {exit_block: exit_block}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(order[:-1]):
+            known = [successor for successor in successors[block] if successor in dominator]
+            new = known[0]
+            for successor in known[1:]:
+                new = _common(new, successor, dominator, rank)
+            if dominator.get(block) != new:
+                dominator[block] = new
+                changed = True
+    return [dominator.get(block, exit_block) for block in range(exit_block)]
+
+
+def _common(one: int, other: int, dominator: dict[int, int], rank: dict[int, int]) -> int:
+    while one != other:
+        while rank[one] < rank[other]:
+            one = dominator[one]
+        while rank[other] < rank[one]:
+            other = dominator[other]
+    return one
+
+
+def _post_order(edges: list[list[int]], root: int) -> list[int]:
+    """Depth first from the root along edges; the root comes last."""
+    order: list[int] = []
+    seen = {root}
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        node, rest = stack[-1]
+        for follower in rest:
+            if follower not in seen:
+                seen.add(follower)
+                stack.append((follower, iter(edges[follower])))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+    return order

@@ -1,0 +1,226 @@
+"""The machine that executes translated kernels: memory, launches, what they cost, conflicting accesses.
+
+It is C++ (machine/), compiled by the compiler of this machine when it is first needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.ptx.parser import Module, Variable
+from tests.ptx.translation import Layout, Program, translate
+
+SOURCE = Path(__file__).parent / "machine" / "machine.cpp"
+ALIGNMENT = 256
+"""Bytes, as cudaMalloc aligns."""
+
+COUNTS = np.dtype([("executions", "u8"), ("lanes", "u8"), ("sectors", "u8"), ("bytes", "u8")])
+CONFLICT = np.dtype(
+    [
+        ("pc", "i4"),
+        ("other_pc", "i4"),
+        ("kind", "u4"),
+        ("other_kind", "u4"),
+        ("block", "u4"),
+        ("thread", "u4"),
+        ("other_thread", "u4"),
+        ("space", "u4"),
+        ("equal", "u4"),
+        ("between_blocks", "u4"),
+        ("address", "u8"),
+        ("times", "u8"),
+    ]
+)
+KINDS = ("read", "write", "atomic access")
+SPACE_NAMES = ("generic", "global", "shared", "local", "parameter")
+
+MAX_INSTRUCTIONS = 1 << 30
+"""Of the warps of one block together; a block that takes more is said not to end."""
+
+
+class KernelError(RuntimeError):
+    """A kernel did what no kernel may; the message names kernel, block, warp and instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses to the same bytes that nothing orders, of which one writes. `equal`: both wrote the same value."""
+
+    kernel: str
+    text: str
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """What one launch cost. By instruction: executions by a warp, lanes, sectors of 32 bytes, bytes that were used.
+    By block: instructions of its warps, barriers."""
+
+    program: Program
+    threads: int
+    counts: NDArray[np.void]
+    block_instructions: NDArray[np.uint64]
+    block_barriers: NDArray[np.uint64]
+    conflicts: tuple[Conflict, ...]
+
+
+class _Launch(ctypes.Structure):
+    """Launch in machine/machine.cpp."""
+
+    _fields_ = [
+        ("instructions", ctypes.c_void_p),
+        ("n_instructions", ctypes.c_uint64),
+        ("first_values", ctypes.c_void_p),
+        ("n_slots", ctypes.c_uint64),
+        ("special_slots", ctypes.c_void_p),
+        ("shared_variables", ctypes.c_void_p),
+        ("n_shared_variables", ctypes.c_uint64),
+        ("shared_bytes", ctypes.c_uint64),
+        ("local_variables", ctypes.c_void_p),
+        ("n_local_variables", ctypes.c_uint64),
+        ("local_bytes", ctypes.c_uint64),
+        ("parameters", ctypes.c_void_p),
+        ("parameter_bytes", ctypes.c_uint64),
+        ("blocks", ctypes.c_uint64),
+        ("threads", ctypes.c_uint64),
+        ("backward", ctypes.c_uint64),
+        ("max_instructions", ctypes.c_uint64),
+        ("counts", ctypes.c_void_p),
+        ("block_instructions", ctypes.c_void_p),
+        ("block_barriers", ctypes.c_void_p),
+    ]
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        raise RuntimeError("no C++ compiler: the machine that executes PTX cannot be built")
+    library = Path(tempfile.mkdtemp(prefix="hltnode-ptx-")) / "machine.so"
+    options = ["-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *options, str(SOURCE), "-o", str(library)], check=True)
+    loaded = ctypes.CDLL(str(library))
+    loaded.ptx_create.restype = ctypes.c_void_p
+    loaded.ptx_operation.restype = ctypes.c_int32
+    loaded.ptx_fault.restype = ctypes.c_char_p
+    loaded.ptx_conflicts.restype = ctypes.c_uint64
+    loaded.ptx_conflict.restype = ctypes.c_void_p
+    return loaded
+
+
+def operation(name: str) -> int:
+    """The number of an operation of the machine, -1 if there is none of this name."""
+    return int(_library().ptx_operation(name.encode()))
+
+
+class Machine:
+    """Global memory, and the kernels of one module. `backward` turns the order of all that runs concurrently."""
+
+    def __init__(self, module: Module, *, backward: bool = False) -> None:
+        self._library = _library()
+        self._handle = ctypes.c_void_p(self._library.ptx_create())
+        self._backward = backward
+        self._memory: list[NDArray[np.uint8]] = []
+        addresses = {variable.name: self._module_variable(variable) for variable in module.variables}
+        self.programs: Mapping[str, Program] = {
+            name: translate(kernel, operation, addresses) for name, kernel in module.kernels.items()
+        }
+
+    def __del__(self) -> None:
+        self._library.ptx_destroy(self._handle)
+
+    def allocate(self, nbytes: int, fill: int = 0) -> NDArray[np.uint8]:
+        """Global memory, with no other right before or behind it."""
+        whole = np.full(nbytes + 3 * ALIGNMENT, fill, dtype=np.uint8)
+        begin = 2 * ALIGNMENT - whole.ctypes.data % ALIGNMENT
+        self._memory.append(whole)
+        part = whole[begin : begin + nbytes]
+        self._library.ptx_add_region(self._handle, ctypes.c_uint64(part.ctypes.data), ctypes.c_uint64(nbytes))
+        return part
+
+    def _module_variable(self, variable: Variable) -> int:
+        memory = self.allocate(variable.nbytes)
+        values = memory.view(f"u{variable.element_bytes}")
+        values[: len(variable.values)] = np.array(variable.values, dtype=np.int64).astype(values.dtype)
+        return memory.ctypes.data
+
+    def launch(self, name: str, arguments: bytes, blocks: int, threads: int) -> LaunchRecord:
+        """Run a kernel. `arguments`: its parameters as they lie in memory.
+
+        Raises KernelError, KeyError if there is no such kernel, ValueError for arguments of another size.
+        """
+        program = self.programs[name]
+        if len(arguments) != program.parameters.nbytes:
+            raise ValueError(f"{name} takes {program.parameters.nbytes} bytes of parameters, not {len(arguments)}")
+        counts = np.zeros(len(program.instructions), dtype=COUNTS)
+        block_instructions, block_barriers = (np.zeros(blocks, dtype=np.uint64) for _ in range(2))
+        shared, local = (_ranges(layout) for layout in (program.shared, program.local))
+        parameters = np.frombuffer(arguments, dtype=np.uint8)
+        launch = _Launch(
+            instructions=program.instructions.ctypes.data,
+            n_instructions=len(program.instructions),
+            first_values=program.first_values.ctypes.data,
+            n_slots=len(program.first_values),
+            special_slots=program.special_slots.ctypes.data,
+            shared_variables=shared.ctypes.data,
+            n_shared_variables=len(shared),
+            shared_bytes=program.shared.nbytes,
+            local_variables=local.ctypes.data,
+            n_local_variables=len(local),
+            local_bytes=-(-program.local.nbytes // 16) * 16,
+            parameters=parameters.ctypes.data,
+            parameter_bytes=len(parameters),
+            blocks=blocks,
+            threads=threads,
+            backward=self._backward,
+            max_instructions=MAX_INSTRUCTIONS,
+            counts=counts.ctypes.data,
+            block_instructions=block_instructions.ctypes.data,
+            block_barriers=block_barriers.ctypes.data,
+        )
+        if self._library.ptx_launch(self._handle, ctypes.byref(launch)) != 0:
+            raise KernelError(self._fault(program))
+        conflicts = tuple(self._conflicts(program))
+        return LaunchRecord(program, threads, counts, block_instructions, block_barriers, conflicts)
+
+    def _fault(self, program: Program) -> str:
+        message = self._library.ptx_fault(self._handle).decode()
+        pc = self._library.ptx_fault_pc(self._handle)
+        where = (
+            f"block {self._library.ptx_fault_block(self._handle)}, warp {self._library.ptx_fault_warp(self._handle)}"
+        )
+        at = f" at {program.texts[pc]!r}" if pc >= 0 else ""
+        return f"{program.name}, {where}{at}: {message}"
+
+    def _conflicts(self, program: Program) -> list[Conflict]:
+        n = self._library.ptx_conflicts(self._handle)
+        if n == 0:
+            return []
+        content = ctypes.string_at(self._library.ptx_conflict(self._handle), n * CONFLICT.itemsize)
+        return [_conflict(program, record) for record in np.frombuffer(content, dtype=CONFLICT)]
+
+
+def _ranges(layout: Layout) -> NDArray[np.uint64]:
+    return np.array(list(layout.ranges.values()), dtype=np.uint64).reshape(-1, 2)
+
+
+def _conflict(program: Program, record: np.void) -> Conflict:
+    other = f"thread {record['other_thread']}" if not record["between_blocks"] else "another block"
+    equal = " of equal values" if record["equal"] else ""
+    text = (
+        f"{program.name}, block {record['block']}: {KINDS[record['kind']]} by thread {record['thread']} at "
+        f"{program.texts[record['pc']]!r} and {KINDS[record['other_kind']]} by {other} at "
+        f"{program.texts[record['other_pc']]!r}{equal}, byte {record['address']} of "
+        f"{SPACE_NAMES[record['space']]} memory; {record['times']} times"
+    )
+    return Conflict(program.name, text, bool(record["equal"]))

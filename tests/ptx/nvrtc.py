@@ -1,0 +1,57 @@
+"""The kernels as NVRTC makes them for GPUs, with the options of production: their PTX, and what ptxas says of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hltnode.processing.framework.backends.cuda_kernels import compile_options, compiled_program, translation_unit
+from hltnode.processing.framework.kernel_sources import KernelSources
+from tests.processing.framework.nvrtc_library import NvrtcLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a kernel takes of a multiprocessor, as ptxas says; bytes but for the registers, which are of a thread."""
+
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+
+
+def ptx_of(nvrtc: NvrtcLibrary, kernels: KernelSources, architecture: str) -> str:
+    """PTX for compute_<architecture>. Raises BackendError with the log."""
+    return ptx_of_source(nvrtc, translation_unit(kernels), architecture, *compile_options(kernels))
+
+
+def ptx_of_source(nvrtc: NvrtcLibrary, source: str, architecture: str, *options: str) -> str:
+    """PTX of one translation unit for compute_<architecture>. Raises BackendError with the log."""
+    with compiled_program(nvrtc, source, (*options, f"--gpu-architecture=compute_{architecture}")) as program:
+        return nvrtc.getPTX(program).decode()
+
+
+_ENTRY = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry function|\Z)", re.DOTALL)
+
+
+def resources(nvrtc: NvrtcLibrary, architecture: str, kernels: KernelSources) -> dict[str, Resources]:
+    """What the kernels take on sm_<architecture>, by name, from the log of ptxas, which is part of NVRTC."""
+    options = (*compile_options(kernels), f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
+    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
+        log = nvrtc.getProgramLog(program)
+    return {entry[1]: _resources(entry[2]) for entry in _ENTRY.finditer(log)}
+
+
+def _resources(text: str) -> Resources:
+    def number(pattern: str) -> int:
+        match = re.search(pattern, text)
+        return int(match[1]) if match else 0
+
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        stack=number(r"(\d+) bytes stack frame"),
+        spill_stores=number(r"(\d+) bytes spill stores"),
+        spill_loads=number(r"(\d+) bytes spill loads"),
+        shared=number(r"(\d+) bytes smem"),
+    )
