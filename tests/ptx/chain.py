@@ -14,11 +14,13 @@ from tests.ptx.machine import Conflict, LaunchRecord, Machine
 
 @dataclass(frozen=True, slots=True)
 class KernelCost:
-    """What a kernel costs for each event: instructions by warps, and the lanes that were active in all of them;
-    sectors of 32 bytes of global memory, and bytes of them that were used; barriers that one block passes."""
+    """What a kernel costs for each event: instructions by warps, and the lanes that were active in all of them; those
+    that access global memory, its sectors of 32 bytes, and bytes of them that were used; barriers that one block
+    passes."""
 
     warp_instructions: float
     lane_instructions: float
+    global_instructions: float
     sectors: float
     used_bytes: float
     barriers: float
@@ -63,10 +65,12 @@ class PtxLauncher:
 
 def _cost(algorithm: Algorithm, record: LaunchRecord, n_events: int) -> KernelCost:
     totals = {name: int(record.counts[name].sum()) / n_events for name in ("executions", "lanes", "sectors", "bytes")}
+    accesses = record.counts["executions"][record.counts["sectors"] > 0]
     barriers = record.block_barriers
     return KernelCost(
         warp_instructions=totals["executions"],
         lane_instructions=totals["lanes"],
+        global_instructions=int(accesses.sum()) / n_events,
         sectors=totals["sectors"],
         used_bytes=totals["bytes"],
         # An event has one block; other blocks run at the same time, so that the slowest of them counts.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cuda_device import CudaDevice
-from hltnode.processing.framework.backends.cuda_errors import NOT_READY, OUT_OF_MEMORY, size_of
+from hltnode.processing.framework.backends.cuda_errors import NOT_READY, OUT_OF_MEMORY, cuda_calls, size_of
 from hltnode.processing.framework.backends.cuda_installation import check_installation, check_launch, load_cupy
 from hltnode.processing.framework.backends.cuda_kernels import cache_folder, cached_kernels
 from hltnode.processing.framework.backends.host_memory import available_bytes
@@ -55,7 +55,8 @@ class CudaQueue:
         with device.calls(f"make a graph of {len(launches)} kernels") as cupy:
             self._stream.begin_capture()
             for kernel, launch, block in self._kernels:
-                with device.calls(f"launch {launch.kernel} with {launch.max_blocks} blocks of {block} threads"):
+                # No call but the launch itself belongs into a capture.
+                with cuda_calls(cupy, f"launch {launch.kernel} with {launch.max_blocks} blocks of {block} threads"):
                     self._launch(cupy, kernel, launch, block)
             self._graph = self._stream.end_capture()
             self._graph.upload(self._stream)
