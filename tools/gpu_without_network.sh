@@ -44,5 +44,5 @@ command=${1:-}
 case $command in
     pack) pack "$@" ;;
     run) run "$@" ;;
-    *) sed -n '2,7p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,6p' "$0" >&2; exit 2 ;;
 esac

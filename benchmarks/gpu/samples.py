@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.device_code import SAMPLES
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace
@@ -16,10 +17,7 @@ from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
-PATTERNS = {"retina": "*retina3*.mdf", "superpixel": "*noretina*.mdf"}
 SIMULATED = 8
-TIMES = 9
-"""How often the seven real events are in one MEP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def simulated(n_events: int = SIMULATED) -> list[Sample]:
 
 def real_file(shared: Path, encoding: str) -> Path:
     """The seven real events."""
-    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(PATTERNS[encoding])
+    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(SAMPLES[encoding])
     return sample
 
 
@@ -56,7 +54,7 @@ def real(shared: Path, times: int = 1) -> list[Sample]:
             encode_mep(HLT1, list(read_events(real_file(shared, encoding))) * times, encoding=encoding),
             geometry,
         )
-        for encoding in PATTERNS
+        for encoding in SAMPLES
     ]
 
 

@@ -69,8 +69,8 @@ class NodeUnderLoad:
         config.write_text(node_config(folder, ports, backend, device))
         self._node = self._start("node", "serve", "--config", str(config))
         self._feed = [
-            *("feed", "--to", f"tcp://127.0.0.1:{ports[0]}", "--input", str(events), "--events-per-mep", "64"),
-            *("--repeat", str(repeats), "--name", "gpu"),
+            *("feed", "--to", f"tcp://127.0.0.1:{ports[0]}", "--control", f"tcp://127.0.0.1:{ports[1]}"),
+            *("--input", str(events), "--events-per-mep", "64", "--repeat", str(repeats), "--name", "gpu"),
         ]
         self._feeders: list[subprocess.Popen[bytes]] = []
 
@@ -104,12 +104,16 @@ class NodeUnderLoad:
             self._start(f"feeder{part}", *self._feed, "--part", f"{part}/{FEEDERS}") for part in range(1, FEEDERS + 1)
         ]
         seen: list[tuple[float, int]] = []
+        until = time.monotonic() + START_SECONDS
         while any(feeder.poll() is None for feeder in self._feeders):
-            if seen and time.monotonic() - seen[0][0] > MEASURED_SECONDS:
-                break
+            if time.monotonic() > until:
+                if seen:
+                    break
+                raise self._fail("the node got no events")
             if (processed := self._processed()) is None:
                 raise self._fail("the node does not answer")
             if processed:
+                until = min(until, time.monotonic() + MEASURED_SECONDS)
                 seen.append((time.monotonic(), processed))
             time.sleep(SAMPLE_SECONDS)
         if any(feeder.returncode for feeder in self._feeders):

@@ -93,9 +93,8 @@ def draw(spans: Sequence[BatchSpan]) -> str:
     ]
     for index, (name, colour) in enumerate(COLOURS.items()):
         key = LEFT + 180 * index
-        parts.append(
-            f'<rect x="{key}" y="8" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="18">{name}</text>'
-        )
+        parts.append(f'<rect x="{key}" y="8" width="12" height="12" fill="{colour}"/>')
+        parts.append(f'<text x="{key + 18}" y="18">{name}</text>')
     parts += [f'<text x="8" y="{TOP + slot * LANE + 17}">slot {slot}</text>' for slot in range(slots)]
     for span in spans:
         to_device, back = span.copies

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu import command, samples
+from benchmarks.gpu import command, samples, throughput
 from benchmarks.gpu.command import Workload, attempt, machine, measure_all
 from benchmarks.gpu.correctness import correctness
 from benchmarks.gpu.report import Report, Section
@@ -134,7 +134,9 @@ def test_the_command_reports_what_each_tool_found(
 
 @pytest.mark.process
 @pytest.mark.loopback
-def test_a_node_is_measured_while_feeders_send(tmp_path: Path) -> None:
+def test_a_node_is_measured_while_feeders_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "MEASURED_SECONDS", 3.0)
+    monkeypatch.setattr(throughput, "SAMPLE_SECONDS", 0.2)
     events = tmp_path / "events.mdf"
     report = Report(tmp_path, "hltnode on a GPU")
 
