@@ -14,7 +14,7 @@ PACKAGES="annotated-types crc32c msgspec pydantic pydantic-core pydantic-setting
 pack() {
     shared=${1:-../shared}
     rm -rf "$PACKED"
-    mkdir -p "$PACKED/shared/data"
+    mkdir -p "$PACKED/shared"
     platforms=""
     for platform in manylinux_2_28 manylinux_2_27 manylinux_2_17 manylinux2014 manylinux_2_12 manylinux2010 manylinux1; do
         platforms="$platforms --platform ${platform}_x86_64"
@@ -23,9 +23,7 @@ pack() {
     # shellcheck disable=SC2086
     .venv/bin/python -m pip download --quiet --only-binary=:all: --python-version "$PYTHON_VERSION" \
         --implementation cp $platforms --dest "$PACKED/wheels" $PACKAGES
-    for folder in lhcb-minbias-mdf lhcb-geometry; do
-        if [ -d "$shared/data/$folder" ]; then cp -r "$shared/data/$folder" "$PACKED/shared/data/"; fi
-    done
+    tar -c -C "$shared" data/lhcb-minbias-mdf data/lhcb-geometry | tar -x -C "$PACKED/shared"
     du -sh "$PACKED"
 }
 

@@ -130,7 +130,7 @@ def attempt(report: Report, what: str, make: Callable[[], Sequence[Section]]) ->
         report.add(section)
         verdict = {True: "passed", False: "FAILED", None: "done"}[section.good]
         print(f"{section.title}: {verdict}", flush=True)
-    print(f"  {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"  ({what}: {time.monotonic() - begin:.0f} s)", flush=True)
     return not lost
 
 
