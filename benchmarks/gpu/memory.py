@@ -30,7 +30,7 @@ def memory(engine: Engine, name: str, workspaces: int, taken: Taken) -> Section:
     }
     return Section(
         title=f"Memory: {name}",
-        text=f"{workspaces} slots of {engine.limits.events} events, {engine.limits.input_bytes / MIB:.1f} MiB of input",
+        text=f"{workspaces} slots of {engine.limits.events} events, {engine.limits.input_bytes / MIB:.1f} MiB each.",
         header=("what", "MiB"),
         rows=[(what, f"{nbytes / MIB:,.1f}") for what, nbytes in figures.items()],
         data=figures,

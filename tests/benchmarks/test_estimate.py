@@ -111,6 +111,7 @@ def test_the_table_says_that_it_is_an_estimate() -> None:
         (5.0, "2.5 times slower than estimated"),
         (1.5, "as estimated"),
         (0.5, "2.0 times faster than estimated"),
+        (2.0 + 5e-10, "as estimated"),
     ],
 )
 def test_a_measurement_is_compared_with_both_ends(measured: float, said: str) -> None:
