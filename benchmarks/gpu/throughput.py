@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from itertools import pairwise, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -97,29 +96,28 @@ class NodeUnderLoad:
                 raise self._fail("the node did not start")
             time.sleep(SAMPLE_SECONDS)
 
-    def rates(self) -> list[float]:
-        """Events per second in each interval while the feeders send, until MEASURED_SECONDS are over; the first and the
-        last interval are left out. Raises RuntimeError if the node or a feeder fails."""
+    def rate(self) -> float:
+        """Mean events per second while the feeders send, for MEASURED_SECONDS at most. Raises RuntimeError if the node
+        or a feeder fails."""
         self._feeders = [
             self._start(f"feeder{part}", *self._feed, "--part", f"{part}/{FEEDERS}") for part in range(1, FEEDERS + 1)
         ]
         seen: list[tuple[float, int]] = []
         until = time.monotonic() + START_SECONDS
-        while any(feeder.poll() is None for feeder in self._feeders):
-            if time.monotonic() > until:
-                if seen:
-                    break
-                raise self._fail("the node got no events")
-            if (processed := self._processed()) is None:
-                raise self._fail("the node does not answer")
-            if processed:
-                until = min(until, time.monotonic() + MEASURED_SECONDS)
-                seen.append((time.monotonic(), processed))
+        while any(feeder.poll() is None for feeder in self._feeders) and time.monotonic() < until:
             time.sleep(SAMPLE_SECONDS)
+            if self._node.poll() is not None:
+                raise self._fail("the node has ended")
+            if processed := self._processed():
+                seen.append((time.monotonic(), processed))
+                if processed > seen[0][1]:
+                    until = min(until, seen[0][0] + MEASURED_SECONDS)
         if any(feeder.returncode for feeder in self._feeders):
             raise self._fail("a feeder failed")
-        rates = [(b - a) / (later - earlier) for (earlier, a), (later, b) in pairwise(seen)]
-        return [rate for rate in rates[1:-1] if rate]
+        (begin, first), (end, last) = (seen[0], seen[-1]) if seen else ((0.0, 0), (0.0, 0))
+        if last == first:
+            raise self._fail("too few events were processed to measure")
+        return (last - first) / (end - begin)
 
     def close(self) -> None:
         """End all processes."""
@@ -137,17 +135,14 @@ class NodeUnderLoad:
 
 
 def node_rate(events: Path, *, backend: str, device: int, repeats: int) -> float:
-    """Median of the events per second of a node that is fed a file over TCP. Raises RuntimeError."""
+    """Events per second of a node that is fed a file over TCP. Raises RuntimeError."""
     with tempfile.TemporaryDirectory(prefix="hltnode-gpu-") as folder:
         node = NodeUnderLoad(Path(folder), events, backend=backend, device=device, repeats=repeats)
         try:
             node.wait_until_ready()
-            rates = node.rates()
+            return node.rate()
         finally:
             node.close()
-    if not rates:
-        raise RuntimeError("the feed was over before it could be measured: give more repeats")
-    return statistics.median(rates)
 
 
 def throughput(name: str, slots: float, engine: float) -> Section:
