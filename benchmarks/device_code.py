@@ -3,7 +3,8 @@
 The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
 block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
 PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none), which the
-disassembler counts where it is installed. An estimate of events per second follows (estimate.py).
+disassembler counts where it is installed. The dense event has the clusters
+of all seven. An estimate of events per second follows (estimate.py).
 """
 
 import argparse
@@ -25,6 +26,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.processing.lhcb.velo.dense_events import overlaid
 from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.chain import KernelCost, PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
@@ -59,11 +61,11 @@ class DeviceCode:
         """Means over the events of a MEP. Raises RuntimeError where results are not those of the CPU."""
         machine = machine_of(self._module)
         launcher = PtxLauncher(machine)
-        if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate):
+        if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate, sizes_apart=True):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
         return launcher.costs(mep.n_events)
 
-    def describe(self, algorithm: Algorithm, cost: KernelCost) -> dict[str, Any]:
+    def describe(self, algorithm: Algorithm, cost: KernelCost, dense: KernelCost) -> dict[str, Any]:
         """One kernel as it stands in the JSON file; what depends on the architecture is that of sm_90."""
         targets = {}
         for architecture, multiprocessor in MULTIPROCESSORS.items():
@@ -85,14 +87,22 @@ class DeviceCode:
             "used_bytes": round(cost.used_bytes, 1),
             "active_lanes": round(cost.active_lanes, 1),
             "grid": algorithm.grid.name,
+            "path": round(cost.path, 1),
+            "path_of_dense_event": round(dense.path, 1),
             "block_size": algorithm.block_size,
             **targets[f"sm_{COUNTED_FOR}"],
             "targets": targets,
         }
 
-    def report(self, mep: EncodedMep, costs: Mapping[str, KernelCost]) -> dict[str, Any]:
-        """Kernels and their total."""
-        kernels = {algorithm.name: self.describe(algorithm, costs[algorithm.name]) for algorithm in HLT1_SEQUENCE}
+    def report(
+        self, mep: EncodedMep, costs: Mapping[str, KernelCost], dense: Mapping[str, KernelCost]
+    ) -> dict[str, Any]:
+        """Kernels and their total. `costs`: means per event of `mep`, `dense`: of one dense event."""
+        kernels = {
+            algorithm.name: self.describe(algorithm, costs[algorithm.name], dense[algorithm.name])
+            for algorithm in HLT1_SEQUENCE
+        }
+        path, dense_path = (sum(cost.path for cost in of.values()) for of in (costs, dense))
         return {
             "kernels": kernels,
             "total": {
@@ -101,6 +111,9 @@ class DeviceCode:
                 "sectors": round(sum(cost.sectors for cost in costs.values()), 1),
                 "events": mep.n_events,
                 "input_bytes": round(mep.data.nbytes / mep.n_events, 1),
+                "path": round(path, 1),
+                "path_of_dense_event": round(dense_path, 1),
+                "dense_to_mean_path": round(dense_path / path, 2),
             },
         }
 
@@ -108,7 +121,8 @@ class DeviceCode:
 def print_report(name: str, report: Mapping[str, Any], console: Console) -> None:
     """One table."""
     table = Table(
-        *("kernel", "warp instr.", "share", "lanes", "barriers", "KiB moved", "used", "threads", "registers"),
+        *("kernel", "warp instr.", "share", "lanes", "path", "of dense", "barriers", "KiB moved", "used", "threads"),
+        "registers",
         *("stack", "spills", "shared", "occupancy", "machine/PTX"),
         title=f"{name}: means per event; registers, stack, spills, shared memory, occupancy for sm_80 / 90 / 100",
     )
@@ -121,6 +135,8 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
             f"{row['warp_instructions']:,.0f}",
             f"{row['warp_instructions'] / total['warp_instructions']:.1%}",
             f"{row['active_lanes']:.1f}",
+            f"{row['path']:,.0f}",
+            f"{row['path_of_dense_event']:,.0f}",
             f"{row['barriers']:,.0f}",
             f"{sector_bytes / 1024:,.1f}",
             f"{row['used_bytes'] / sector_bytes:.0%}" if sector_bytes else "",
@@ -130,8 +146,8 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
             " / ".join(f"{target['occupancy']:.0%}" for target in targets),
             f"{row['machine_per_ptx']:.2f}" if row["machine_per_ptx"] else "",
         )
-    barriers = total["barriers_longest_path"]
-    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", f"{barriers:,.0f}", *[""] * 9)
+    paths = (f"{total[name]:,.0f}" for name in ("path", "path_of_dense_event", "barriers_longest_path"))
+    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", *paths, *[""] * 9)
     console.print(table)
 
 
@@ -145,8 +161,10 @@ def count(shared: Path) -> dict[str, dict[str, Any]]:
     reports = {}
     for encoding, pattern in SAMPLES.items():
         (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
-        mep = encode_mep(HLT1, list(read_events(sample)), encoding=encoding)
-        reports[encoding] = device_code.report(mep, device_code.costs(mep, geometry))
+        events = list(read_events(sample))
+        mep, one = (encode_mep(HLT1, batch, encoding=encoding) for batch in (events, [overlaid(events)]))
+        mean, dense = (device_code.costs(some, geometry) for some in (mep, one))
+        reports[encoding] = device_code.report(mep, mean, dense)
     return reports
 
 
@@ -156,7 +174,7 @@ def main(arguments: Sequence[str], shared: Path) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
     options = parser.parse_args(arguments)
     reports = count(shared)
-    console = Console(width=200)
+    console = Console(width=210)
     for encoding, report in reports.items():
         print_report(encoding, report, console)
     for encoding, report in reports.items():
