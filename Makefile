@@ -8,11 +8,12 @@ GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
 TEST_WORKERS ?= 2
+GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo test test-all soak attacks check format bench headers reference clean
+.PHONY: demo test test-all soak attacks check format bench gpu headers reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -53,6 +54,13 @@ format: $(VENV)/.developed
 
 bench: $(VENV)/.developed
 	$(BIN)/python -m benchmarks
+
+# Everything on a GPU, into build/gpu (docs/how-to/measure-on-a-gpu.md); GPU_ARGUMENTS='--device 1' for another one of several.
+# It needs no network: with another Python that has what is needed, GPU_PYTHON=python3, and for a machine that has not,
+# tools/gpu_without_network.sh.
+gpu:
+	test "$(GPU_PYTHON)" != "$(BIN)/python" || test -e $(VENV)/.developed || $(MAKE) $(VENV)/.developed
+	$(GPU_PYTHON) -m benchmarks gpu $(GPU_ARGUMENTS)
 
 # The C++ side of the declarations; build again afterwards (any other target does).
 headers: build/typecheck/hltnode

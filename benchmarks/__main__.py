@@ -1,6 +1,7 @@
 """`python -m benchmarks [NAME ...]`: run the benchmarks and print ratios against named baselines.
 
-`python -m benchmarks device_code` counts and measures nothing; it has a table of its own (device_code.py).
+Two have reports of their own: `python -m benchmarks device_code` counts what kernels cost on a GPU, without one
+(device_code.py), and `python -m benchmarks gpu` measures on one (gpu/).
 """
 
 import importlib
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import device_code
+from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
 
 NAMES = ("velo_chain", "event_builder", "receive_and_build", "safe_delivery", "simulation")
@@ -49,5 +51,7 @@ def main(names: list[str]) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["device_code"]:
         device_code.main(sys.argv[2:], SHARED)
+    elif sys.argv[1:2] == ["gpu"]:
+        sys.exit(gpu.main(sys.argv[2:], SHARED))
     else:
         main(sys.argv[1:])

@@ -2,8 +2,9 @@
 
 The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
 block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
-PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none). The dense
-event has the clusters of all seven.
+PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none), which the
+disassembler counts where it is installed. The dense event has the clusters
+of all seven. An estimate of events per second follows (estimate.py).
 """
 
 import argparse
@@ -12,9 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.estimate import print_estimate
+from benchmarks.machine_code import disassembler, machine_instructions
+from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
@@ -29,6 +34,9 @@ from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
 SAMPLES = {"retina": "*retina3*.mdf", "superpixel": "*noretina*.mdf"}
+Report = Mapping[str, Any]
+"""Kernels and their total, as they stand in the JSON file."""
+
 COUNTED_FOR = "90"
 """The architecture whose PTX is executed."""
 
@@ -38,6 +46,12 @@ class DeviceCode:
 
     def __init__(self) -> None:
         nvrtc = nvrtc_of(CUDA_VERSION)
+        nvdisasm = disassembler()
+        self._machine_instructions: Mapping[str, int] = {}
+        """Of each kernel; empty without a disassembler."""
+        if nvdisasm is not None:
+            cubin = compile_kernels(nvrtc, HLT1.kernels, int(COUNTED_FOR))
+            self._machine_instructions = machine_instructions(nvdisasm, cubin)
         self._module = module_of(COUNTED_FOR)
         self.resources: Mapping[str, Mapping[str, Resources]] = {
             architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in MULTIPROCESSORS
@@ -63,12 +77,16 @@ class DeviceCode:
                 "shared_bytes": used.shared,
                 "occupancy": round(multiprocessor.occupancy(used, algorithm.block_size), 3),
             }
+        machine = self._machine_instructions.get(algorithm.name)
         return {
             "warp_instructions": round(cost.warp_instructions, 1),
+            "machine_per_ptx": machine and round(machine / len(self._module.kernels[algorithm.name].statements), 3),
+            "global_instructions": round(cost.global_instructions, 1),
             "barriers": round(cost.barriers, 1),
             "sectors": round(cost.sectors, 1),
             "used_bytes": round(cost.used_bytes, 1),
             "active_lanes": round(cost.active_lanes, 1),
+            "grid": algorithm.grid.name,
             "path": round(cost.path, 1),
             "path_of_dense_event": round(dense.path, 1),
             "block_size": algorithm.block_size,
@@ -76,8 +94,10 @@ class DeviceCode:
             "targets": targets,
         }
 
-    def report(self, costs: Mapping[str, KernelCost], dense: Mapping[str, KernelCost]) -> dict[str, Any]:
-        """Kernels and their total. `costs`: means per event, `dense`: of one dense event."""
+    def report(
+        self, mep: EncodedMep, costs: Mapping[str, KernelCost], dense: Mapping[str, KernelCost]
+    ) -> dict[str, Any]:
+        """Kernels and their total. `costs`: means per event of `mep`, `dense`: of one dense event."""
         kernels = {
             algorithm.name: self.describe(algorithm, costs[algorithm.name], dense[algorithm.name])
             for algorithm in HLT1_SEQUENCE
@@ -89,6 +109,8 @@ class DeviceCode:
                 "warp_instructions": round(sum(cost.warp_instructions for cost in costs.values()), 1),
                 "barriers_longest_path": round(sum(cost.barriers for cost in costs.values()), 1),
                 "sectors": round(sum(cost.sectors for cost in costs.values()), 1),
+                "events": mep.n_events,
+                "input_bytes": round(mep.data.nbytes / mep.n_events, 1),
                 "path": round(path, 1),
                 "path_of_dense_event": round(dense_path, 1),
                 "dense_to_mean_path": round(dense_path / path, 2),
@@ -101,7 +123,7 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
     table = Table(
         *("kernel", "warp instr.", "share", "lanes", "path", "of dense", "barriers", "KiB moved", "used", "threads"),
         "registers",
-        *("stack", "spills", "shared", "occupancy"),
+        *("stack", "spills", "shared", "occupancy", "machine/PTX"),
         title=f"{name}: means per event; registers, stack, spills, shared memory, occupancy for sm_80 / 90 / 100",
     )
     total = report["total"]
@@ -122,29 +144,41 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
             *(" / ".join(str(target[key]) for target in targets) for key in ("registers", "stack_bytes", "spills")),
             str(row["shared_bytes"]),
             " / ".join(f"{target['occupancy']:.0%}" for target in targets),
+            f"{row['machine_per_ptx']:.2f}" if row["machine_per_ptx"] else "",
         )
     paths = (f"{total[name]:,.0f}" for name in ("path", "path_of_dense_event", "barriers_longest_path"))
-    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", *paths, *[""] * 8)
+    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", *paths, *[""] * 9)
     console.print(table)
 
 
-def main(arguments: Sequence[str], shared: Path) -> None:
-    """Print both tables; write that of retina clusters, and that of super-pixels in it, to a file."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
-    options = parser.parse_args(arguments)
-    device_code = DeviceCode()
+def count(shared: Path) -> dict[str, dict[str, Any]]:
+    """Kernels and their total for each encoding of the seven real events. Raises RuntimeError for what is missing."""
+    try:
+        device_code = DeviceCode()
+    except pytest.skip.Exception as missing:
+        raise RuntimeError(str(missing)) from missing
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     reports = {}
     for encoding, pattern in SAMPLES.items():
         (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
         events = list(read_events(sample))
-        mean, dense = (
-            device_code.costs(encode_mep(HLT1, batch, encoding=encoding), geometry)
-            for batch in (events, [overlaid(events)])
-        )
-        reports[encoding] = device_code.report(mean, dense)
-        print_report(encoding, reports[encoding], Console(width=190))
+        mep, one = (encode_mep(HLT1, batch, encoding=encoding) for batch in (events, [overlaid(events)]))
+        mean, dense = (device_code.costs(some, geometry) for some in (mep, one))
+        reports[encoding] = device_code.report(mep, mean, dense)
+    return reports
+
+
+def main(arguments: Sequence[str], shared: Path) -> None:
+    """Print the tables; write those of retina clusters, and those of super-pixels in it, to a file."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
+    options = parser.parse_args(arguments)
+    reports = count(shared)
+    console = Console(width=210)
+    for encoding, report in reports.items():
+        print_report(encoding, report, console)
+    for encoding, report in reports.items():
+        print_estimate(encoding, report, console)
     if options.json is not None:
         content = {**reports["retina"], "superpixel": reports["superpixel"]}
         options.json.write_text(json.dumps(content, indent=1) + "\n")

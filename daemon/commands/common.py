@@ -24,6 +24,7 @@ GeometryOption = Annotated[
     typer.Option("--geometry", metavar="DIR", help="Folder of geometry files; the built-in detector if not given."),
 ]
 BackendOption = Annotated[str, typer.Option("--backend", help="auto, cpu or cuda.")]
+DeviceOption = Annotated[int, typer.Option("--device", min=0, help="Which GPU of several, counted from 0.")]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU back end; 0: one per core.")]
 TriggerOption = Annotated[
     Path | None, typer.Option("--trigger", metavar="FILE", help="Trigger configuration (TOML); built-in if not given.")

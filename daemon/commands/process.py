@@ -16,6 +16,7 @@ from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
     ChainOption,
+    DeviceOption,
     GeometryOption,
     JsonOption,
     ThreadsOption,
@@ -56,6 +57,7 @@ def process(
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
+    device: DeviceOption = 0,
     repeat_count: Annotated[
         int, typer.Option("--repeat", min=1, help="Number of times that the files are processed.")
     ] = 1,
@@ -77,6 +79,7 @@ def process(
             geometry=geometry,
             backend=backend,
             threads=thread_count(threads),
+            device=device,
             repeat_count=repeat_count,
             encoding=encoding,
             chain=installed_chain(chain),
@@ -97,6 +100,7 @@ def process_files(
     geometry: Path | None,
     backend: str,
     threads: int,
+    device: int,
     repeat_count: int,
     encoding: str,
     chain: TriggerChain,
@@ -106,7 +110,7 @@ def process_files(
     touch of memory, which a node has behind it when it reports ready, are not counted."""
     check_encoding(chain.readout, encoding)
     engine = chain.create_engine(
-        create_backend(backend, chain.kernels, threads=threads),
+        create_backend(backend, chain.kernels, threads=threads, device=device),
         chain.load_geometry(geometry),
         chain.load_trigger(trigger),
         LIMITS,

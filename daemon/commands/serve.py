@@ -75,7 +75,13 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
     def create_node() -> Node:
         pipeline = config.pipeline
         chain = installed_chain(config.trigger.chain)
-        backend = create_backend(pipeline.backend.value, chain.kernels, threads=thread_count(pipeline.threads))
+        backend = create_backend(
+            pipeline.backend.value,
+            chain.kernels,
+            threads=thread_count(pipeline.threads),
+            device=pipeline.device,
+        )
+        logger.info("back_end", name=backend.name, computes_on=backend.description)
         geometry, trigger = chain.load_geometry(config.geometry.directory), chain.load_trigger(config.trigger.file)
         engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
         engine.require_memory(pipeline.slots)

@@ -10,6 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
     BackendOption,
+    DeviceOption,
     GeometryOption,
     JsonOption,
     ThreadsOption,
@@ -58,6 +59,7 @@ def validate(
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
+    device: DeviceOption = 0,
     velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
     json: JsonOption = None,
@@ -82,7 +84,7 @@ def validate(
         other = None if against is None else (against.name, read_result(against))
         detector = load_velo_geometry(geometry)
         engine = HLT1.create_engine(
-            create_backend(backend, HLT1.kernels, threads=thread_count(threads)),
+            create_backend(backend, HLT1.kernels, threads=thread_count(threads), device=device),
             geometry_constants(detector),
             HLT1.load_trigger(trigger),
             LIMITS,

@@ -177,6 +177,9 @@ class PipelineSection(_Section):
     """Time in milliseconds from the first MEP in a slot until the slot is sealed even if it is not full."""
     backend: BackendChoice = BackendChoice.AUTO
     """auto takes CUDA if there is a working device, and the CPU otherwise."""
+    device: int = Field(default=0, ge=0, le=1023)
+    """Which of several GPUs computes: its number in nvidia-smi, counted from 0 among those that CUDA_VISIBLE_DEVICES
+    leaves. A node uses one GPU; several GPUs need a node each."""
     threads: int = Field(default=0, ge=0, le=1024)
     """Threads of the CPU back end; 0 takes one per core that the process may use."""
 

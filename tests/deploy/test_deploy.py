@@ -138,11 +138,11 @@ def test_the_port_of_the_example_is_the_one_that_is_scraped() -> None:
     assert f"node:{port}" in (ROOT / "docker" / "prometheus-targets.yml").read_text()
 
 
-@pytest.fixture
-def unit_with_a_program_that_exists(tmp_path: Path) -> Path:
+@pytest.fixture(params=["hltnode.service", "hltnode@.service"])
+def unit_with_a_program_that_exists(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     text = UNIT.read_text()
     assert "ExecStart=/opt/hltnode/bin/hltnode " in text
-    path = tmp_path / UNIT.name
+    path: Path = tmp_path / request.param
     path.write_text(text.replace("ExecStart=/opt/hltnode/bin/hltnode ", f"ExecStart={sys.executable} "))
     return path
 
@@ -170,6 +170,15 @@ def test_the_unit_waits_for_ready_has_a_watchdog_and_allows_time_to_drain() -> N
     assert int(service["TimeoutStopSec"]) >= 30
     assert service["LimitMEMLOCK"] == "infinity"
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+
+
+def test_instances_of_the_unit_share_no_folder_and_no_configuration() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(UNIT)
+    service = unit["Service"]
+    own = ("ExecStart", "StateDirectory", "CacheDirectory", "RuntimeDirectory", "WorkingDirectory", "Environment")
+    assert [key for key in own if "%i" not in service[key]] == []
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)

@@ -14,12 +14,13 @@ from tests.ptx.machine import Conflict, LaunchRecord, Machine
 
 @dataclass(frozen=True, slots=True)
 class KernelCost:
-    """What a kernel costs for each event: instructions by warps, and the lanes that were active in all of them;
-    sectors of 32 bytes of global memory, and bytes of them that were used; barriers that one block passes, and its path
-    (machine.LaunchRecord)."""
+    """What a kernel costs for each event: instructions by warps, and the lanes that were active in all of them; those
+    that access global memory, its sectors of 32 bytes, and bytes of them that were used; barriers that one block
+    passes, and its path (machine.LaunchRecord)."""
 
     warp_instructions: float
     lane_instructions: float
+    global_instructions: float
     sectors: float
     used_bytes: float
     barriers: float
@@ -77,9 +78,11 @@ def _cost(algorithm: Algorithm, records: Sequence[LaunchRecord], n_events: int) 
         blocks = np.sum(list(values), axis=0)
         return float(blocks.mean() if algorithm.grid == Grid.EVENTS else blocks.max())
 
+    accesses = sum(int(record.counts["executions"][record.counts["sectors"] > 0].sum()) for record in records)
     return KernelCost(
         warp_instructions=total("executions"),
         lane_instructions=total("lanes"),
+        global_instructions=accesses / n_events,
         sectors=total("sectors"),
         used_bytes=total("bytes"),
         barriers=of_block(record.block_barriers for record in records),

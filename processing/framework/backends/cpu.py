@@ -124,6 +124,10 @@ class CpuBackend:
     def threads(self) -> int:
         return int(self._executor.threads)
 
+    @property
+    def description(self) -> str:
+        return f"{self.threads} threads, {self.target}"
+
     def free_bytes(self) -> int:
         return available_bytes()
 

@@ -2,23 +2,20 @@
 
 One stream and one captured graph per slot. Copies go straight between pinned memory and preallocated device memory.
 CuPy hides errors in some places: Event.done takes every one for "not done yet", so events are asked through the
-runtime. What the back end needs of the installation is checked when it is made (cuda_installation.py).
+runtime. What the back end needs of the installation is checked when it is made (cuda_installation.py), and any thread
+may use it (cuda_device.py).
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.backends.cuda_errors import (
-    NOT_READY,
-    OUT_OF_MEMORY,
-    cuda_calls,
-    cuda_error,
-    size_of,
-)
+from hltnode.processing.framework.backends.cuda_device import CudaDevice
+from hltnode.processing.framework.backends.cuda_errors import NOT_READY, OUT_OF_MEMORY, cuda_calls, size_of
 from hltnode.processing.framework.backends.cuda_installation import check_installation, check_launch, load_cupy
 from hltnode.processing.framework.backends.cuda_kernels import cache_folder, cached_kernels
 from hltnode.processing.framework.backends.host_memory import available_bytes
@@ -34,33 +31,41 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 
 
 class CudaQueue:
-    """One stream: H2D copies, the graph of all kernels, D2H copies."""
+    """One stream: H2D copies, the graph of all kernels, D2H copies.
+
+    With `profile` the kernels are launched one by one, with an event behind each.
+    """
 
     def __init__(
-        self, cupy: Any, kernels: Mapping[str, Any], launches: Sequence[Launch], block_size: int | None
+        self, device: CudaDevice, kernels: Mapping[str, Any], launches: Sequence[Launch], block_size: int | None
     ) -> None:
-        self._cupy = cupy
-        with cuda_calls(cupy, "make a stream and its events"):
+        self._device = device
+        self._kernels = [(kernels[launch.kernel], launch, block_size or launch.block_size) for launch in launches]
+        with device.calls("make a stream and its events") as cupy:
             self._stream = cupy.cuda.Stream(non_blocking=True)
             self._events = [cupy.cuda.Event() for _ in range(4)]
+        self._kernel_events: list[Any] = []
+        """Behind each kernel, while a batch is profiled."""
+        self._kernel_seconds: dict[str, float] = {}
         self._timings = Timings(0.0, 0.0, 0.0)
         self._running = False
         self._steps_before = 0
         self._steps = 0
-        with cuda_calls(cupy, f"make a graph of {len(launches)} kernels"):
+        self.profile = False
+        with device.calls(f"make a graph of {len(launches)} kernels") as cupy:
             self._stream.begin_capture()
-            for launch in launches:
-                block = block_size or launch.block_size
+            for kernel, launch, block in self._kernels:
+                # No call but the launch itself belongs into a capture.
                 with cuda_calls(cupy, f"launch {launch.kernel} with {launch.max_blocks} blocks of {block} threads"):
-                    self._launch(kernels[launch.kernel], launch, block)
+                    self._launch(cupy, kernel, launch, block)
             self._graph = self._stream.end_capture()
             self._graph.upload(self._stream)
 
-    def _launch(self, kernel: Any, launch: Launch, block: int) -> None:
+    def _launch(self, cupy: Any, kernel: Any, launch: Launch, block: int) -> None:
         """Put a kernel into the stream. The driver copies its parameters, which are one struct."""
         arguments = np.array([launch.parameters.ctypes.data], dtype=np.uint64)
         grid = launch.max_blocks
-        self._cupy.cuda.driver.launchKernel(
+        cupy.cuda.driver.launchKernel(
             kernel.ptr, grid, 1, 1, block, 1, 1, 0, self._stream.ptr, arguments.ctypes.data, 0
         )
 
@@ -70,26 +75,34 @@ class CudaQueue:
         self._steps_before += self._steps
         self._steps = 0
         try:
-            with cuda_calls(self._cupy, "start a batch"):
-                self._enqueue(uploads, downloads)
+            with self._device.calls("start a batch") as cupy:
+                self._enqueue(cupy, uploads, downloads)
         except DeviceLostError:
             raise
         except BackendError:
             # A part of the batch may be on its way and use the buffers.
-            with cuda_calls(self._cupy, "finish what was started of a batch"):
+            with self._device.calls("finish what was started of a batch"):
                 self._stream.synchronize()
             raise
         self._running = True
 
-    def _enqueue(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:
-        runtime = self._cupy.cuda.runtime
+    def _enqueue(
+        self, cupy: Any, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]
+    ) -> None:
+        runtime = cupy.cuda.runtime
         self._events[0].record(self._stream)
         for mirror, nbytes in uploads:
             runtime.memcpyAsync(
                 mirror.device.pointer, mirror.host.ctypes.data, nbytes, runtime.memcpyHostToDevice, self._stream.ptr
             )
         self._events[1].record(self._stream)
-        self._graph.launch(self._stream)
+        self._kernel_events = [cupy.cuda.Event() for _ in self._kernels] if self.profile else []
+        if self.profile:
+            for (kernel, launch, block), event in zip(self._kernels, self._kernel_events, strict=True):
+                self._launch(cupy, kernel, launch, block)
+                event.record(self._stream)
+        else:
+            self._graph.launch(self._stream)
         self._events[2].record(self._stream)
         for mirror, nbytes in downloads:
             runtime.memcpyAsync(
@@ -100,16 +113,19 @@ class CudaQueue:
     def poll(self) -> bool:
         if not self._running:
             return True
-        runtime = self._cupy.cuda.runtime
-        # The events are passed in this order.
-        while self._steps < len(self._events):
-            status = runtime.eventQuery(self._events[self._steps].ptr)
-            if status == NOT_READY:
-                return False
-            if status != 0:
-                self._running = False
-                raise cuda_error(self._cupy, "compute a batch", runtime.CUDARuntimeError(status))
-            self._steps += 1
+        try:
+            with self._device.calls("compute a batch") as cupy:
+                # The events are passed in this order.
+                while self._steps < len(self._events):
+                    status = cupy.cuda.runtime.eventQuery(self._events[self._steps].ptr)
+                    if status == NOT_READY:
+                        return False
+                    if status != 0:
+                        raise cupy.cuda.runtime.CUDARuntimeError(status)
+                    self._steps += 1
+        except BackendError:
+            self._running = False
+            raise
         self.wait()
         return True
 
@@ -117,16 +133,30 @@ class CudaQueue:
         if not self._running:
             return
         self._running = False
-        with cuda_calls(self._cupy, "compute a batch"):
+        with self._device.calls("compute a batch") as cupy:
             self._events[3].synchronize()
-            elapsed = self._cupy.cuda.get_elapsed_time
-            h2d, kernels, d2h = (elapsed(self._events[i], self._events[i + 1]) * 1e-3 for i in range(3))
+            h2d, kernels, d2h = _between(cupy, self._events)
+            for (_, launch, _), seconds in zip(
+                self._kernels, _between(cupy, [self._events[1], *self._kernel_events]), strict=False
+            ):
+                self._kernel_seconds[launch.kernel] = self._kernel_seconds.get(launch.kernel, 0.0) + seconds
         self._steps = len(self._events)
         self._timings = Timings(h2d, kernels, d2h)
 
     @property
     def timings(self) -> Timings:
         return self._timings
+
+    def seconds_since(self, event: Any) -> tuple[float, float, float, float]:
+        """When the last batch began, was on the device, was computed and was back, seconds after a CUDA event."""
+        with self._device.calls("time a batch") as cupy:
+            begin, on_device, computed, back = (cupy.cuda.get_elapsed_time(event, own) * 1e-3 for own in self._events)
+        return begin, on_device, computed, back
+
+    def take_profile(self) -> dict[str, float]:
+        """Seconds of each kernel since the last call; only batches run with `profile` count."""
+        seconds, self._kernel_seconds = self._kernel_seconds, {}
+        return seconds
 
     @property
     def progress(self) -> int:
@@ -135,69 +165,77 @@ class CudaQueue:
         return self._steps_before + self._steps
 
 
-class CudaBackend:
-    """Kernels on the current CUDA device.
+def _between(cupy: Any, events: Sequence[Any]) -> list[float]:
+    """Seconds from each event to the next."""
+    return [cupy.cuda.get_elapsed_time(one, other) * 1e-3 for one, other in pairwise(events)]
 
-    Raises BackendError with what to install where GPU, driver, CuPy and NVRTC do not go together, and with the log of
-    the compiler where it refuses the kernels.
+
+class CudaBackend:
+    """Kernels on one GPU: `device` is its ordinal, as CUDA counts those that CUDA_VISIBLE_DEVICES leaves.
+
+    Raises BackendError with what to install where GPU, driver, CuPy and NVRTC do not go together, with the GPUs that
+    are there if `device` is not one of them, and with the log of the compiler where it refuses the kernels.
     """
 
     name = "cuda"
     threads = 1
     fuses_events = False
 
-    def __init__(self, kernels: KernelSources, *, block_size: int | None = None) -> None:
-        self._cupy = cupy = load_cupy()
-        architecture = check_installation(cupy)
+    def __init__(self, kernels: KernelSources, *, device: int = 0, block_size: int | None = None) -> None:
+        self.device = CudaDevice(load_cupy(), device)
+        architecture = check_installation(self.device)
         self._block_size = block_size
-        cubin = cached_kernels(cupy.cuda.nvrtc, kernels, architecture, cache_folder())
-        self._module = cupy.cuda.Module()
-        with cuda_calls(cupy, f"load the kernels, {size_of(len(cubin))} for sm_{architecture}"):
+        cubin = cached_kernels(self.device.cupy.cuda.nvrtc, kernels, architecture, cache_folder())
+        with self.device.calls(f"load the kernels, {size_of(len(cubin))} for sm_{architecture}") as cupy:
+            self._module = cupy.cuda.Module()
             self._module.load(cubin)
 
+    @property
+    def description(self) -> str:
+        return f"GPU {self.device.ordinal}, {self.device.name}"
+
     def free_bytes(self) -> int:
-        with cuda_calls(self._cupy, "ask for free memory"):
-            free, _total = self._cupy.cuda.runtime.memGetInfo()
+        with self.device.calls("ask for free memory") as cupy:
+            free, _total = cupy.cuda.runtime.memGetInfo()
         return int(free)
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
-        cuda = self._cupy.cuda
-        try:
-            # Not from the pinned pool, which rounds up to a power of two.
-            pinned = cuda.PinnedMemoryPointer(cuda.PinnedMemory(nbytes), 0)
-        except cuda.runtime.CUDARuntimeError as error:
-            if error.status != OUT_OF_MEMORY:
-                raise cuda_error(self._cupy, f"allocate {size_of(nbytes)} of pinned memory", error) from error
-            raise BackendError(
-                f"CUDA failed to allocate {size_of(nbytes)} of pinned memory: {error}; {size_of(available_bytes())} of "
-                "the host's memory are free"
-            ) from error
+        action = f"allocate {size_of(nbytes)} of pinned memory"
+        with self.device.calls(action) as cupy:
+            try:
+                # Not from the pinned pool, which rounds up to a power of two.
+                pinned = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(nbytes), 0)
+            except cupy.cuda.runtime.CUDARuntimeError as error:
+                if error.status != OUT_OF_MEMORY:
+                    raise
+                raise BackendError(
+                    f"CUDA failed to {action}: {error}; {size_of(available_bytes())} of the host's memory are free"
+                ) from error
         host = np.frombuffer(pinned, dtype=np.uint8, count=nbytes)
         host[:] = 0
         return Mirror(host, self.allocate_device(nbytes))
 
     def allocate_device(self, nbytes: int) -> DeviceMemory:
-        runtime = self._cupy.cuda.runtime
-        with cuda_calls(self._cupy, f"allocate {size_of(nbytes)} of device memory"):
-            memory = self._cupy.cuda.Memory(nbytes)
+        with self.device.calls(f"allocate {size_of(nbytes)} of device memory") as cupy:
+            memory = cupy.cuda.Memory(nbytes)
             if nbytes:
                 # It returns before it is done, and the streams of the slots do not wait for it.
-                runtime.memset(memory.ptr, 0, nbytes)
-                runtime.deviceSynchronize()
+                cupy.cuda.runtime.memset(memory.ptr, 0, nbytes)
+                cupy.cuda.runtime.deviceSynchronize()
         return DeviceMemory(memory.ptr, nbytes, memory)
 
     def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
-        runtime = self._cupy.cuda.runtime
         source = np.ascontiguousarray(content)
-        with cuda_calls(self._cupy, f"write {size_of(source.nbytes)} of constants"):
+        with self.device.calls(f"write {size_of(source.nbytes)} of constants") as cupy:
+            runtime = cupy.cuda.runtime
             runtime.memcpy(memory.pointer, source.ctypes.data, source.nbytes, runtime.memcpyHostToDevice)
             # The copy of pageable memory may go on after its call has returned.
             runtime.deviceSynchronize()
 
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
-        runtime = self._cupy.cuda.runtime
         content = np.empty(nbytes, dtype=np.uint8)
-        with cuda_calls(self._cupy, f"read {size_of(nbytes)}"):
+        with self.device.calls(f"read {size_of(nbytes)}") as cupy:
+            runtime = cupy.cuda.runtime
             # Streams that do not block are not awaited by a copy.
             runtime.deviceSynchronize()
             runtime.memcpy(content.ctypes.data, memory.pointer, nbytes, runtime.memcpyDeviceToHost)
@@ -206,12 +244,12 @@ class CudaBackend:
     def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CudaQueue:  # noqa: ARG002
         kernels = {}
         for launch in launches:
-            with cuda_calls(self._cupy, f"find the kernel {launch.kernel}"):
+            with self.device.calls(f"find the kernel {launch.kernel}"):
                 kernels[launch.kernel] = self._module.get_function(launch.kernel)
-            check_launch(self._cupy, launch.kernel, kernels[launch.kernel], self._block_size or launch.block_size)
-        return CudaQueue(self._cupy, kernels, launches, self._block_size)
+            check_launch(self.device, launch.kernel, kernels[launch.kernel], self._block_size or launch.block_size)
+        return CudaQueue(self.device, kernels, launches, self._block_size)
 
     def close(self) -> None:
         # A lost device has nothing to wait for, and who lost a batch by it knows.
-        with suppress(DeviceLostError), cuda_calls(self._cupy, "finish"):
-            self._cupy.cuda.runtime.deviceSynchronize()
+        with suppress(DeviceLostError), self.device.calls("finish") as cupy:
+            cupy.cuda.runtime.deviceSynchronize()

@@ -23,10 +23,10 @@ def cuda_calls(cupy: Any, action: str) -> Iterator[None]:
     try:
         yield
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        raise cuda_error(cupy, action, error) from error
+        raise _backend_error(cupy, action, error) from error
 
 
-def cuda_error(cupy: Any, action: str, error: Any) -> BackendError:
+def _backend_error(cupy: Any, action: str, error: Any) -> BackendError:
     """The error to raise for one of CuPy's; for one of short memory with what is free."""
     message = f"CUDA failed to {action}: {error}"
     if error.status in LOST:

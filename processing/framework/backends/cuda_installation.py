@@ -2,9 +2,11 @@
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Sequence
 from typing import Any
 
+from hltnode.processing.framework.backends.cuda_device import CudaDevice, name_of
 from hltnode.processing.framework.backends.cuda_errors import cuda_calls
 from hltnode.processing.framework.backends.interface import BackendError
 
@@ -15,7 +17,11 @@ NO_DEVICE = 100
 
 
 def load_cupy() -> Any:
-    """The module cupy. Raises BackendError with what to install."""
+    """The module cupy; GPUs have the ordinals of nvidia-smi if the environment has no other order.
+
+    Raises BackendError with what to install.
+    """
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     try:
         return importlib.import_module("cupy")
     except ModuleNotFoundError as error:
@@ -42,8 +48,10 @@ def is_available() -> bool:
         return bool(error.status != NO_DEVICE)
 
 
-def check_installation(cupy: Any) -> int:
-    """The architecture to compile for (90 for sm_90). Raises BackendError with what to install."""
+def check_installation(device: CudaDevice) -> int:
+    """The architecture to compile for (90 for sm_90). Raises BackendError with what to install, or with the GPUs that
+    are there."""
+    cupy = device.cupy
     runtime, nvrtc = cupy.cuda.runtime, cupy.cuda.nvrtc
     cuda, driver = runtime.runtimeGetVersion(), runtime.driverGetVersion()
     major = cuda // 1000
@@ -72,13 +80,15 @@ def check_installation(cupy: Any) -> int:
         found = 0
     if found == 0:
         raise BackendError("the driver finds no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES")
-    return _architecture(cupy, compiler)
+    if not 0 <= device.ordinal < found:
+        raise BackendError(f"there is no GPU {device.ordinal}: the driver finds {found}: {_names(cupy, found)}")
+    return _architecture(device, compiler)
 
 
-def check_launch(cupy: Any, kernel: str, function: Any, block_size: int) -> None:
+def check_launch(device: CudaDevice, kernel: str, function: Any, block_size: int) -> None:
     """Raises BackendError if the device does not run blocks of this many threads of a kernel."""
-    driver = cupy.cuda.driver
-    with cuda_calls(cupy, f"ask what {kernel} needs"):
+    with device.calls(f"ask what {kernel} needs") as cupy:
+        driver = cupy.cuda.driver
         threads, registers, shared = (
             driver.funcGetAttribute(attribute, function.ptr)
             for attribute in (
@@ -94,12 +104,17 @@ def check_launch(cupy: Any, kernel: str, function: Any, block_size: int) -> None
         )
 
 
-def _architecture(cupy: Any, compiler: tuple[int, int]) -> int:
+def _names(cupy: Any, found: int) -> str:
+    with cuda_calls(cupy, "ask which GPUs there are"):
+        return ", ".join(f"{ordinal} is {name_of(cupy, ordinal)}" for ordinal in range(found))
+
+
+def _architecture(device: CudaDevice, compiler: tuple[int, int]) -> int:
     """The newest architecture that NVRTC knows and whose programs the GPU runs: the same major number, no newer minor
     one. Programs that the driver would translate at run time are not those that the tests compile."""
-    with cuda_calls(cupy, "ask which GPU there is"):
-        capability = int(cupy.cuda.Device().compute_capability)
-    known: Sequence[int] = cupy.cuda.nvrtc.getSupportedArchs()
+    with device.calls("ask which GPU there is") as cupy:
+        capability = int(cupy.cuda.Device(device.ordinal).compute_capability)
+    known: Sequence[int] = device.cupy.cuda.nvrtc.getSupportedArchs()
     fitting = [one for one in known if one // 10 == capability // 10 and one <= capability]
     if not fitting:
         remedy = "needs hltnode[cuda12]" if capability < min(known) else "needs a newer CuPy and NVRTC"

@@ -125,6 +125,10 @@ class Backend(Protocol):
     def fuses_events(self) -> bool:
         """Whether a thread takes an event through algorithms that follow one another before it takes the next."""
 
+    @property
+    def description(self) -> str:
+        """What computes, for people. Raises BackendError."""
+
     def free_bytes(self) -> int:
         """Bytes that can still be allocated where the kernels run."""
 

@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.framework.backends.cpu import CpuBackend
+from tests.processing.framework.cupy_stand_in import install
+from tests.processing.framework.simulated_gpu import SimulatedGpu
 
 runner = CliRunner()
 
@@ -35,6 +38,18 @@ def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tm
     assert first["run"] == 77
     assert first["velo_clusters"] > first["velo_tracks"] > first["pvs"] >= 0
     assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
+
+
+def test_a_gpu_that_is_not_there_is_refused(
+    sample: Path, tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, SimulatedGpu(tiny.TINY.kernels, name="Only GPU"))
+    config = tmp_path / "node.toml"
+    config.write_text("[pipeline]\nbackend = 'cuda'\ndevice = 1\n")
+    for command in (["process", str(sample), "--backend", "auto", "--device", "1"], ["serve", "--config", str(config)]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 1
+        assert "there is no GPU 1: the driver finds 1: 0 is Only GPU" in " ".join(result.output.split())
 
 
 def test_the_same_seed_gives_the_same_file(sample: Path, tmp_path: Path) -> None:

@@ -1,10 +1,15 @@
-"""The names of CuPy that the CUDA back end uses, on a simulated GPU."""
+"""The names of CuPy that the CUDA back end uses, on simulated GPUs.
+
+Each thread has a current GPU, at first the first one. What is made belongs to it, and only while it is current can it
+be used; CUDA itself allows some calls for another GPU.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
@@ -13,6 +18,8 @@ from typing import Any
 import pytest
 
 from tests.processing.framework.simulated_gpu import (
+    INVALID_DEVICE,
+    INVALID_HANDLE,
     CudaError,
     KernelLaunch,
     SimulatedEvent,
@@ -80,35 +87,53 @@ class FakeNvrtc:
         pass
 
 
-class CupyStandIn(ModuleType):
-    """To be installed as the module `cupy`. What the attributes of the installation say may be changed."""
+class _Current(threading.local):
+    """What a thread has."""
 
-    def __init__(self, gpu: SimulatedGpu) -> None:
+    ordinal = 0
+
+
+class CupyStandIn(ModuleType):
+    """To be installed as the module `cupy`. What the attributes of the installation say may be changed; `gpu` is the
+    first of `gpus`."""
+
+    def __init__(self, *gpus: SimulatedGpu) -> None:
         super().__init__("cupy")
         self.__spec__ = ModuleSpec("cupy", None)
-        self.gpu = gpu
+        self.gpus = gpus
+        self.gpu = gpus[0]
         self.nvrtc = FakeNvrtc()
         self.cuda_version = 13000
         self.driver_version = 13000
-        self.devices = 1
+        self.devices = len(gpus)
         self.devices_error = 0
-        self.capability = "90"
+        self.functions: dict[int, tuple[SimulatedGpu, str]] = {}
+        self._thread = _Current()
         self.cuda = SimpleNamespace(
             runtime=self._runtime(),
             driver=self._driver(),
             nvrtc=self.nvrtc,
-            Device=lambda: SimpleNamespace(compute_capability=self.capability),
-            Memory=lambda nbytes: Memory(gpu, nbytes),
-            PinnedMemory=lambda nbytes: PinnedMemory(gpu, nbytes),
+            Device=lambda ordinal: SimpleNamespace(compute_capability=self.gpus[ordinal].capability),
+            Memory=lambda nbytes: Memory(self.current, nbytes),
+            PinnedMemory=lambda nbytes: PinnedMemory(self.current, nbytes),
             PinnedMemoryPointer=lambda memory, offset: memory.buffer(offset),
             Module=lambda: Module(self),
-            Stream=lambda non_blocking: Stream(gpu, non_blocking),
-            Event=lambda: Event(gpu),
-            get_elapsed_time=lambda first, last: gpu.elapsed(first.simulated, last.simulated),
+            Stream=lambda non_blocking: Stream(self, non_blocking),
+            Event=lambda: Event(self),
+            get_elapsed_time=lambda first, last: self.current.elapsed(first.simulated, last.simulated),
         )
 
+    @property
+    def current(self) -> SimulatedGpu:
+        """The GPU of this thread."""
+        return self.gpus[self._thread.ordinal]
+
+    def _set_device(self, ordinal: int) -> None:
+        if not 0 <= ordinal < len(self.gpus):
+            raise CudaError(INVALID_DEVICE)
+        self._thread.ordinal = ordinal
+
     def _runtime(self) -> SimpleNamespace:
-        gpu = self.gpu
         to_device, to_host = 1, 2
         return SimpleNamespace(
             CUDARuntimeError=CudaError,
@@ -117,14 +142,18 @@ class CupyStandIn(ModuleType):
             runtimeGetVersion=lambda: self.cuda_version,
             driverGetVersion=lambda: self.driver_version,
             getDeviceCount=self._device_count,
-            memGetInfo=gpu.mem_info,
-            memset=gpu.memset,
-            memcpy=lambda to, source, nbytes, kind: gpu.memcpy(to, source, nbytes, to_device=kind == to_device),
-            memcpyAsync=lambda to, source, nbytes, kind, stream: gpu.memcpy_async(
+            getDeviceProperties=lambda ordinal: {"name": self.gpus[ordinal].name.encode()},
+            setDevice=self._set_device,
+            memGetInfo=lambda: self.current.mem_info(),
+            memset=lambda pointer, value, nbytes: self.current.memset(pointer, value, nbytes),
+            memcpy=lambda to, source, nbytes, kind: self.current.memcpy(
+                to, source, nbytes, to_device=kind == to_device
+            ),
+            memcpyAsync=lambda to, source, nbytes, kind, stream: self.current.memcpy_async(
                 to, source, nbytes, stream, to_device=kind == to_device
             ),
-            deviceSynchronize=gpu.synchronize,
-            eventQuery=gpu.query,
+            deviceSynchronize=lambda: self.current.synchronize(),
+            eventQuery=lambda event: self.current.query(event),
         )
 
     def _device_count(self) -> int:
@@ -134,10 +163,9 @@ class CupyStandIn(ModuleType):
 
     def _driver(self) -> SimpleNamespace:
         def attribute(number: int, function: int) -> int:
-            name = self.functions[function]
-            return {MAX_THREADS: self.gpu.kernel_limits.get(name, 1024), SHARED_BYTES: 1024, REGISTERS: 40}[number]
+            limits = self.current.kernel_limits
+            return {MAX_THREADS: limits.get(self._kernel(function), 1024), SHARED_BYTES: 1024, REGISTERS: 40}[number]
 
-        self.functions: dict[int, str] = {}
         return SimpleNamespace(
             CUDADriverError=CudaDriverError,
             CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK=MAX_THREADS,
@@ -147,12 +175,18 @@ class CupyStandIn(ModuleType):
             launchKernel=self._launch_kernel,
         )
 
+    def _kernel(self, function: int) -> str:
+        gpu, name = self.functions[function]
+        if gpu is not self.current:
+            raise CudaDriverError(INVALID_HANDLE)
+        return name
+
     def _launch_kernel(self, function: int, *numbers: int) -> None:
         *grid_and_block, shared_bytes, stream, arguments, _extra = numbers
         blocks, _, _, block_size, _, _ = grid_and_block
         assert shared_bytes == 0
         address = ctypes.c_uint64.from_address(arguments).value
-        self.gpu.launch_kernel(stream, self.functions[function], blocks, block_size, address)
+        self.current.launch_kernel(stream, self._kernel(function), blocks, block_size, address)
 
 
 class Memory:
@@ -189,85 +223,83 @@ class PinnedMemory:
 class Stream:
     """A stream."""
 
-    def __init__(self, gpu: SimulatedGpu, non_blocking: bool) -> None:
+    def __init__(self, cupy: CupyStandIn, non_blocking: bool) -> None:
         assert non_blocking, "the default stream would wait for this one"
-        self._gpu = gpu
-        self._simulated = self._gpu.create_stream()
-        self.ptr = self._simulated.ptr
+        self._cupy = cupy
+        self.simulated: SimulatedStream = cupy.current.create_stream()
+        self.ptr = self.simulated.ptr
 
     def synchronize(self) -> None:
-        self._gpu.synchronize(self._simulated)
+        self._cupy.current.synchronize(self.simulated)
 
     def begin_capture(self) -> None:
-        self._gpu.begin_capture(self._simulated)
+        self._cupy.current.begin_capture(self.simulated)
 
     def end_capture(self) -> Graph:
-        return Graph(self._gpu, self._gpu.end_capture(self._simulated))
-
-    @property
-    def simulated(self) -> SimulatedStream:
-        return self._simulated
+        return Graph(self._cupy, self._cupy.current.end_capture(self.simulated))
 
 
 class Graph:
     """Kernels, in their order."""
 
-    def __init__(self, gpu: SimulatedGpu, launches: list[KernelLaunch]) -> None:
-        gpu.call("graphInstantiate")
-        self._gpu = gpu
+    def __init__(self, cupy: CupyStandIn, launches: list[KernelLaunch]) -> None:
+        cupy.current.call("graphInstantiate")
+        self._cupy = cupy
         self._launches = launches
 
     def upload(self, _stream: Stream) -> None:
-        self._gpu.call("graphUpload")
+        self._cupy.current.call("graphUpload")
 
     def launch(self, stream: Stream) -> None:
-        self._gpu.launch_graph(stream.simulated, self._launches)
+        self._cupy.current.launch_graph(stream.simulated, self._launches)
 
 
 class Event:
     """An event. As with CuPy, `done` hides errors."""
 
-    def __init__(self, gpu: SimulatedGpu) -> None:
-        self._gpu = gpu
-        self.simulated: SimulatedEvent = gpu.create_event()
+    def __init__(self, cupy: CupyStandIn) -> None:
+        self._cupy = cupy
+        self.simulated: SimulatedEvent = cupy.current.create_event()
         self.ptr = self.simulated.ptr
 
     @property
     def done(self) -> bool:
-        return self._gpu.query(self.ptr) == 0
+        return self._cupy.current.query(self.ptr) == 0
 
     def record(self, stream: Stream) -> None:
-        self._gpu.record(self.simulated, stream.simulated)
+        self._cupy.current.record(self.simulated, stream.simulated)
 
     def synchronize(self) -> None:
-        self._gpu.wait_event(self.simulated)
+        self._cupy.current.wait_event(self.simulated)
 
 
 class Module:
-    """Compiled kernels."""
+    """Compiled kernels, for the GPU that was current when they were loaded."""
 
     def __init__(self, cupy: CupyStandIn) -> None:
         self._cupy = cupy
+        self._gpu = cupy.current
 
     def load(self, cubin: bytes) -> None:
-        self._cupy.gpu.call("moduleLoad")
+        self._cupy.current.call("moduleLoad")
         if not cubin.startswith(CUBIN):
             raise CudaDriverError(200)
 
     def get_function(self, name: str) -> Function:
-        return Function(self._cupy, name)
+        return Function(self._cupy, self._gpu, name)
 
 
 class Function:
     """A kernel."""
 
-    def __init__(self, cupy: CupyStandIn, name: str) -> None:
+    def __init__(self, cupy: CupyStandIn, gpu: SimulatedGpu, name: str) -> None:
         self.ptr = len(cupy.functions) + 1
-        cupy.functions[self.ptr] = name
+        cupy.functions[self.ptr] = gpu, name
 
 
-def install(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu) -> CupyStandIn:
+def install(monkeypatch: pytest.MonkeyPatch, *gpus: SimulatedGpu) -> CupyStandIn:
     """Let `import cupy` find the stand-in."""
-    stand_in = CupyStandIn(gpu)
+    stand_in = CupyStandIn(*gpus)
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     monkeypatch.setitem(sys.modules, "cupy", stand_in)
     return stand_in

@@ -1,4 +1,4 @@
-"""A GPU without hardware: streams, events and memory as CUDA's rules allow them at their worst.
+"""GPUs without hardware: streams, events and memory as CUDA's rules allow them at their worst.
 
 - Work in a stream is done in its order, but no earlier than it must: when the host waits for it, or a step at a time
   when the host asks for an event. Which stream takes that step is chosen by `order`: slots overlap in every way.
@@ -6,6 +6,7 @@
 - A copy from pinned memory reads it when it is done, not when it is asked for; one to pinned memory leaves poison there
   between its begin and its end.
 - Memory is poisoned when it is allocated and when it is freed.
+- Streams, events, kernels and memory belong to one GPU; another one refuses them.
 - Errors on demand: `refuse` lets a call fail, `fault` a kernel; after a fault every call fails as it did.
 
 Kernels run in the block emulator, with the whole grid that was launched.
@@ -14,6 +15,7 @@ Kernels run in the block emulator, with the whole grid that was launched.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
 from collections import Counter, deque
 from collections.abc import Callable
@@ -31,11 +33,13 @@ POISON = 0xA5
 ALIGNMENT = 256
 
 OUT_OF_MEMORY, NO_DEVICE, NOT_READY, ILLEGAL_ADDRESS = 2, 100, 600, 700
-STREAM_IS_CAPTURING, INVALID_VALUE = 900, 1
+STREAM_IS_CAPTURING, INVALID_VALUE, INVALID_DEVICE, INVALID_HANDLE = 900, 1, 101, 400
 NAMES = {
     INVALID_VALUE: "cudaErrorInvalidValue: invalid argument",
     OUT_OF_MEMORY: "cudaErrorMemoryAllocation: out of memory",
     NO_DEVICE: "cudaErrorNoDevice: no CUDA-capable device is detected",
+    INVALID_DEVICE: "cudaErrorInvalidDevice: invalid device ordinal",
+    INVALID_HANDLE: "cudaErrorInvalidResourceHandle: invalid resource handle",
     NOT_READY: "cudaErrorNotReady: device not ready",
     ILLEGAL_ADDRESS: "cudaErrorIllegalAddress: an illegal memory access was encountered",
     STREAM_IS_CAPTURING: "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing",
@@ -88,6 +92,10 @@ class SimulatedEvent:
     passed: int | None = None
 
 
+_handles = itertools.count(0x1001)
+"""Of streams and events; those of one GPU mean nothing to another."""
+
+
 class SimulatedGpu:
     """One device, with the kernels of one chain.
 
@@ -95,9 +103,18 @@ class SimulatedGpu:
     """
 
     def __init__(
-        self, kernels: KernelSources, *, order: Order = Order.ASKED, seed: int = 1, memory: int = 1 << 30
+        self,
+        kernels: KernelSources,
+        *,
+        order: Order = Order.ASKED,
+        seed: int = 1,
+        memory: int = 1 << 30,
+        name: str = "Simulated GPU",
+        capability: str = "90",
     ) -> None:
         self.kernels = kernels
+        self.name = name
+        self.capability = capability
         self.order = order
         self.memory = memory
         self.pinned_memory = memory
@@ -113,7 +130,6 @@ class SimulatedGpu:
         self._default = SimulatedStream(0)
         self._streams = {0: self._default}
         self._events: dict[int, SimulatedEvent] = {}
-        self._handles = 0x1000
         self._blocks: dict[int, NDArray[np.uint8]] = {}
         self._device_bytes: dict[int, int] = {}
         self._pinned_bytes: dict[int, int] = {}
@@ -163,6 +179,11 @@ class SimulatedGpu:
         used[pointer] = nbytes
         return pointer
 
+    def _require_own(self, address: int) -> None:
+        """Another GPU may reach this memory on some machines; it is never meant."""
+        if not any(begin <= address < begin + size for begin, size in self._device_bytes.items()):
+            raise CudaError(INVALID_VALUE)
+
     def free(self, pointer: int) -> None:
         """Poison memory; it is not given out again, so that whoever uses it still finds poison."""
         if pointer:
@@ -178,11 +199,13 @@ class SimulatedGpu:
     def memset(self, pointer: int, value: int, nbytes: int) -> None:
         """Returns before it is done."""
         self.call("memset")
+        self._require_own(pointer)
         self._add(self._default, "memset", lambda: ctypes.memset(pointer, value, nbytes))
 
     def memcpy(self, destination: int, source: int, nbytes: int, *, to_device: bool) -> None:
         """In the default stream. To the device it returns before it is done: a buffer of the driver has the bytes."""
         self.call("memcpy")
+        self._require_own(destination if to_device else source)
         if to_device:
             content = ctypes.string_at(source, nbytes)
             self._add(self._default, "memcpy", lambda: ctypes.memmove(destination, content, nbytes))
@@ -194,32 +217,35 @@ class SimulatedGpu:
         """Between pinned and device memory."""
         self.call("memcpyAsync")
         host = source if to_device else destination
+        self._require_own(destination if to_device else source)
         if not any(begin <= host and host + nbytes <= begin + size for begin, size in self._pinned_bytes.items()):
             raise AssertionError("an asynchronous copy of memory that is not pinned")
         if not to_device:
-            self._add(self._streams[stream], "D2H begins", lambda: ctypes.memset(destination, POISON, nbytes))
+            self._add(self._own(stream), "D2H begins", lambda: ctypes.memset(destination, POISON, nbytes))
         name = "H2D" if to_device else "D2H"
-        self._add(self._streams[stream], name, lambda: ctypes.memmove(destination, source, nbytes))
+        self._add(self._own(stream), name, lambda: ctypes.memmove(destination, source, nbytes))
 
     # Streams and events
 
     def create_stream(self) -> SimulatedStream:
         """One that does not block."""
         self.call("streamCreate")
-        stream = SimulatedStream(self._handle())
+        stream = SimulatedStream(next(_handles))
         self._streams[stream.ptr] = stream
         return stream
 
     def create_event(self) -> SimulatedEvent:
         """One with times."""
         self.call("eventCreate")
-        event = SimulatedEvent(self._handle())
+        event = SimulatedEvent(next(_handles))
         self._events[event.ptr] = event
         return event
 
     def record(self, event: SimulatedEvent, stream: SimulatedStream) -> None:
         """The event is passed when the work before it is done."""
         self.call("eventRecord")
+        if event.ptr not in self._events:
+            raise CudaError(INVALID_HANDLE)
         event.stream, event.passed = stream, None
 
         def passes() -> None:
@@ -232,6 +258,8 @@ class SimulatedGpu:
         self.calls["eventQuery"] += 1
         if self.lost:
             return self.lost
+        if pointer not in self._events:
+            return INVALID_HANDLE
         event = self._events[pointer]
         if event.stream is None or event.passed is not None:
             return 0
@@ -241,6 +269,8 @@ class SimulatedGpu:
     def wait_event(self, event: SimulatedEvent) -> None:
         """Work until an event is passed."""
         self.call("eventSynchronize")
+        if event.ptr not in self._events:
+            raise CudaError(INVALID_HANDLE)
         while event.stream is not None and event.passed is None:
             self._step(event)
             if self.lost:
@@ -284,7 +314,7 @@ class SimulatedGpu:
         self.call("launchKernel")
         if block_size > self.kernel_limits.get(kernel, 1024):
             raise CudaError(INVALID_VALUE)
-        stream = self._streams[pointer]
+        stream = self._own(pointer)
         content = np.frombuffer(ctypes.string_at(parameters, parameter_bytes(self.kernels, kernel)), dtype=np.uint8)
         launch = KernelLaunch(kernel, blocks, block_size, content)
         if stream.captured is not None:
@@ -313,11 +343,13 @@ class SimulatedGpu:
 
     # The order of things
 
-    def _handle(self) -> int:
-        self._handles += 1
-        return self._handles
+    def _own(self, pointer: int) -> SimulatedStream:
+        if pointer not in self._streams:
+            raise CudaError(INVALID_HANDLE)
+        return self._streams[pointer]
 
     def _add(self, stream: SimulatedStream, name: str, action: Callable[[], object]) -> None:
+        self._own(stream.ptr)
         if stream.captured is not None:
             raise CudaError(STREAM_IS_CAPTURING)
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from hltnode.processing.framework.backends.cuda import CudaBackend
+from hltnode.processing.framework.backends.cuda import CudaBackend, CudaQueue
 from hltnode.processing.framework.engine import Workspace
 from tests.processing.framework.backends.tiny_batches import an_engine, fill, hits
 from tests.processing.framework.cupy_stand_in import CupyStandIn
@@ -145,6 +145,42 @@ def test_the_stages_of_a_batch_are_timed(tiny: ModuleType, cupy: CupyStandIn) ->
     timings = workspace.timings
     # A millisecond for each piece of work: six uploads, two kernels, four downloads (two each), and an event.
     assert [round(1e3 * seconds) for seconds in (timings.h2d, timings.kernels, timings.d2h)] == [7, 3, 9]
+
+
+def test_a_profile_has_the_time_of_each_kernel(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    workspace = an_engine(tiny).create_workspace()
+    queue = workspace.queue
+    assert isinstance(queue, CudaQueue)
+    for profile in (True, True, False):
+        queue.profile = profile
+        expected = fill(tiny, workspace, 1)
+        workspace.submit()
+        polls(workspace)
+        assert hits(workspace) == expected
+    # The kernel and the event behind it, in two batches.
+    profile_ms = {name: round(1e3 * seconds) for name, seconds in queue.take_profile().items()}
+    assert profile_ms == {"fragment_offsets": 4, "tiny_count_hits": 4}
+    assert queue.take_profile() == {}
+    assert cupy.gpu.calls["graphLaunch"] == 1
+
+
+def test_the_stages_of_batches_are_on_one_axis_of_time(tiny: ModuleType, cupy: CupyStandIn) -> None:
+    cupy.gpu.order = Order.RANDOM
+    engine = an_engine(tiny)
+    origin = cupy.cuda.Event()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    origin.record(stream)
+    stream.synchronize()
+    workspaces = [engine.create_workspace() for _ in range(2)]
+    for seed, workspace in enumerate(workspaces):
+        fill(tiny, workspace, seed)
+        workspace.submit()
+    for workspace in workspaces:
+        workspace.wait()
+        assert isinstance(workspace.queue, CudaQueue)
+        begin, on_device, computed, back = workspace.queue.seconds_since(origin)
+        assert 0 < begin < on_device < computed < back
+        assert workspace.timings.kernels == pytest.approx(computed - on_device)
 
 
 def test_columns_are_read_after_all_work_is_done(tiny: ModuleType, cupy: CupyStandIn) -> None:

@@ -83,7 +83,7 @@ def test_a_missing_compiler_is_named(tiny: ModuleType, cupy: CupyStandIn) -> Non
 def test_kernels_are_compiled_for_the_gpu_or_the_one_before_of_its_family(
     tiny: ModuleType, cupy: CupyStandIn, capability: str, architecture: int
 ) -> None:
-    cupy.capability = capability
+    cupy.gpu.capability = capability
     CudaBackend(tiny.TINY.kernels)
     [(_, options)] = cupy.nvrtc.compiled
     assert options[-1] == f"--gpu-architecture=sm_{architecture}"
@@ -96,7 +96,7 @@ def test_kernels_are_compiled_for_the_gpu_or_the_one_before_of_its_family(
 def test_a_gpu_that_the_compiler_does_not_know_is_refused(
     tiny: ModuleType, cupy: CupyStandIn, capability: str, remedy: str
 ) -> None:
-    cupy.capability = capability
+    cupy.gpu.capability = capability
     message = refused(tiny)
     assert f"compute capability {capability[:-1]}.{capability[-1]}, NVRTC 13.0 compiles for 7.5, 8.0" in message
     assert message.endswith(remedy)

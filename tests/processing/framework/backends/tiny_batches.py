@@ -17,10 +17,11 @@ LIMITS = BatchLimits(events=32, meps=4, input_bytes=1 << 14, rows=64)
 THRESHOLD = 100
 
 
-def an_engine(tiny: ModuleType, *, block_size: int | None = None) -> Engine:
+def an_engine(tiny: ModuleType, *, device: int = 0, block_size: int | None = None) -> Engine:
     """The tiny chain on the CUDA back end that is there."""
     trigger = tiny.TINY.load_trigger(None)
-    engine: Engine = tiny.TINY.create_engine(CudaBackend(tiny.TINY.kernels, block_size=block_size), {}, trigger, LIMITS)
+    backend = CudaBackend(tiny.TINY.kernels, device=device, block_size=block_size)
+    engine: Engine = tiny.TINY.create_engine(backend, {}, trigger, LIMITS)
     return engine
 
 

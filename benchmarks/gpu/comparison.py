@@ -1,0 +1,46 @@
+"""What differs from the estimate: each kernel's time against the two ends of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.estimate import FAST, H100, SLOW, estimate
+from benchmarks.gpu.report import Section
+
+UNNOTICED = 1e-9
+"""Seconds per event that no verdict rests on: the starts of kernels, which the estimate leaves out, take as much."""
+
+
+def verdict(measured: float, fast: float, slow: float) -> str:
+    """In words."""
+    if measured > slow + UNNOTICED:
+        return f"{measured / slow:.1f} times slower than estimated"
+    if measured < fast - UNNOTICED:
+        return f"{fast / measured:.1f} times faster than estimated"
+    return "as estimated"
+
+
+def comparison(name: str, report: Mapping[str, Any], seconds: Mapping[str, float], events_per_second: float) -> Section:
+    """`report`: counts of the same chain (device_code.py); `seconds` per event, by kernel, and the rate of the slots as
+    measured."""
+    slow, fast = estimate(report, SLOW), estimate(report, FAST)
+    lines = [
+        (kernel, one, fast.kernels[kernel].seconds, slow.kernels[kernel].seconds, slow.kernels[kernel].bound)
+        for kernel, one in seconds.items()
+    ]
+    lines.append(("all kernels", sum(seconds.values()), fast.kernel_seconds, slow.kernel_seconds, ""))
+    whole = (1 / events_per_second, 1 / fast.events_per_second, 1 / slow.events_per_second)
+    lines.append(("slots that overlap", *whole, ""))
+    return Section(
+        title=f"Against the estimate: {name}",
+        text=f"Estimated for {H100.name} (benchmarks/README.md, Estimate). Slots that overlap: "
+        f"{events_per_second:,.0f} events/s, estimated {slow.events_per_second:,.0f} to {fast.events_per_second:,.0f}.",
+        header=("what", "measured, ns per event", "fast", "slow", "bound by (slow)", "difference"),
+        rows=[
+            (what, f"{1e9 * one:,.1f}", f"{1e9 * low:,.1f}", f"{1e9 * high:,.1f}", bound, verdict(one, low, high))
+            for what, one, low, high, bound in lines
+        ],
+        data={
+            what: {"measured": one, "fast": low, "slow": high, "difference": verdict(one, low, high)}
+            for what, one, low, high, _ in lines
+        },
+    )

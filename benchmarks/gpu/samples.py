@@ -1,0 +1,86 @@
+"""The events that are computed, and engines and batches of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.device_code import SAMPLES
+from hltnode.processing.framework.backends.interface import Backend
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.engine import Engine, Workspace
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import Retain
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.selection.trigger_config import TriggerConfig
+
+SIMULATED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One MEP and the detector that it is of."""
+
+    name: str
+    mep: EncodedMep
+    geometry: VeloGeometry
+
+
+def simulated(n_events: int = SIMULATED) -> list[Sample]:
+    """Minimum bias, by both encodings."""
+    geometry = VeloGeometry.builtin()
+    samples = []
+    for banks in ("retina", "superpixel"):
+        events = list(simulate_events(n_events, 1, geometry=geometry, velo_banks=banks))
+        samples.append(Sample(f"simulated, {banks}", encode_mep(HLT1, events, encoding=banks), geometry))
+    return samples
+
+
+def real_file(shared: Path, encoding: str) -> Path:
+    """The seven real events."""
+    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(SAMPLES[encoding])
+    return sample
+
+
+def real(shared: Path, times: int = 1) -> list[Sample]:
+    """The real events, `times` times in one MEP, by both encodings."""
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    return [
+        Sample(
+            f"real, {encoding}",
+            encode_mep(HLT1, list(read_events(real_file(shared, encoding))) * times, encoding=encoding),
+            geometry,
+        )
+        for encoding in SAMPLES
+    ]
+
+
+def limits_of(mep: EncodedMep, meps: int) -> BatchLimits:
+    """A batch of this many such MEPs."""
+    nbytes = -(-mep.data.nbytes // 8) * 8
+    return BatchLimits(events=meps * mep.n_events, meps=meps, input_bytes=meps * nbytes, rows=meps * len(mep.fragments))
+
+
+def engine_of(backend: Backend, sample: Sample, meps: int, *, retain: Retain = ()) -> Engine:
+    """HLT1 with the default trigger, for batches of `meps` MEPs of a sample. `retain` as for Engine."""
+    return HLT1.create_engine(
+        backend,
+        geometry_constants(sample.geometry),
+        TriggerConfig.default(HLT1.menu),
+        limits_of(sample.mep, meps),
+        retain=retain,
+    )
+
+
+def fill(workspace: Workspace, meps: Sequence[EncodedMep]) -> None:
+    """Seal a batch."""
+    placed, offset = [], 0
+    for mep in meps:
+        workspace.input_data[offset : offset + mep.data.nbytes] = mep.data
+        fragments = [(source, offset + start, size) for source, start, size in mep.fragments]
+        placed.append(MepInBatch(mep.n_events, fragments))
+        offset += -(-mep.data.nbytes // 8) * 8
+    workspace.seal(placed)

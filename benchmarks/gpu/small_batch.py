@@ -1,0 +1,28 @@
+"""One batch of two simulated events of each encoding through the CUDA back end: what compute-sanitizer looks at.
+
+python -m benchmarks.gpu.small_batch DEVICE
+"""
+
+import sys
+
+from benchmarks.gpu.samples import engine_of, fill, simulated
+from hltnode.processing.framework.backends.cuda import CudaBackend
+from hltnode.processing.lhcb.hlt1 import HLT1
+
+EVENTS = 2
+
+
+def main(device: int) -> None:
+    """Raises BackendError."""
+    for sample in simulated(EVENTS):
+        engine = engine_of(CudaBackend(HLT1.kernels, device=device), sample, 1)
+        workspace = engine.create_workspace()
+        fill(workspace, [sample.mep])
+        workspace.submit()
+        workspace.wait()
+        engine.close()
+        print(f"{sample.name}: {int(workspace.output.accepted.sum())} of {EVENTS} accepted")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

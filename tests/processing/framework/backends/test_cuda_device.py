@@ -1,0 +1,128 @@
+"""One GPU of several: everything of a back end is on the GPU that was asked for, whichever thread uses it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+import pytest
+
+from hltnode.processing.framework.backends.cuda import CudaBackend
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.framework.engine import Workspace
+from tests.processing.framework.backends.tiny_batches import an_engine, fill, hits
+from tests.processing.framework.cupy_stand_in import CupyStandIn, install
+from tests.processing.framework.simulated_gpu import SimulatedGpu
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def two(tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CupyStandIn:
+    """An old GPU and a new one."""
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
+    kernels = tiny.TINY.kernels
+    return install(
+        monkeypatch,
+        SimulatedGpu(kernels, name="Old GPU", capability="80", memory=8 << 20),
+        SimulatedGpu(kernels, name="New GPU", capability="90", memory=64 << 20),
+    )
+
+
+def in_new_thread(action: Callable[[], T]) -> T:
+    """What a thread returns for which nothing has set a GPU."""
+    results: list[T] = []
+    thread = threading.Thread(target=lambda: results.append(action()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def computed(workspace: Workspace) -> list[int]:
+    while not workspace.poll():
+        pass
+    return hits(workspace)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_every_thread_uses_the_gpu_of_its_back_end_and_no_other(
+    tiny: ModuleType, two: CupyStandIn, device: int
+) -> None:
+    engine = in_new_thread(lambda: an_engine(tiny, device=device))
+    workspace = in_new_thread(engine.create_workspace)
+    for seed in range(2):
+        expected = fill(tiny, workspace, seed)
+        in_new_thread(workspace.submit)
+        assert in_new_thread(lambda: computed(workspace)) == expected
+        in_new_thread(workspace.submit)
+        in_new_thread(workspace.wait)
+        assert hits(workspace) == expected
+        assert in_new_thread(lambda: workspace.fetch("hits.count")).tolist()[: len(expected)] == expected
+    in_new_thread(engine.close)
+    assert two.gpus[device].calls["graphLaunch"] == 4
+    assert not two.gpus[1 - device].calls
+
+
+def test_a_thread_that_had_another_gpu_takes_that_of_the_back_end(tiny: ModuleType, two: CupyStandIn) -> None:
+    workspaces = [an_engine(tiny, device=device).create_workspace() for device in (0, 1)]
+    expected = [fill(tiny, workspace, seed) for seed, workspace in enumerate(workspaces)]
+    for workspace in workspaces:
+        workspace.submit()
+    assert [computed(workspace) for workspace in workspaces] == expected
+    for gpu in two.gpus:
+        assert len({stream for stream, work in gpu.done if work == "tiny_count_hits"}) == 1
+
+
+@pytest.mark.parametrize(("device", "architecture"), [(0, 80), (1, 90)])
+def test_kernels_are_compiled_for_the_gpu_that_runs_them(
+    tiny: ModuleType, two: CupyStandIn, device: int, architecture: int
+) -> None:
+    create_backend("cuda", tiny.TINY.kernels, device=device)
+    [(_, options)] = two.nvrtc.compiled
+    assert options[-1] == f"--gpu-architecture=sm_{architecture}"
+
+
+def test_memory_is_that_of_the_gpu(tiny: ModuleType, two: CupyStandIn) -> None:
+    old, new = (CudaBackend(tiny.TINY.kernels, device=device) for device in (0, 1))
+    assert (old.free_bytes(), new.free_bytes()) == (8 << 20, 64 << 20)
+    kept = new.allocate_device(16 << 20)
+    assert (old.free_bytes(), new.free_bytes()) == (8 << 20, 48 << 20)
+    message = r"allocate 16\.0 MiB of device memory: .*out of memory; 8\.0 MiB of the device's 8\.0 MiB are free"
+    with pytest.raises(BackendError, match=message):
+        old.allocate_device(16 << 20)
+    assert kept.nbytes == 16 << 20
+
+
+def test_a_kernel_that_only_one_of_the_gpus_can_run_is_refused_there(tiny: ModuleType, two: CupyStandIn) -> None:
+    two.gpus[0].kernel_limits["tiny_count_hits"] = 16
+    an_engine(tiny, device=1).create_workspace()
+    with pytest.raises(BackendError, match="at most 16 threads"):
+        an_engine(tiny, device=0).create_workspace()
+
+
+@pytest.mark.parametrize("name", ["auto", "cuda"])
+def test_a_gpu_that_is_not_there_is_refused_with_those_that_are(tiny: ModuleType, two: CupyStandIn, name: str) -> None:
+    with pytest.raises(BackendError) as error:
+        create_backend(name, tiny.TINY.kernels, device=2)
+    assert str(error.value) == "there is no GPU 2: the driver finds 2: 0 is Old GPU, 1 is New GPU"
+
+
+def test_a_back_end_says_which_gpu_computes(tiny: ModuleType, two: CupyStandIn) -> None:
+    assert create_backend("cuda", tiny.TINY.kernels, device=1).description == "GPU 1, New GPU"
+
+
+@pytest.mark.parametrize("given", [None, "FASTEST_FIRST"])
+def test_gpus_are_counted_as_nvidia_smi_does_unless_the_environment_says_otherwise(
+    tiny: ModuleType, two: CupyStandIn, monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    if given is None:
+        monkeypatch.delenv("CUDA_DEVICE_ORDER")
+    else:
+        monkeypatch.setenv("CUDA_DEVICE_ORDER", given)
+    CudaBackend(tiny.TINY.kernels)
+    assert os.environ["CUDA_DEVICE_ORDER"] == (given or "PCI_BUS_ID")

@@ -1,0 +1,46 @@
+#!/bin/sh
+# `make gpu` on a machine with a GPU that reaches no package index and has CuPy, a compiler, CMake, ninja, nanobind,
+# scikit-build-core and pytest for its python3. docs/how-to/measure-on-a-gpu.md explains the steps.
+#
+#   tools/gpu_without_network.sh pack [SHARED]   here: what that machine lacks, into build/gpu-machine
+#   tools/gpu_without_network.sh run [FOLDER]    there, in a copy of the repository with build/gpu-machine; report to FOLDER
+set -eu
+
+PACKED=build/gpu-machine
+PYTHON_VERSION=3.12
+PACKAGES="annotated-types crc32c msgspec pydantic pydantic-core pydantic-settings pytest-asyncio python-dotenv pyzmq
+    structlog typing-inspection"
+
+pack() {
+    shared=${1:-../shared}
+    rm -rf "$PACKED"
+    mkdir -p "$PACKED/shared"
+    platforms=""
+    for platform in manylinux_2_28 manylinux_2_27 manylinux_2_17 manylinux2014 manylinux_2_12 manylinux2010 manylinux1; do
+        platforms="$platforms --platform ${platform}_x86_64"
+    done
+    # Resolved together, so that packages fit one another; what the machine has already is packed again and is small.
+    # shellcheck disable=SC2086
+    .venv/bin/python -m pip download --quiet --only-binary=:all: --python-version "$PYTHON_VERSION" \
+        --implementation cp $platforms --dest "$PACKED/wheels" $PACKAGES
+    tar -c -C "$shared" data/lhcb-minbias-mdf data/lhcb-geometry | tar -x -C "$PACKED/shared"
+    du -sh "$PACKED"
+}
+
+run() {
+    site=$(mktemp -d)
+    python3 -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir --target "$site" "$PACKED"/wheels/*.whl
+    python3 -m pip install --quiet --no-index --no-deps --no-build-isolation --editable .
+    status=0
+    PYTHONPATH="$site" HLTNODE_SHARED="$PWD/$PACKED/shared" make gpu GPU_PYTHON=python3 || status=$?
+    if [ -n "${1:-}" ] && [ -d build/gpu ]; then cp build/gpu/* "$1/"; fi
+    return $status
+}
+
+command=${1:-}
+[ $# -gt 0 ] && shift
+case $command in
+    pack) pack "$@" ;;
+    run) run "$@" ;;
+    *) sed -n '2,6p' "$0" >&2; exit 2 ;;
+esac
