@@ -30,7 +30,7 @@ struct pv_beamline_multi_fit_parameters {
     } pv_seeds;
     struct {
         const uint32_t* velo_clusters_offset;
-        float* denominator;
+        float* tracks;
         __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
     } scratch;
     float max_chi2;
