@@ -220,7 +220,7 @@ __device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
 
 HLT_KERNEL(pv_beamline_peaks)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     alignas(16) __shared__ uint32_t histogram[hlt::pv_bins];
     __shared__ uint32_t starts[hlt::pv_bin_words];
     __shared__ uint32_t marks[hlt::pv_bin_words];
