@@ -60,13 +60,14 @@ struct pv_track_density {
         return static_cast<uint32_t>(max_of(static_cast<int32_t>(pv_cumulative(u) * pv_one_track), 0));
     }
 
+    /// What a bin gets depends on its two edges alone, so that parts may be added apart.
     /// Adds bins [begin, end), not beyond `high`, which takes what is left of the track.
     __device__ void add(uint32_t* histogram, uint32_t begin, uint32_t end) const
     {
         uint32_t filled = begin > low ? below(begin - 1) : 0;
         for (uint32_t bin = begin; bin < min_of(end, high); ++bin) {
-            const uint32_t now = max_of(below(bin), filled);
-            atomicAdd(&histogram[bin], now - filled);
+            const uint32_t now = below(bin);
+            atomicAdd(&histogram[bin], max_of(now, filled) - filled);
             filled = now;
         }
         if (high < end) atomicAdd(&histogram[high], static_cast<uint32_t>(pv_one_track) - filled);
