@@ -32,15 +32,17 @@ __device__ float atan2_approximate(float y, float x)
     return y < 0.f ? -angle : angle;
 }
 
-/// exp(x) for x <= 0, relative error below 1e-6; 0 below x = -87. Range reduction by powers of two, then a polynomial
-/// of order 6 on [-ln 2 / 2, ln 2 / 2]. A mask in place of an early
-/// return lets loops over it use vector registers.
+constexpr float exp_negative_zero = -87.f;
+
+/// exp(x) for x <= 0, relative error below 1e-6; 0 for x <= exp_negative_zero. Range reduction by powers of two, then a
+/// polynomial of order 6 on [-ln 2 / 2, ln 2 / 2]. A mask in place of an early return lets loops over it use vector
+/// registers.
 __device__ float exp_negative(float x)
 {
     constexpr float log2_e = 1.44269504f;
     constexpr float ln2_high = 0.693145752f;
     constexpr float ln2_low = 1.42860677e-6f;
-    const float inside = x > -87.f ? x : -87.f;
+    const float inside = x > exp_negative_zero ? x : exp_negative_zero;
     const float scaled = inside * log2_e - 0.5f;
     const int32_t exponent =
         static_cast<int32_t>(scaled);  // truncation of a negative number: round to nearest of x log2 e
@@ -53,7 +55,7 @@ __device__ float exp_negative(float x)
     p = p * r + 0.5f;
     p = p * r + 1.f;
     p = p * r + 1.f;
-    const uint32_t mask = x > -87.f ? 0xFFFFFFFFu : 0u;
+    const uint32_t mask = x > exp_negative_zero ? 0xFFFFFFFFu : 0u;
     return p * __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23 & mask);
 }
 

@@ -41,17 +41,161 @@ constexpr uint32_t pv_lanes_at_once = 1;  // of a thread, in registers
 #else
 constexpr uint32_t pv_lanes_at_once = pv_lanes;  // in vectors
 #endif
-constexpr uint32_t pv_sum_stride = pv_lanes + 1u;  // threads that add a sum each read different banks of memory
+constexpr uint32_t pv_sum_stride = pv_lanes + 4u;  // threads read a sum each: aligned, and different banks of memory
 constexpr uint32_t pv_max_groups = max_block_size / pv_lanes;
+constexpr uint32_t pv_mask_bits = 32;
 
-/// exp(-chi2 / 2) of a track to (x, y, z).
-__device__ float pv_track_nearness(float track_x, float track_y, float track_z, float tx, float ty, float weight,
-                                   float x, float y, float z)
+using pv_lane_sums = float[n_pv_sums][pv_lanes_at_once];
+
+/// A track as the fit reads it.
+struct alignas(16) pv_fit_track {
+    float x, y, z, tx, ty, weight;
+    float denominator;
+    float slope2;  // tx^2 + ty^2
+};
+constexpr uint32_t pv_fit_track_width = sizeof(pv_fit_track) / sizeof(float);
+static_assert(pv_fit_track_width == 8);  // as the scratch is declared
+
+struct pv_fit_columns {
+    const float* __restrict__ x;
+    const float* __restrict__ y;
+    const float* __restrict__ z;
+    const float* __restrict__ tx;
+    const float* __restrict__ ty;
+    const float* __restrict__ weight;
+};
+
+/// The tracks of an event. A GPU reads all of a track at once; vectors of the CPU want columns.
+struct pv_fit_tracks {
+    pv_fit_columns columns;
+    float* __restrict__ scratch;
+    uint32_t n;  // with those that fill the lanes
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    __device__ const pv_fit_track& at(uint32_t i) const { return reinterpret_cast<const pv_fit_track*>(scratch)[i]; }
+#else
+    pv_fit_track at(uint32_t i) const { return column_values(i, scratch[i]); }
+#endif
+    __device__ pv_fit_track column_values(uint32_t i, float denominator) const
+    {
+        const float tx = columns.tx[i], ty = columns.ty[i];
+        return {columns.x[i], columns.y[i], columns.z[i], tx, ty, columns.weight[i], denominator, tx * tx + ty * ty};
+    }
+};
+
+struct pv_point {
+    float x, y, z;  // mm
+};
+
+/// A point as a track sees it: from its place at the z of the point.
+struct pv_residual {
+    float x, y;  // mm
+    float chi2;
+};
+
+__device__ pv_residual pv_residual_of(const pv_fit_track& track, pv_point point)
 {
-    const float dz = z - track_z;
-    const float rx = x - (track_x + tx * dz);
-    const float ry = y - (track_y + ty * dz);
-    return exp_negative(-0.5f * ((rx * rx + ry * ry) * weight));
+    const float dz = point.z - track.z;
+    const float x = point.x - (track.x + track.tx * dz);
+    const float y = point.y - (track.y + track.ty * dz);
+    return {x, y, (x * x + y * y) * track.weight};
+}
+
+__device__ float pv_nearness(float chi2) { return exp_negative(-0.5f * chi2); }
+
+/// Denominators: sums over all seeds of the nearness of a track to the seed on the beam line. A track is near to few
+/// seeds: a thread of a GPU finds those first. The CPU takes a seed at a time, in loops without branches.
+__device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds, pv_point beamline)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    for (uint32_t i = threadIdx.x; i < tracks.n; i += blockDim.x) {
+        pv_fit_track track = tracks.column_values(i, 0.f);
+        for (uint32_t first = 0; first < n_seeds; first += pv_mask_bits) {
+            const uint32_t n = min_of(pv_mask_bits, n_seeds - first);
+            const float* seed = seeds + first;
+            uint32_t near = 0;
+#pragma unroll 2
+            for (uint32_t k = 0; k < n; ++k, ++seed) {
+                beamline.z = *seed;
+                near |= (pv_residual_of(track, beamline).chi2 < -2.f * exp_negative_zero ? 1u : 0u) << k;
+            }
+            for (; near != 0; near &= near - 1u) {
+                beamline.z = seeds[first + static_cast<uint32_t>(__ffs(static_cast<int>(near))) - 1u];
+                track.denominator += pv_nearness(pv_residual_of(track, beamline).chi2);
+            }
+        }
+        reinterpret_cast<pv_fit_track*>(tracks.scratch)[i] = track;
+    }
+#else
+    for (uint32_t i = 0; i < tracks.n; ++i) tracks.scratch[i] = 0.f;
+    for (uint32_t seed = 0; seed < n_seeds; ++seed) {
+        beamline.z = seeds[seed];
+        for (uint32_t i = 0; i < tracks.n; ++i)
+            tracks.scratch[i] += pv_nearness(pv_residual_of(tracks.at(i), beamline).chi2);
+    }
+#endif
+}
+
+struct pv_fit {
+    pv_point seed;
+    pv_point vertex;
+    float cut;  // nearness at chi2_cut
+    float max_chi2;
+    bool begins;  // the vertex is the seed
+};
+
+/// `near`, `own`: nearness to the vertex, and to the seed. `used`: 1 for a track within max_chi2, 0 for others, which
+/// then add zeros.
+__device__ void pv_add_track(const pv_fit_track& track, const pv_fit& fit, pv_residual residual, float near, float own,
+                             float used, pv_lane_sums& sum, uint32_t k)
+{
+    const float w = used * near / (fit.cut + near + (track.denominator - own));
+    const float v = w * track.weight;
+    sum[pv_sum_count][k] += used;
+    sum[pv_sum_w][k] += w;
+    sum[pv_sum_a][k] += v;
+    sum[pv_sum_b][k] -= v * track.tx;
+    sum[pv_sum_c][k] -= v * track.ty;
+    sum[pv_sum_d][k] += v * track.slope2;
+    sum[pv_sum_gx][k] += v * residual.x;
+    sum[pv_sum_gy][k] += v * residual.y;
+    sum[pv_sum_gz][k] -= v * (track.tx * residual.x + track.ty * residual.y);
+}
+
+/// Adds the tracks of pv_lanes_at_once lanes. Tracks that are not within max_chi2 add zeros: a thread of a GPU finds
+/// the others first. On the CPU a factor in place of a branch lets the loop run in vectors.
+__device__ void pv_add_lanes(const pv_fit_tracks& tracks, uint32_t lane, const pv_fit& fit, pv_lane_sums& sum)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    const pv_fit_track* rows = &tracks.at(lane);
+    for (uint32_t n_left = tracks.n / pv_lanes; n_left != 0;) {
+        const uint32_t n = min_of(pv_mask_bits, n_left);
+        const pv_fit_track* track = rows;
+        uint32_t within = 0;
+#pragma unroll 2
+        for (uint32_t row = 0; row < n; ++row, track += pv_lanes)
+            within |= (pv_residual_of(*track, fit.vertex).chi2 < fit.max_chi2 ? 1u : 0u) << row;
+        for (; within != 0; within &= within - 1u) {
+            const pv_fit_track track = rows[pv_lanes * (static_cast<uint32_t>(__ffs(static_cast<int>(within))) - 1u)];
+            const pv_residual residual = pv_residual_of(track, fit.vertex);
+            const float near = pv_nearness(residual.chi2);
+            const float own = fit.begins ? near : pv_nearness(pv_residual_of(track, fit.seed).chi2);
+            pv_add_track(track, fit, residual, near, own, 1.f, sum, 0);
+        }
+        rows += n * pv_lanes;
+        n_left -= n;
+    }
+#else
+    for (uint32_t base = lane; base < tracks.n; base += pv_lanes) {
+        for (uint32_t k = 0; k < pv_lanes_at_once; ++k) {
+            const pv_fit_track track = tracks.at(base + k);
+            const pv_residual residual = pv_residual_of(track, fit.vertex);
+            const float near = pv_nearness(residual.chi2);
+            const float own = pv_nearness(pv_residual_of(track, fit.seed).chi2);
+            pv_add_track(track, fit, residual, near, own, residual.chi2 < fit.max_chi2 ? 1.f : 0.f, sum, k);
+        }
+    }
+#endif
 }
 
 /// Sum of pv_lanes numbers in the fixed tree: first those half of the lanes apart, then a quarter, ...
@@ -69,31 +213,21 @@ __device__ float pv_tree_sum(const float* lanes)
 HLT_KERNEL(pv_beamline_multi_fit)
 {
     if (!p.takes(blockIdx.x)) return;
-    __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_sum_stride];
+    alignas(16) __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_sum_stride];
 
     const uint32_t first = p.pv_tracks.first(blockIdx.x);
     const uint32_t n_tracks = hlt::pv_padded(p.pv_tracks.count[blockIdx.x]);
     const uint32_t n_seeds = p.pv_seeds.count[blockIdx.x];
     const float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
     hlt::primary_vertex* fitted = p.pv_seeds.fitted + p.pv_seeds.first(blockIdx.x);
-    const float* __restrict__ track_x = p.pv_tracks.x + first;
-    const float* __restrict__ track_y = p.pv_tracks.y + first;
-    const float* __restrict__ track_z = p.pv_tracks.z + first;
-    const float* __restrict__ track_tx = p.pv_tracks.tx + first;
-    const float* __restrict__ track_ty = p.pv_tracks.ty + first;
-    const float* __restrict__ track_weight = p.pv_tracks.weight + first;
-    float* __restrict__ denominator = p.scratch.denominator + first;
+    const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
+                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.weight + first};
+    const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first, n_tracks};
     const float beamline_x = p.velo_geometry->beamline_x;
     const float beamline_y = p.velo_geometry->beamline_y;
 
     // 1. Denominators.
-    for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x) denominator[i] = 0.f;
-    for (uint32_t seed = 0; seed < n_seeds; ++seed) {
-        const float seed_z = seeds[seed];
-        for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x)
-            denominator[i] += hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], track_tx[i], track_ty[i],
-                                                     track_weight[i], beamline_x, beamline_y, seed_z);
-    }
+    hlt::pv_sum_nearness(tracks, seeds, n_seeds, {beamline_x, beamline_y, 0.f});
     __syncthreads();
 
     // 2. Fits.
@@ -103,40 +237,18 @@ HLT_KERNEL(pv_beamline_multi_fit)
     const uint32_t first_lane = threadIdx.x % group_size;
     if (group >= n_groups) return;
     float (&sum)[hlt::n_pv_sums][hlt::pv_sum_stride] = sums[group];
-    const float cut = hlt::exp_negative(-0.5f * p.chi2_cut);
+    const float cut = hlt::pv_nearness(p.chi2_cut);
 
     for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
         const float seed_z = seeds[seed];
         const float min_tracks = static_cast<float>(seed_z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
         hlt::primary_vertex vertex{beamline_x, beamline_y, seed_z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
+            const hlt::pv_fit fit{
+                {beamline_x, beamline_y, seed_z}, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
             for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size * hlt::pv_lanes_at_once) {
-                float lane_sum[hlt::n_pv_sums][hlt::pv_lanes_at_once] = {};
-                for (uint32_t base = lane; base < n_tracks; base += hlt::pv_lanes) {
-                    for (uint32_t k = 0; k < hlt::pv_lanes_at_once; ++k) {
-                        const uint32_t i = base + k;
-                        const float tx = track_tx[i], ty = track_ty[i], weight = track_weight[i];
-                        const float dz = vertex.z - track_z[i];
-                        const float rx = vertex.x - (track_x[i] + tx * dz);
-                        const float ry = vertex.y - (track_y[i] + ty * dz);
-                        const float chi2 = (rx * rx + ry * ry) * weight;
-                        const float near = hlt::exp_negative(-0.5f * chi2);
-                        const float own = hlt::pv_track_nearness(track_x[i], track_y[i], track_z[i], tx, ty, weight,
-                                                                 beamline_x, beamline_y, seed_z);
-                        const float used = chi2 < p.max_chi2 ? 1.f : 0.f;  // a factor, not a branch: vectors
-                        const float w = used * near / (cut + near + (denominator[i] - own));
-                        const float v = w * weight;
-                        lane_sum[hlt::pv_sum_count][k] += used;
-                        lane_sum[hlt::pv_sum_w][k] += w;
-                        lane_sum[hlt::pv_sum_a][k] += v;
-                        lane_sum[hlt::pv_sum_b][k] -= v * tx;
-                        lane_sum[hlt::pv_sum_c][k] -= v * ty;
-                        lane_sum[hlt::pv_sum_d][k] += v * (tx * tx + ty * ty);
-                        lane_sum[hlt::pv_sum_gx][k] += v * rx;
-                        lane_sum[hlt::pv_sum_gy][k] += v * ry;
-                        lane_sum[hlt::pv_sum_gz][k] -= v * (tx * rx + ty * ry);
-                    }
-                }
+                hlt::pv_lane_sums lane_sum = {};
+                hlt::pv_add_lanes(tracks, lane, fit, lane_sum);
                 for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
                     for (uint32_t k = 0; k < hlt::pv_lanes_at_once; ++k) sum[s][lane + k] = lane_sum[s][k];
             }

@@ -21,8 +21,8 @@ multi_fit = Algorithm.beside(
     large_events=large_events,
     reads=(velo_geometry, pv_track_count, *pv_track_columns, seed_z, seed_count),
     writes=(fitted,),
-    # Of each track the sum over the seeds of exp(-chi2 / 2).
-    scratch=(Scratch("denominator", F32, per=pv_tracks),),
+    # Of each track the sum over the seeds of exp(-chi2 / 2); on a GPU beside the track's columns (pv_fit_track).
+    scratch=(Scratch("tracks", F32, per=pv_tracks, width=8),),
     constants={
         "max_chi2": 12.0,
         "chi2_cut": 4.0,  # where a lone track has weight 1/2

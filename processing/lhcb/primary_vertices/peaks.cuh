@@ -6,14 +6,17 @@
 //
 // 1. Each good track adds the integral of its z resolution over the bins, exactly 2^16 in all. The Gaussian is replaced
 //    by a parabola-like polynomial with compact support, half width sqrt(7) sigma.
-// 2. A bit per bin tells whether it is above the density threshold; a run of such bins is a proto-cluster.
+// 2. A run of bins above the density threshold is a proto-cluster; a bit per bin tells where one starts.
 // 3. One thread per proto-cluster walks it from low to high z with the highest bin so far and the lowest bin behind it.
+//    There are few, so the lanes of one warp take those of the whole event.
 //    Where the content has come up again by more than the dip on both sides, the cluster is split at the lowest bin.
 //    A part with enough tracks is a seed, marked by the bit of its highest bin; so seeds come out sorted by z.
 // 4. The seed's z is interpolated between the bins beside the highest one.
 // Bounds: pv_bins bins; max_pv_seeds seeds, those at larger z are dropped and set the overflow flag.
 #pragma once
 
+#include "framework/device/warp_queue.cuh"
+#include "framework/generated/launch_types.h"
 #include "lhcb/primary_vertices/generated/pv_beamline_peaks.h"
 #include "lhcb/primary_vertices/tracks.cuh"
 
@@ -24,6 +27,9 @@ constexpr uint32_t pv_bins = static_cast<uint32_t>((pv_z_max - pv_z_min) / pv_bi
 constexpr uint32_t pv_smog2_bins = static_cast<uint32_t>((pv_z_smog2 - pv_z_min) / pv_bin_width);
 constexpr uint32_t pv_bin_words = pv_bins / 32;
 constexpr float pv_one_track = 65536.f;
+
+constexpr uint32_t pv_bins_at_once = 4;  // of a thread
+static_assert(pv_bins % pv_bins_at_once == 0 && pv_smog2_bins % pv_bins_at_once == 0);
 
 /// Integral of the track's z density below u (in sigma), for |u| <= sqrt(7).
 __device__ float pv_cumulative(float u)
@@ -41,14 +47,166 @@ __device__ uint32_t pv_inner_bin(float position)
     return static_cast<uint32_t>(min_of(max_of(position, 1.f), last));
 }
 
-__device__ uint32_t pv_integral(const uint32_t* histogram, uint32_t begin, uint32_t end)
+/// What a track adds to the histogram, from bin `low` to bin `high`; none if low is beyond high.
+struct pv_track_density {
+    float position;       // in bins
+    float bin_in_errors;  // width of a bin
+    uint32_t low, high;
+
+    /// The track below the upper edge of a bin.
+    __device__ uint32_t below(uint32_t bin) const
+    {
+        const float u = (static_cast<float>(bin + 1) - position) * bin_in_errors;
+        return static_cast<uint32_t>(max_of(static_cast<int32_t>(pv_cumulative(u) * pv_one_track), 0));
+    }
+
+    /// What a bin gets depends on its two edges alone, so that parts may be added apart.
+    /// Adds bins [begin, end), not beyond `high`, which takes what is left of the track.
+    __device__ void add(uint32_t* histogram, uint32_t begin, uint32_t end) const
+    {
+        uint32_t filled = begin > low ? below(begin - 1) : 0;
+        for (uint32_t bin = begin; bin < min_of(end, high); ++bin) {
+            const uint32_t now = below(bin);
+            atomicAdd(&histogram[bin], max_of(now, filled) - filled);
+            filled = now;
+        }
+        if (high < end) atomicAdd(&histogram[high], static_cast<uint32_t>(pv_one_track) - filled);
+    }
+};
+
+__device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p, float beamline_x, float beamline_y,
+                                          uint32_t track)
 {
-    uint32_t sum = 0;
-    for (uint32_t bin = begin; bin < end; ++bin) sum += histogram[bin];
-    return sum;
+    constexpr float sqrt_7 = 2.64575131f;
+    const float z = p.pv_tracks.z[track];
+    const float dx = p.pv_tracks.x[track] - beamline_x;
+    const float dy = p.pv_tracks.y[track] - beamline_y;
+    const float tx = p.pv_tracks.tx[track];
+    const float ty = p.pv_tracks.ty[track];
+    const float weight = p.pv_tracks.weight[track];
+    const float inverse_variance = (tx * tx + ty * ty) * weight;  // of z
+    const float max_error = z < pv_z_smog2 ? p.max_z_error_smog2 : p.max_z_error;
+    const bool at_beamline = (dx * dx + dy * dy) * weight < p.max_track_chi2;
+    const bool precise = inverse_variance * max_error * max_error > 1.f;
+    if (!at_beamline || !precise) return {0.f, 0.f, 1, 0};
+
+    const float inverse_error = sqrtf(inverse_variance);
+    const float position = (z - pv_z_min) * (1.f / pv_bin_width);
+    const float half_width = sqrt_7 / pv_bin_width / inverse_error;
+    return {position, pv_bin_width * inverse_error, pv_inner_bin(position - half_width),
+            pv_inner_bin(position + half_width)};
+}
+
+/// Tracks have from few to hundreds of bins: the lanes of a warp share them, some bins at a time.
+__device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
+{
+    const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    constexpr uint32_t bins = 6;
+    constexpr uint32_t part_bits = 10;
+    static_assert(pv_bins / bins < 1u << part_bits);
+    __shared__ uint32_t queues[max_block_size / warp_size][warp_queue_items];
+    warp_queue queue{queues[threadIdx.x / warp_size], 0};
+    const auto add = [&](uint32_t item) {
+        const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, first + (item >> part_bits));
+        const uint32_t begin = density.low + bins * (item & ((1u << part_bits) - 1u));
+        density.add(histogram, begin, begin + bins);
+    };
+    for (uint32_t base = 0; base < n_tracks; base += blockDim.x) {
+        const uint32_t track = base + threadIdx.x;
+        uint32_t n_parts = 0;
+        if (track < n_tracks) {
+            const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, first + track);
+            if (density.low <= density.high) n_parts = (density.high - density.low) / bins + 1u;
+        }
+        for (uint32_t part = 0; __ballot_sync(warp_lanes(), part < n_parts) != 0; ++part)
+            queue.offer(part < n_parts, track << part_bits | part, add);
+    }
+    queue.finish(add);
+#else
+    for (uint32_t track = first; track < first + n_tracks; ++track) {
+        const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, track);
+        if (density.low <= density.high) density.add(histogram, density.low, density.high + 1);
+    }
+#endif
+}
+
+/// What a bin of a proto-cluster has more than: less than the widest track allowed contributes, a tenth of it.
+struct pv_threshold {
+    uint32_t content, content_smog2;
+
+    __device__ uint32_t at(uint32_t bin) const { return bin < pv_smog2_bins ? content_smog2 : content; }
+};
+
+/// A bit for each bin where a proto-cluster starts. Bin 0 is empty.
+__device__ void pv_find_starts(const uint32_t* histogram, pv_threshold threshold, uint32_t* starts)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    for (uint32_t group = threadIdx.x; group < pv_bins / pv_bins_at_once; group += blockDim.x) {
+        const uint32_t first = group * pv_bins_at_once;
+        const uint32_t least = threshold.at(first);  // of all bins of the group
+        uint32_t content[pv_bins_at_once], highest = 0;
+        for (uint32_t k = 0; k < pv_bins_at_once; ++k) content[k] = histogram[first + k];
+        for (uint32_t k = 0; k < pv_bins_at_once; ++k) highest = max_of(highest, content[k]);
+        if (highest <= least) continue;
+        bool follows = first > 0 && histogram[first - 1] > threshold.at(first - 1);
+        uint32_t bits = 0;
+        for (uint32_t k = 0; k < pv_bins_at_once; ++k) {
+            const bool inside = content[k] > least;
+            bits |= inside && !follows ? 1u << k : 0u;
+            follows = inside;
+        }
+        if (bits != 0) atomicOr(&starts[first / 32], bits << (first % 32));
+    }
+#else
+    uint32_t carried = 0;
+    for (uint32_t word = 0; word < pv_bin_words; ++word) {
+        uint32_t bits = 0;
+        for (uint32_t i = 0; i < 32; ++i) {
+            const uint32_t bin = 32 * word + i;
+            bits |= (histogram[bin] > threshold.at(bin) ? 1u : 0u) << i;
+        }
+        starts[word] = bits & ~(bits << 1 | carried);
+        carried = bits >> 31;
+    }
+#endif
 }
 
 __device__ void pv_mark_seed(uint32_t* marks, uint32_t bin) { atomicOr(&marks[bin / 32], 1u << (bin % 32)); }
+
+/// Marks the seeds of the proto-cluster that starts at a bin. The last bin is empty, so each cluster ends.
+__device__ void pv_mark_seeds(const uint32_t* histogram, pv_threshold threshold, uint32_t begin, uint32_t min_integral,
+                              uint32_t min_dip, uint32_t* marks)
+{
+    uint32_t integral = 0, before_part = 0, before_lowest = 0;  // of the bins from `begin` on
+    uint32_t highest = begin, top = histogram[begin], bottom = top;
+    uint32_t first_peak = pv_bins;
+    bool marked = false;
+    uint32_t content = top;
+    for (uint32_t bin = begin; content > threshold.at(bin); content = histogram[++bin]) {
+        const bool split = min_of(content, top) > bottom + min_dip;  // none where the highest bin is the lowest too
+        if (split) {
+            if (first_peak == pv_bins) first_peak = highest;
+            if (before_lowest - before_part > min_integral) {
+                pv_mark_seed(marks, highest);
+                marked = true;
+            }
+            before_part = before_lowest;
+        }
+        const bool new_top = split || content > top;
+        const bool new_bottom = new_top || content < bottom;
+        highest = new_top ? bin : highest;
+        top = new_top ? content : top;
+        bottom = new_bottom ? content : bottom;
+        before_lowest = new_bottom ? integral : before_lowest;
+        integral += content;
+    }
+    if (first_peak == pv_bins) first_peak = highest;
+    if (integral - before_part > min_integral)
+        pv_mark_seed(marks, highest);
+    else if (!marked && integral > min_integral)
+        pv_mark_seed(marks, first_peak);
+}
 
 __device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
 {
@@ -64,126 +222,64 @@ __device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
 HLT_KERNEL(pv_beamline_peaks)
 {
     if (!p.takes(blockIdx.x)) return;
-    __shared__ uint32_t histogram[hlt::pv_bins];
-    __shared__ uint32_t above[hlt::pv_bin_words + 1];  // the last word stays 0 and ends the last proto-cluster
+    alignas(16) __shared__ uint32_t histogram[hlt::pv_bins];
+    __shared__ uint32_t starts[hlt::pv_bin_words];
     __shared__ uint32_t marks[hlt::pv_bin_words];
+    __shared__ uint32_t queue_items[hlt::warp_queue_items];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
-    for (uint32_t bin = threadIdx.x; bin < hlt::pv_bins; bin += blockDim.x) histogram[bin] = 0;
-    for (uint32_t word = threadIdx.x; word < hlt::pv_bin_words; word += blockDim.x) marks[word] = 0;
-    if (threadIdx.x == 0) above[hlt::pv_bin_words] = 0;
+    for (uint32_t group = threadIdx.x; group < hlt::pv_bins / hlt::pv_bins_at_once; group += blockDim.x)
+        for (uint32_t k = 0; k < hlt::pv_bins_at_once; ++k) histogram[group * hlt::pv_bins_at_once + k] = 0;
+    for (uint32_t word = threadIdx.x; word < hlt::pv_bin_words; word += blockDim.x) starts[word] = marks[word] = 0;
     __syncthreads();
 
     // 1. Histogram.
-    const uint32_t first = p.pv_tracks.first(blockIdx.x);
-    const uint32_t n_tracks = p.pv_tracks.count[blockIdx.x];
-    const float beamline_x = p.velo_geometry->beamline_x;
-    const float beamline_y = p.velo_geometry->beamline_y;
-    constexpr float sqrt_7 = 2.64575131f;
-    for (uint32_t track = first + threadIdx.x; track < first + n_tracks; track += blockDim.x) {
-        const float z = p.pv_tracks.z[track];
-        const float dx = p.pv_tracks.x[track] - beamline_x;
-        const float dy = p.pv_tracks.y[track] - beamline_y;
-        const float tx = p.pv_tracks.tx[track];
-        const float ty = p.pv_tracks.ty[track];
-        const float weight = p.pv_tracks.weight[track];
-        const float inverse_variance = (tx * tx + ty * ty) * weight;  // of z
-        const float max_error = z < hlt::pv_z_smog2 ? p.max_z_error_smog2 : p.max_z_error;
-        const bool at_beamline = (dx * dx + dy * dy) * weight < p.max_track_chi2;
-        const bool precise = inverse_variance * max_error * max_error > 1.f;
-        if (!at_beamline || !precise) continue;
-
-        const float inverse_error = sqrtf(inverse_variance);
-        const float position = (z - hlt::pv_z_min) * (1.f / hlt::pv_bin_width);
-        const float half_width = sqrt_7 / hlt::pv_bin_width / inverse_error;
-        const uint32_t low = hlt::pv_inner_bin(position - half_width);
-        const uint32_t high = hlt::pv_inner_bin(position + half_width);
-        const float bin_in_errors = hlt::pv_bin_width * inverse_error;
-        uint32_t filled = 0;
-        for (uint32_t bin = low; bin < high; ++bin) {
-            const float u = (static_cast<float>(bin + 1) - position) * bin_in_errors;
-            const int32_t integral = static_cast<int32_t>(hlt::pv_cumulative(u) * hlt::pv_one_track);
-            const uint32_t below = hlt::max_of(filled, static_cast<uint32_t>(hlt::max_of(integral, 0)));
-            atomicAdd(&histogram[bin], below - filled);
-            filled = below;
-        }
-        atomicAdd(&histogram[high], static_cast<uint32_t>(hlt::pv_one_track) - filled);
-    }
+    hlt::pv_fill(p, p.pv_tracks.first(blockIdx.x), p.pv_tracks.count[blockIdx.x], histogram);
     __syncthreads();
 
-    // 2. Bins above the threshold: less than what the widest track allowed contributes, a tenth of it.
-    const float threshold = 0.1f * hlt::pv_bin_width * hlt::pv_one_track;
-    const uint32_t min_content = static_cast<uint32_t>(threshold / p.max_z_error);
-    const uint32_t min_content_smog2 = static_cast<uint32_t>(threshold / p.max_z_error_smog2);
-    for (uint32_t word = threadIdx.x; word < hlt::pv_bin_words; word += blockDim.x) {
-        uint32_t bits = 0;
-        for (uint32_t i = 0; i < 32; ++i) {
-            const uint32_t bin = 32 * word + i;
-            const uint32_t content = bin < hlt::pv_smog2_bins ? min_content_smog2 : min_content;
-            bits |= (histogram[bin] > content ? 1u : 0u) << i;
-        }
-        above[word] = bits;
-    }
+    // 2. Proto-clusters.
+    const float tenth = 0.1f * hlt::pv_bin_width * hlt::pv_one_track;
+    const hlt::pv_threshold threshold{static_cast<uint32_t>(tenth / p.max_z_error),
+                                      static_cast<uint32_t>(tenth / p.max_z_error_smog2)};
+    hlt::pv_find_starts(histogram, threshold, starts);
     __syncthreads();
 
-    // 3. Proto-clusters and peaks. A thread takes the clusters that begin in its words.
-    const uint32_t min_dip = static_cast<uint32_t>(p.min_dip * hlt::pv_bin_width * hlt::pv_one_track);
-    for (uint32_t word = threadIdx.x; word < hlt::pv_bin_words; word += blockDim.x) {
-        const uint32_t carried = word > 0 ? above[word - 1] >> 31 : 0;
-        for (uint32_t starts = above[word] & ~(above[word] << 1 | carried); starts != 0; starts &= starts - 1) {
-            const uint32_t begin = 32 * word + static_cast<uint32_t>(__ffs(static_cast<int>(starts))) - 1;
-            const uint32_t min_integral = static_cast<uint32_t>(
-                (begin < hlt::pv_smog2_bins ? p.min_integral_smog2 : p.min_integral) * hlt::pv_one_track);
-
-            uint32_t end = begin;
-            uint32_t integral = 0;
-            while (above[end / 32] >> (end % 32) & 1u) integral += histogram[end++];
-            if (integral <= min_integral) continue;
-
-            uint32_t part_begin = begin, highest = begin, lowest = begin;
-            uint32_t first_peak = hlt::pv_bins;
-            bool marked = false;
-            for (uint32_t bin = begin; bin < end; ++bin) {
-                const uint32_t content = histogram[bin];
-                const uint32_t bottom = histogram[lowest];
-                if (lowest > highest && content > bottom + min_dip && histogram[highest] > bottom + min_dip) {
-                    if (first_peak == hlt::pv_bins) first_peak = highest;
-                    if (hlt::pv_integral(histogram, part_begin, lowest) > min_integral) {
-                        hlt::pv_mark_seed(marks, highest);
-                        marked = true;
-                    }
-                    part_begin = lowest;
-                    highest = lowest = bin;
-                } else if (content > histogram[highest]) {
-                    highest = lowest = bin;
-                } else if (content < bottom) {
-                    lowest = bin;
-                }
-            }
-            if (first_peak == hlt::pv_bins) first_peak = highest;
-            if (hlt::pv_integral(histogram, part_begin, end) > min_integral) {
-                hlt::pv_mark_seed(marks, highest);
-                marked = true;
-            }
-            if (!marked) hlt::pv_mark_seed(marks, first_peak);
+    // 3. Peaks.
+    if (threadIdx.x < hlt::warp_size) {
+        const uint32_t min_dip = static_cast<uint32_t>(p.min_dip * hlt::pv_bin_width * hlt::pv_one_track);
+        const auto mark_seeds = [&](uint32_t begin) {
+            const float min_integral = begin < hlt::pv_smog2_bins ? p.min_integral_smog2 : p.min_integral;
+            hlt::pv_mark_seeds(histogram, threshold, begin, static_cast<uint32_t>(min_integral * hlt::pv_one_track),
+                               min_dip, marks);
+        };
+        hlt::warp_queue queue{queue_items, 0};
+        const uint32_t lanes = hlt::min_of(static_cast<uint32_t>(blockDim.x), hlt::warp_size);
+        for (uint32_t base = 0; base < hlt::pv_bin_words; base += lanes) {
+            const uint32_t word = base + threadIdx.x;
+            uint32_t bits = word < hlt::pv_bin_words ? starts[word] : 0;
+            for (; __ballot_sync(hlt::warp_lanes(), bits != 0) != 0; bits &= bits - 1u)
+                queue.offer(bits != 0, 32u * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u,
+                            mark_seeds);
         }
+        queue.finish(mark_seeds);
     }
     __syncthreads();
 
     // 4. Seeds in order of z.
+    float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
+    uint32_t n = 0;
+    for (uint32_t base = 0; base < hlt::pv_bin_words; base += blockDim.x) {
+        const uint32_t word = base + threadIdx.x;
+        uint32_t bits = word < hlt::pv_bin_words ? marks[word] : 0;
+        uint32_t total;
+        uint32_t place = n + hlt::block_exclusive_sum(static_cast<uint32_t>(__popc(bits)), scratch, total);
+        for (; bits != 0 && place < hlt::max_pv_seeds; bits &= bits - 1u, ++place)
+            seeds[place] =
+                hlt::pv_seed_z(histogram, 32u * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u);
+        n += total;
+    }
     if (threadIdx.x == 0) {
-        float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
-        uint32_t n = 0;
-        bool too_many = false;
-        for (uint32_t word = 0; word < hlt::pv_bin_words; ++word) {
-            for (uint32_t bits = marks[word]; bits != 0; bits &= bits - 1) {
-                const uint32_t bin = 32 * word + static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1;
-                if (n < hlt::max_pv_seeds)
-                    seeds[n++] = hlt::pv_seed_z(histogram, bin);
-                else
-                    too_many = true;
-            }
-        }
-        p.pv_seeds.count[blockIdx.x] = n;
-        if (too_many) atomicOr(&p.events.flags[blockIdx.x], hlt::overflow);
+        p.pv_seeds.count[blockIdx.x] = hlt::min_of(n, hlt::max_pv_seeds);
+        if (n > hlt::max_pv_seeds) atomicOr(&p.events.flags[blockIdx.x], hlt::overflow);
     }
 }

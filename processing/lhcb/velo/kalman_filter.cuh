@@ -26,11 +26,27 @@ constexpr float velo_noise_per_slope_squared = 7e-6f;
 constexpr float velo_start_slope_variance = 1.f;
 constexpr float velo_end_z = 770.f;  // mm
 
+struct kalman_hit {
+    float x, y, z;
+};
+
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 constexpr uint32_t kalman_width = 1;
+
+/// Hits of a track, which has at least one. They are read where they are needed: an array would lie in local memory.
+struct kalman_hits {
+    uint32_t rows;
+    uint32_t count[kalman_width];
+    const uint16_t* indices;
+    const float* x;
+    const float* y;
+    const float* z;
+
+    __device__ bool has(uint32_t, uint32_t) const { return true; }  // each row is a hit of this track
+    __device__ kalman_hit at(uint32_t k, uint32_t) const { return {x[indices[k]], y[indices[k]], z[indices[k]]}; }
+};
 #else
 constexpr uint32_t kalman_width = 16;
-#endif
 
 /// Hits of a group of tracks, [hit][track]. Rows below `rows` are filled, with zeros behind the last hit of a track.
 struct kalman_hits {
@@ -39,7 +55,31 @@ struct kalman_hits {
     float x[max_velo_track_hits][kalman_width];
     float y[max_velo_track_hits][kalman_width];
     float z[max_velo_track_hits][kalman_width];
+
+    bool has(uint32_t k, uint32_t t) const { return k < count[t]; }
+    kalman_hit at(uint32_t k, uint32_t t) const { return {x[k][t], y[k][t], z[k][t]}; }
 };
+#endif
+
+/// `indices`: of the hits of the group, [track][hit]; x, y, z: of all hits.
+__device__ void kalman_read(kalman_hits& hits, const uint16_t* indices, const float* x, const float* y, const float* z)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    hits.indices = indices;
+    hits.x = x;
+    hits.y = y;
+    hits.z = z;
+#else
+    for (uint32_t t = 0; t < kalman_width; ++t, indices += max_velo_track_hits) {
+        for (uint32_t k = 0; k < hits.count[t]; ++k) {
+            hits.x[k][t] = x[indices[k]];
+            hits.y[k][t] = y[indices[k]];
+            hits.z[k][t] = z[indices[k]];
+        }
+        for (uint32_t k = hits.count[t]; k < hits.rows; ++k) hits.x[k][t] = hits.y[k][t] = hits.z[k][t] = 0.f;
+    }
+#endif
+}
 
 struct kalman_line {
     float tx[kalman_width];
@@ -63,12 +103,14 @@ __device__ void kalman_fit_line(const kalman_hits& hits, kalman_line& line)
 {
     float sz[kalman_width] = {}, szz[kalman_width] = {}, sx[kalman_width] = {}, sxz[kalman_width] = {};
     float sy[kalman_width] = {}, syz[kalman_width] = {};
+#pragma unroll 2
     for (uint32_t k = 1; k < hits.rows; ++k) {  // relative to the first hit: small numbers, and hit 0 adds nothing
         for (uint32_t t = 0; t < kalman_width; ++t) {
-            const bool there = k < hits.count[t];
-            const float dz = there ? hits.z[k][t] - hits.z[0][t] : 0.f;
-            const float dx = there ? hits.x[k][t] - hits.x[0][t] : 0.f;
-            const float dy = there ? hits.y[k][t] - hits.y[0][t] : 0.f;
+            const bool there = hits.has(k, t);
+            const kalman_hit first = hits.at(0, t), hit = hits.at(k, t);
+            const float dz = there ? hit.z - first.z : 0.f;
+            const float dx = there ? hit.x - first.x : 0.f;
+            const float dy = there ? hit.y - first.y : 0.f;
             sz[t] += dz;
             szz[t] += dz * dz;
             sx[t] += dx;
@@ -86,8 +128,9 @@ __device__ void kalman_fit_line(const kalman_hits& hits, kalman_line& line)
         const float slope2 = tx * tx + ty * ty;
         const float n_inverse = n > 0.f ? 1.f / n : 0.f;
         // The line at the z of the first hit, from there to the closest approach to the z axis.
-        const float x = hits.x[0][t] + (sx[t] - tx * sz[t]) * n_inverse;
-        const float y = hits.y[0][t] + (sy[t] - ty * sz[t]) * n_inverse;
+        const kalman_hit first = hits.at(0, t);
+        const float x = first.x + (sx[t] - tx * sz[t]) * n_inverse;
+        const float y = first.y + (sy[t] - ty * sz[t]) * n_inverse;
         line.tx[t] = tx;
         line.ty[t] = ty;
         line.noise[t] = velo_noise_constant + velo_noise_per_slope_squared * slope2;
@@ -96,10 +139,9 @@ __device__ void kalman_fit_line(const kalman_hits& hits, kalman_line& line)
 }
 
 /// Predict to the hit and update, where `there`; the covariance update never subtracts nearly equal numbers.
-__device__ void kalman_update(kalman_state& state, const kalman_line& line, const kalman_hits& hits, uint32_t k,
-                              uint32_t t, bool there)
+__device__ void kalman_update(kalman_state& state, const kalman_line& line, kalman_hit hit, uint32_t t, bool there)
 {
-    const float dz = hits.z[k][t] - state.z[t];
+    const float dz = hit.z - state.z[t];
     const float c00 = state.c00[t], c20 = state.c20[t], c22 = state.c22[t] + line.noise[t];
     const float predicted_x = state.x[t] + dz * state.tx[t];
     const float predicted_y = state.y[t] + dz * state.ty[t];
@@ -108,11 +150,11 @@ __device__ void kalman_update(kalman_state& state, const kalman_line& line, cons
     const float inverse = 1.f / (velo_hit_variance + predicted_c00);
     const float gain = predicted_c00 * inverse;
     const float slope_gain = predicted_c20 * inverse;
-    const float residual_x = hits.x[k][t] - predicted_x;
-    const float residual_y = hits.y[k][t] - predicted_y;
+    const float residual_x = hit.x - predicted_x;
+    const float residual_y = hit.y - predicted_y;
     state.x[t] = there ? predicted_x + gain * residual_x : state.x[t];
     state.y[t] = there ? predicted_y + gain * residual_y : state.y[t];
-    state.z[t] = there ? hits.z[k][t] : state.z[t];
+    state.z[t] = there ? hit.z : state.z[t];
     state.tx[t] = there ? state.tx[t] + slope_gain * residual_x : state.tx[t];
     state.ty[t] = there ? state.ty[t] + slope_gain * residual_y : state.ty[t];
     state.c00[t] = there ? velo_hit_variance * gain : c00;
@@ -120,12 +162,11 @@ __device__ void kalman_update(kalman_state& state, const kalman_line& line, cons
     state.c22[t] = there ? inverse * (c22 * (velo_hit_variance + c00) - c20 * c20) : state.c22[t];
 }
 
-__device__ void kalman_start(kalman_state& state, const kalman_line& line, const kalman_hits& hits, uint32_t k,
-                             uint32_t t)
+__device__ void kalman_start(kalman_state& state, const kalman_line& line, kalman_hit hit, uint32_t t)
 {
-    state.x[t] = hits.x[k][t];
-    state.y[t] = hits.y[k][t];
-    state.z[t] = hits.z[k][t];
+    state.x[t] = hit.x;
+    state.y[t] = hit.y;
+    state.z[t] = hit.z;
     state.tx[t] = line.tx[t];
     state.ty[t] = line.ty[t];
     state.c00[t] = velo_hit_variance;
@@ -138,14 +179,14 @@ __device__ void kalman_filter(const kalman_hits& hits, const kalman_line& line, 
                               kalman_state& to_large_z)
 {
     for (uint32_t t = 0; t < kalman_width; ++t) {
-        kalman_start(to_small_z, line, hits, 0, t);
-        kalman_start(to_large_z, line, hits, hits.count[t] > 0 ? hits.count[t] - 1 : 0, t);
+        kalman_start(to_small_z, line, hits.at(0, t), t);
+        kalman_start(to_large_z, line, hits.at(hits.count[t] > 0 ? hits.count[t] - 1 : 0, t), t);
     }
     for (uint32_t k = 1; k < hits.rows; ++k) {
         const uint32_t other = hits.rows - 1 - k;
         for (uint32_t t = 0; t < kalman_width; ++t) {
-            kalman_update(to_small_z, line, hits, k, t, k < hits.count[t]);
-            kalman_update(to_large_z, line, hits, other, t, other + 1 < hits.count[t]);
+            kalman_update(to_small_z, line, hits.at(k, t), t, hits.has(k, t));
+            kalman_update(to_large_z, line, hits.at(other, t), t, hits.has(other + 1, t));
         }
     }
     for (uint32_t t = 0; t < kalman_width; ++t) {
@@ -188,15 +229,8 @@ HLT_KERNEL(velo_kalman_filter)
             hits.count[t] = t < n_here ? p.velo_tracks.hit_count[first_track + group + t] : 0;
             hits.rows = hlt::max_of(hits.rows, hits.count[t]);
         }
-        for (uint32_t t = 0; t < width; ++t) {
-            const uint16_t* indices = p.velo_tracks.hits + (first_track + group + t) * hlt::max_velo_track_hits;
-            for (uint32_t k = 0; k < hits.count[t]; ++k) {
-                hits.x[k][t] = hit_x[indices[k]];
-                hits.y[k][t] = hit_y[indices[k]];
-                hits.z[k][t] = hit_z[indices[k]];
-            }
-            for (uint32_t k = hits.count[t]; k < hits.rows; ++k) hits.x[k][t] = hits.y[k][t] = hits.z[k][t] = 0.f;
-        }
+        const uint16_t* indices = p.velo_tracks.hits + (first_track + group) * hlt::max_velo_track_hits;
+        hlt::kalman_read(hits, indices, hit_x, hit_y, hit_z);
 
         hlt::kalman_line line;
         hlt::kalman_fit_line(hits, line);

@@ -33,7 +33,7 @@ struct pv_beamline_multi_fit_parameters {
     } velo_clusters;
     struct {
         const uint32_t* velo_clusters_offset;
-        float* denominator;
+        float* tracks;
         __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
     } scratch;
     float max_chi2;
