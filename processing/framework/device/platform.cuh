@@ -149,16 +149,18 @@ __device__ Word load_word(const uint8_t* bytes)
 __device__ uint32_t load_u16(const uint8_t* bytes) { return load_word<uint16_t>(bytes); }
 __device__ uint32_t load_u32(const uint8_t* bytes) { return load_word<uint32_t>(bytes); }
 
-struct alignas(16) four_words {
-    uint32_t words[4];
+/// Four words that one instruction of a GPU loads or stores; they lie at a multiple of 16 bytes.
+template <typename Word>
+struct alignas(16) four_of {
+    Word words[4];
 };
 
 /// The threads of a block set `n` words to 0, a multiple of 4; the first lies at a multiple of 16 bytes.
 __device__ void zero_words(uint32_t* words, uint32_t n)
 {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    four_words* const fours = reinterpret_cast<four_words*>(words);
-    for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) fours[i] = four_words{};
+    four_of<uint32_t>* const fours = reinterpret_cast<four_of<uint32_t>*>(words);
+    for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) fours[i] = four_of<uint32_t>{};
 #else
     std::memset(words, 0, n * sizeof *words);
 #endif
@@ -168,8 +170,8 @@ __device__ void zero_words(uint32_t* words, uint32_t n)
 __device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
 {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    const four_words* const fours = reinterpret_cast<const four_words*>(words);
-    for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) static_cast<four_words*>(to)[i] = fours[i];
+    const four_of<uint32_t>* const fours = reinterpret_cast<const four_of<uint32_t>*>(words);
+    for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) static_cast<four_of<uint32_t>*>(to)[i] = fours[i];
 #else
     std::memcpy(to, words, n * sizeof *words);
 #endif
@@ -193,7 +195,6 @@ __device__ uint32_t of_last_lane(uint32_t value)
 /// Inclusive prefix sum over the lanes of the warp of one value each; all of them must call it.
 __device__ uint32_t warp_inclusive_sum(uint32_t value)
 {
-    if (blockDim.x == 1) return value;
     const uint32_t lane = threadIdx.x % warp_size;
     for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
         const uint32_t other = __shfl_up_sync(warp_lanes(), value, distance);

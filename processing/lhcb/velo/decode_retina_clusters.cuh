@@ -61,6 +61,11 @@ struct unsorted_hits {
     uint32_t* __restrict__ id;
     uint8_t* __restrict__ module_pair;
 
+    /// Those of the places from `first`.
+    __device__ unsorted_hits from(uint32_t first) const
+    {
+        return {x + first, y + first, z + first, phi + first, id + first, module_pair + first};
+    }
     /// All but phi.
     __device__ __forceinline__ void store(uint32_t at, const retina_hit& hit) const
     {
@@ -107,10 +112,11 @@ __device__ bool decode_retina_banks(warp_runs<retina_words>* runs, const retina_
 template <uint32_t version>
 bool decode_retina_bank(const retina_words& bank, uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
 {
+    const unsorted_hits mine = out.from(bank.first);
     uint32_t broken = 0;
     for (uint32_t i = 0; i < n; ++i) {
         const retina_hit hit = bank.decode(i, retina_format_of(version), geometry);
-        out.store(bank.first + i, hit);
+        mine.store(i, hit);
         broken |= hit.broken;
     }
     return broken != 0u;

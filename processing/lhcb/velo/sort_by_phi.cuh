@@ -22,17 +22,37 @@ namespace hlt {
 constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have up to 116
 constexpr uint32_t max_pairs_per_hit = 32;  // events of 21,000 hits have up to 8
 
+/// Hits in ascending order of module pair and phi: the latter, counted from -pi, in the low 16 bits.
+__device__ uint32_t sort_place(uint32_t module_pair, int16_t phi)
+{
+    return module_pair << 16 | (static_cast<uint16_t>(phi) ^ 0x8000u);
+}
+__device__ uint32_t phi_bin_of(uint32_t place) { return place >> (16u - phi_bin_bits); }
+__device__ int16_t phi_of(uint32_t place) { return static_cast<int16_t>(static_cast<uint16_t>(place ^ 0x8000u)); }
+
 /// A number for each bin, two in a word, the even bin in the low half. None exceeds the hits of an event: 16 bits.
 struct phi_bin_numbers {
     static constexpr uint32_t n_words = n_phi_bins / 2u;
     alignas(16) uint32_t words[n_words];
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     /// Count one hit more in a bin; returns the number before.
     __device__ uint32_t take(uint32_t bin)
     {
         const uint32_t shift = 16u * (bin & 1u);
         return atomicAdd(&words[bin / 2u], 1u << shift) >> shift & 0xffffu;
     }
+#else
+    uint32_t take(uint32_t bin)
+    {
+        uint16_t number;
+        std::memcpy(&number, half(bin), sizeof number);
+        const uint16_t more = number + 1u;
+        std::memcpy(half(bin), &more, sizeof more);
+        return number;
+    }
+    char* half(uint32_t bin) { return reinterpret_cast<char*>(words) + bin * sizeof(uint16_t); }
+#endif
     __device__ uint32_t operator[](uint32_t bin) const { return words[bin / 2u] >> 16u * (bin & 1u) & 0xffffu; }
 };
 static_assert(n_phi_bins % 8u == 0u && max_velo_clusters_of_event <= 0xffffu);
@@ -86,7 +106,7 @@ HLT_KERNEL(velo_sort_by_phi)
     if (threadIdx.x == 0) largest_bin = pairs = 0;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
-        if (module_pair[i] != hlt::no_module_pair) cursor.take(hlt::phi_bin(module_pair[i], phi[i] + 32768));
+        if (module_pair[i] != hlt::no_module_pair) cursor.take(hlt::phi_bin_of(hlt::sort_place(module_pair[i], phi[i])));
     __syncthreads();
 
     // Each thread takes bins that stand together, so that one prefix sum over the threads is enough.
@@ -129,16 +149,17 @@ HLT_KERNEL(velo_sort_by_phi)
 
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
         if (module_pair[i] == hlt::no_module_pair) continue;
-        const uint32_t from_zero = static_cast<uint32_t>(phi[i] + 32768);
-        const uint32_t at = cursor.take(hlt::phi_bin(module_pair[i], phi[i] + 32768));
-        key[at] = static_cast<uint64_t>(module_pair[i] << 16 | from_zero) << 32 | id[i];
+        const uint32_t place = hlt::sort_place(module_pair[i], phi[i]);
+        const uint32_t at = cursor.take(hlt::phi_bin_of(place));
+        key[at] = static_cast<uint64_t>(place) << 32 | id[i];
         index[at] = static_cast<uint16_t>(i);
     }
     __syncthreads();
 
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
         const uint64_t mine = key[i];
-        const uint32_t bin = static_cast<uint32_t>(mine >> (48u - hlt::phi_bin_bits));
+        const uint32_t place = static_cast<uint32_t>(mine >> 32);
+        const uint32_t bin = hlt::phi_bin_of(place);
         const uint32_t begin = bin_offset[bin], end = bin_offset[bin + 1u];
         uint32_t rank = begin;
         if (end - begin > 1u) {
@@ -154,7 +175,7 @@ HLT_KERNEL(velo_sort_by_phi)
         hit_x[rank] = x[from];
         hit_y[rank] = y[from];
         hit_z[rank] = z[from];
-        hit_phi[rank] = static_cast<int16_t>(static_cast<int32_t>(static_cast<uint32_t>(mine >> 32) & 0xffffu) - 32768);
+        hit_phi[rank] = hlt::phi_of(place);
         hit_id[rank] = static_cast<uint32_t>(mine);
     }
 }
