@@ -32,7 +32,7 @@ struct retina_hit {
     velo_point point;
     uint32_t id;
     uint32_t module_pair;
-    uint32_t broken;  // 1 if the column does not exist
+    bool broken;  // if the column does not exist
 };
 
 __device__ __forceinline__ retina_hit decode_retina_word(uint32_t word, const retina_format& format,
@@ -45,11 +45,11 @@ __device__ __forceinline__ retina_hit decode_retina_word(uint32_t word, const re
     const uint32_t fraction_x = word >> (format.fraction_bits + 8u) & fraction_mask;
     const uint32_t fraction_y = word & fraction_mask;
     const uint32_t sensor = first_sensor + (format.sensor_pairs ? word >> 22 & 1u : 0u);
-    const uint32_t broken = wanted >= n_velo_columns ? 1u : 0u;
+    const bool broken = wanted >= n_velo_columns;
     return {velo_position(geometry, sensor, column, static_cast<float>(fraction_x) * format.fraction_unit, row,
                           static_cast<float>(fraction_y) * format.fraction_unit),
             velo_lhcb_id(sensor, column, row, fraction_x != 0u, fraction_y != 0u),
-            word == 0u || broken != 0u ? no_module_pair : sensor / 8u, broken};
+            word == 0u || broken ? no_module_pair : sensor / 8u, broken};
 }
 
 /// Where hits are written.
@@ -77,49 +77,42 @@ struct unsorted_hits {
     }
 };
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
 /// The words of a bank, and where the first of them leaves its hit.
 struct retina_words {
     velo_words words;
     uint32_t first;
-
-    /// Decode a word; its hit belongs to first + i.
-    __device__ __forceinline__ retina_hit decode(uint32_t i, const retina_format& format,
-                                                 const velo_geometry& geometry) const
-    {
-        return decode_retina_word(words.word(i), format, words.sensor, geometry);
-    }
 };
-
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
 /// Decode the banks of the lanes of a warp; that of this lane has `n` words. Returns whether a column does not exist.
 __device__ bool decode_retina_banks(warp_runs<retina_words>* runs, const retina_words& bank, uint32_t n,
                                     const velo_geometry& geometry, const unsorted_hits& out)
 {
-    uint32_t broken = 0;
+    bool broken = false;
     share_runs(runs[threadIdx.x / warp_size], n, bank, [&](const retina_words& of, uint32_t i) {
-        const retina_hit hit = of.decode(i, retina_format_of(of.words.version), geometry);
+        const retina_hit hit =
+            decode_retina_word(of.words.word(i), retina_format_of(of.words.version), of.words.sensor, geometry);
         out.store(of.first + i, hit);
         out.phi[of.first + i] = velo_phi(hit.point.x, hit.point.y);
-        broken |= hit.broken;
+        if (hit.broken) broken = true;
     });
-    return broken != 0u;
+    return broken;
 }
 
 #else
 
-/// Decode a bank of a known version.
+/// Decode the words of a bank of a known version; `out` begins at the place of the first hit.
 template <uint32_t version>
-bool decode_retina_bank(const retina_words& bank, uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
+bool decode_retina_bank(const velo_words words, uint32_t n, const velo_geometry& geometry, const unsorted_hits out)
 {
-    const unsorted_hits mine = out.from(bank.first);
-    uint32_t broken = 0;
+    bool broken = false;
     for (uint32_t i = 0; i < n; ++i) {
-        const retina_hit hit = bank.decode(i, retina_format_of(version), geometry);
-        mine.store(i, hit);
-        broken |= hit.broken;
+        const retina_hit hit = decode_retina_word(words.word(i), retina_format_of(version), words.sensor, geometry);
+        out.store(i, hit);
+        if (hit.broken) broken = true;
     }
-    return broken != 0u;
+    return broken;
 }
 
 #endif
@@ -131,7 +124,9 @@ HLT_KERNEL(velo_decode_retina_clusters)
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     __shared__ hlt::warp_runs<hlt::retina_words> runs[hlt::max_block_size / hlt::warp_size];
+#endif
 
     const uint32_t first = p.velo_unsorted.first(event);
     const bool fits = p.velo_clusters.bound[event] > 0u;
@@ -154,13 +149,18 @@ HLT_KERNEL(velo_decode_retina_clusters)
         }
         uint32_t total;
         const uint32_t at = first + n_hits + hlt::block_exclusive_sum(n_words, scratch, total);
-        const hlt::retina_words words{bank.words(), at};
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        broken |= hlt::decode_retina_banks(runs, words, n_words, *p.velo_geometry, out);
+        broken |= hlt::decode_retina_banks(runs, {bank.words(), at}, n_words, *p.velo_geometry, out);
 #else
-        broken |= bank.version == 2u   ? hlt::decode_retina_bank<2>(words, n_words, *p.velo_geometry, out)
-                  : bank.version == 3u ? hlt::decode_retina_bank<3>(words, n_words, *p.velo_geometry, out)
-                                       : hlt::decode_retina_bank<4>(words, n_words, *p.velo_geometry, out);
+        if (n_words > 0u) {
+            const hlt::unsorted_hits mine = out.from(at);
+            if (bank.version == 2u)
+                broken = hlt::decode_retina_bank<2>(bank.words(), n_words, *p.velo_geometry, mine);
+            else if (bank.version == 3u)
+                broken = hlt::decode_retina_bank<3>(bank.words(), n_words, *p.velo_geometry, mine);
+            else
+                broken = hlt::decode_retina_bank<4>(bank.words(), n_words, *p.velo_geometry, mine);
+        }
 #endif
         if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
         n_hits += total;
