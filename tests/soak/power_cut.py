@@ -42,7 +42,10 @@ def read_forced(root: Path) -> Forced:
     if not log.exists():
         return forced
     for row in log.read_text().splitlines():
-        record = json.loads(row)
+        try:
+            record = json.loads(row)
+        except json.JSONDecodeError:
+            continue  # empty, or torn by a full disk: the node was told so
         if "file" in record:
             forced.sizes[record["file"]] = record["size"]
         else:

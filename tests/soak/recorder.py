@@ -4,6 +4,7 @@ The record is written before the call that forces returns, so nothing that the n
 that was forced gets a second link in `links`, from which a cut restores a file that was renamed or removed since.
 """
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -67,7 +68,10 @@ class ForcedRecorder:
                     new[inode] = found
 
     def _write(self, record: dict[str, Any]) -> None:
-        os.write(self._log, json.dumps(record).encode() + b"\n")
+        line = json.dumps(record).encode()
+        # On a full disk a part of it may be written; then the node must not take for safe what no record says.
+        if os.write(self._log, b"\n" + line + b"\n") != len(line) + 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), FORCED_LOG)
 
 
 def install(root: Path) -> None:

@@ -122,7 +122,7 @@ bool decode_retina_bank(const velo_words words, uint32_t n, const velo_geometry&
 HLT_KERNEL(velo_decode_retina_clusters)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     __shared__ hlt::warp_runs<hlt::retina_words> runs[hlt::max_block_size / hlt::warp_size];

@@ -17,7 +17,7 @@
 HLT_KERNEL(velo_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
     __shared__ hlt::warp_runs<hlt::velo_words> runs[hlt::max_block_size / hlt::warp_size];
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;

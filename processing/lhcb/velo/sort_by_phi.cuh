@@ -78,7 +78,7 @@ __device__ uint32_t equal_hits_before(uint32_t i, uint32_t begin, uint32_t end, 
 HLT_KERNEL(velo_sort_by_phi)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     __shared__ hlt::phi_bin_numbers cursor;  // counts of the bins, then their beginnings, then their ends
     __shared__ uint32_t largest_bin;
