@@ -47,8 +47,7 @@ __device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, 
         for (uint32_t place = from + lane; place - lane < end; place += lanes) {
             const uint32_t begins = runs.begins[window++];
             if (place < end) {
-                const uint32_t run =
-                    n_begun + static_cast<uint32_t>(__popc(begins & (lanes_before << 1 | 1u))) - 1u;
+                const uint32_t run = n_begun + static_cast<uint32_t>(__popc(begins & (lanes_before << 1 | 1u))) - 1u;
                 work(runs.items[run], place - runs.firsts[run]);
             }
             n_begun += static_cast<uint32_t>(__popc(begins));

@@ -34,9 +34,9 @@ constexpr uint32_t table_stretch = 32;
 /// Super-pixels by sensor and position. An entry is position + 1 above 8 bits of pattern, 0 where free.
 struct super_pixel_table {
     uint32_t* entries;
-    uint32_t bits;     // the table has 2^bits entries
-    uint32_t* taken;   // places that are, in any order
-    uint32_t* n_taken; // in shared memory
+    uint32_t bits;      // the table has 2^bits entries
+    uint32_t* taken;    // places that are, in any order
+    uint32_t* n_taken;  // in shared memory
 
     __device__ static uint32_t key_of(uint32_t sensor, uint32_t column, uint32_t row)
     {
@@ -171,10 +171,10 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
 {
     const super_pixel_position position(own.entry >> 8);
     // [west, middle, east][south of the southern neighbours, southern, own, northern row]
-    uint32_t patterns[3][4] = {{0, position.pattern_at(table, -1, -1), position.pattern_at(table, -1, 0),
-                                position.pattern_at(table, -1, 1)},
-                               {0, own.south(), own.own(), own.north()},
-                               {0, own.south_east(), own.east(), own.north_east()}};
+    uint32_t patterns[3][4] = {
+        {0, position.pattern_at(table, -1, -1), position.pattern_at(table, -1, 0), position.pattern_at(table, -1, 1)},
+        {0, own.south(), own.own(), own.north()},
+        {0, own.south_east(), own.east(), own.north_east()}};
     if ((patterns[0][1] | own.south() | own.south_east()) != 0u)  // else the cluster cannot come that far
         for (int32_t i = 0; i < 3; ++i) patterns[i][0] = position.pattern_at(table, i - 1, -2);
     uint64_t pixels[6] = {};  // by column

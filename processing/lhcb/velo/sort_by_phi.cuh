@@ -57,8 +57,8 @@ struct phi_bin_numbers {
 };
 static_assert(n_phi_bins % 8u == 0u && max_velo_clusters_of_event <= 0xffffu);
 
-/// Hits of one pixel with equal keys, of the `begin` to `end` of a bin, that stand before hit `i`: two clusters of a pixel
-/// only if the bank is damaged.
+/// Hits of one pixel with equal keys, of the `begin` to `end` of a bin, that stand before hit `i`: two clusters of a
+/// pixel only if the bank is damaged.
 __device__ uint32_t equal_hits_before(uint32_t i, uint32_t begin, uint32_t end, const uint64_t* __restrict__ key,
                                       const uint16_t* __restrict__ index, const float* __restrict__ x,
                                       const float* __restrict__ y)
@@ -106,7 +106,8 @@ HLT_KERNEL(velo_sort_by_phi)
     if (threadIdx.x == 0) largest_bin = pairs = 0;
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
-        if (module_pair[i] != hlt::no_module_pair) cursor.take(hlt::phi_bin_of(hlt::sort_place(module_pair[i], phi[i])));
+        if (module_pair[i] != hlt::no_module_pair)
+            cursor.take(hlt::phi_bin_of(hlt::sort_place(module_pair[i], phi[i])));
     __syncthreads();
 
     // Each thread takes bins that stand together, so that one prefix sum over the threads is enough.
