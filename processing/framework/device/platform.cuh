@@ -156,13 +156,13 @@ struct alignas(16) four_of {
 };
 
 /// The threads of a block set `n` words to 0, a multiple of 4; the first lies at a multiple of 16 bytes.
-__device__ void zero_words(uint32_t* words, uint32_t n)
+__device__ void zero_words(void* words, uint32_t n)
 {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    four_of<uint32_t>* const fours = reinterpret_cast<four_of<uint32_t>*>(words);
+    four_of<uint32_t>* const fours = static_cast<four_of<uint32_t>*>(words);
     for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) fours[i] = four_of<uint32_t>{};
 #else
-    std::memset(words, 0, n * sizeof *words);
+    std::memset(words, 0, n * sizeof(uint32_t));
 #endif
 }
 

@@ -132,19 +132,19 @@ HLT_KERNEL(velo_sort_by_phi)
     __syncthreads();
     const bool sortable =
         largest_bin <= hlt::max_hits_per_bin && pairs <= hlt::max_pairs_per_hit * hlt::max_of(n_hits, hlt::n_phi_bins);
-    if (!sortable) {
-        n_hits = 0;
-        hlt::zero_words(cursor.words, cursor.n_words);
-        __syncthreads();
-    }
-    hlt::copy_words(bin_offset, cursor.words, cursor.n_words);
+    if (!sortable) n_hits = 0;
+    if (sortable)
+        hlt::copy_words(bin_offset, cursor.words, cursor.n_words);
+    else
+        hlt::zero_words(bin_offset, cursor.n_words);
     if (threadIdx.x == 0) {
         bin_offset[hlt::n_phi_bins] = static_cast<uint16_t>(n_hits);
         p.velo_clusters.count[event] = n_hits;
         if (!sortable) p.events.flags[event] |= hlt::overflow;
     }
     for (uint32_t pair = threadIdx.x; pair <= hlt::n_velo_module_pairs; pair += blockDim.x)
-        pair_offset[pair] = pair < hlt::n_velo_module_pairs ? cursor[pair * hlt::phi_bins_per_pair] : n_hits;
+        pair_offset[pair] =
+            pair < hlt::n_velo_module_pairs && sortable ? cursor[pair * hlt::phi_bins_per_pair] : n_hits;
     __syncthreads();
     if (!sortable) return;
 
