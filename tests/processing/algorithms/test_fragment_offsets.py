@@ -27,7 +27,7 @@ def offsets_of(mfps: list[bytes], n_events: int, launch: Launch) -> list[list[in
     limits = BatchLimits(events=n_events, meps=1, input_bytes=len(data), rows=len(mfps))
     made = run_algorithms((fragment_offsets,), given, n_events, limits, launch)
     offsets = made["fragments.offset"][: len(mfps) * n_events].reshape(len(mfps), n_events)
-    return (offsets - rows["data_offset"][:, None]).tolist()
+    return [[int(offset) for offset in row] for row in offsets - rows["data_offset"][:, None]]
 
 
 def mfp_of(fragments: list[bytes], align: int) -> bytes:
