@@ -7,7 +7,7 @@ fragment_offsets = Algorithm.beside(
     __file__,
     prefix="",
     grid=Grid.ROWS,
-    block_size=64,
+    block_size=32,
     reads=(raw_input, mfp_rows),
     writes=(fragment_offset, fragment_size, fragment_type),
 )

@@ -39,7 +39,7 @@ using uint64_t = unsigned long long;
 #include <cstring>
 
 #define __device__ inline
-#define __forceinline__
+#define __forceinline__ __attribute__((always_inline))
 #define __shared__
 #define __syncthreads()
 #define __syncwarp(...)
@@ -95,6 +95,7 @@ inline uint32_t atomicMax(uint32_t* address, uint32_t value)
     return old;
 }
 
+inline uint32_t __shfl_sync(uint32_t, uint32_t value, uint32_t) { return value; }
 inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t) { return value; }
 inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u : 0u; }
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
@@ -132,20 +133,47 @@ __device__ T max_of(T a, T b)
     return a < b ? b : a;
 }
 
-/// Unaligned little-endian reads: raw banks start at any byte.
-__device__ uint32_t load_u16(const uint8_t* bytes)
-{
-    return static_cast<uint32_t>(bytes[0]) | static_cast<uint32_t>(bytes[1]) << 8;
-}
-
-__device__ uint32_t load_u32(const uint8_t* bytes)
+/// Little-endian words of raw banks and MFPs, which lie at multiples of their size (docs/formats/mfp.md).
+template <typename Word>
+__device__ Word load_word(const uint8_t* bytes)
 {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    return load_u16(bytes) | load_u16(bytes + 2) << 16;
+    return *reinterpret_cast<const Word*>(bytes);
 #else
-    uint32_t word;
+    Word word;
     std::memcpy(&word, bytes, sizeof word);
     return word;
+#endif
+}
+
+__device__ uint32_t load_u16(const uint8_t* bytes) { return load_word<uint16_t>(bytes); }
+__device__ uint32_t load_u32(const uint8_t* bytes) { return load_word<uint32_t>(bytes); }
+
+/// Four words that one instruction of a GPU loads or stores; they lie at a multiple of 16 bytes.
+template <typename Word>
+struct alignas(16) four_of {
+    Word words[4];
+};
+
+/// The threads of a block set `n` words to 0, a multiple of 4; the first lies at a multiple of 16 bytes.
+__device__ void zero_words(void* words, uint32_t n)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    four_of<uint32_t>* const fours = static_cast<four_of<uint32_t>*>(words);
+    for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) fours[i] = four_of<uint32_t>{};
+#else
+    std::memset(words, 0, n * sizeof(uint32_t));
+#endif
+}
+
+/// The threads of a block copy `n` words, a multiple of 4; both begin at multiples of 16 bytes.
+__device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    const four_of<uint32_t>* const fours = reinterpret_cast<const four_of<uint32_t>*>(words);
+    for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) static_cast<four_of<uint32_t>*>(to)[i] = fours[i];
+#else
+    std::memcpy(to, words, n * sizeof *words);
 #endif
 }
 
@@ -156,6 +184,23 @@ __device__ uint32_t warp_lanes()
 {
     const uint32_t threads = blockDim.x - threadIdx.x / warp_size * warp_size;
     return threads < warp_size ? (1u << threads) - 1u : 0xffffffffu;
+}
+
+/// The value of the last lane of the warp; all of them must call it.
+__device__ uint32_t of_last_lane(uint32_t value)
+{
+    return __shfl_sync(warp_lanes(), value, static_cast<uint32_t>(__popc(warp_lanes())) - 1u);
+}
+
+/// Inclusive prefix sum over the lanes of the warp of one value each; all of them must call it.
+__device__ uint32_t warp_inclusive_sum(uint32_t value)
+{
+    const uint32_t lane = threadIdx.x % warp_size;
+    for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
+        const uint32_t other = __shfl_up_sync(warp_lanes(), value, distance);
+        if (lane >= distance) value += other;
+    }
+    return value;
 }
 
 /// Sum over the warps before this one; the last thread of each warp brings what its warp has. `total`: of all warps.
@@ -184,11 +229,7 @@ __device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint3
         total = value;
         return 0;
     }
-    uint32_t inclusive = value;
-    for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
-        const uint32_t other = __shfl_up_sync(warp_lanes(), inclusive, distance);
-        if (threadIdx.x % warp_size >= distance) inclusive += other;
-    }
+    const uint32_t inclusive = warp_inclusive_sum(value);
     return sum_of_warps_before(inclusive, scratch, total) + inclusive - value;
 }
 

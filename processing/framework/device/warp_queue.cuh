@@ -9,13 +9,14 @@ constexpr uint32_t warp_queue_items = 2u * warp_size;
 
 /// Items wait until there is one for each lane of the warp; then the lanes work on them together. A block of one thread
 /// works on each item at once. All lanes of the warp must call both functions.
+template <typename Item>
 struct warp_queue {
-    uint32_t* items;  // in shared memory: warp_queue_items of this warp
+    Item* items;  // in shared memory: warp_queue_items of this warp
     uint32_t n;
 
     /// Offer an item, if `offers`; `work(item)` is called when there are enough.
     template <typename Work>
-    __device__ void offer(bool offers, uint32_t item, Work work)
+    __device__ void offer(bool offers, const Item& item, Work work)
     {
         if (blockDim.x == 1) {
             if (offers) work(item);
@@ -29,7 +30,7 @@ struct warp_queue {
         __syncwarp(warp_lanes());
         if (n < lanes) return;
         n -= lanes;
-        const uint32_t mine = items[n + lane];
+        const Item mine = items[n + lane];
         __syncwarp(warp_lanes());  // all have read before more items come
         work(mine);
     }

@@ -11,6 +11,15 @@
 
 namespace hlt {
 
+/// The data words of a bank.
+struct velo_words {
+    const uint8_t* bytes;
+    uint32_t sensor;   // of a pair the first
+    uint32_t version;  // of the bank
+
+    __device__ uint32_t word(uint32_t i) const { return load_u32(bytes + 4u * i); }
+};
+
 enum class velo_bank_kind : uint32_t { absent, broken, retina, super_pixels };
 
 /// What fragment header and source id say; the payload has not been read.
@@ -22,8 +31,7 @@ struct velo_bank {
     const uint8_t* payload;  // begins with the count word before version 4
     bool has_count;
 
-    /// First data word.
-    __device__ const uint8_t* words() const { return payload + (has_count ? 4u : 0u); }
+    __device__ velo_words words() const { return {payload + (has_count ? 4u : 0u), sensor, version}; }
 
     /// Words that the bank holds. A count that lies sets `broken` and gives 0.
     __device__ uint32_t count_words(bool& broken) const

@@ -25,6 +25,7 @@ from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_
 N_MODULE_PAIRS = N_MODULES // 2
 PHI_BIN_BITS = 7
 N_PHI_BINS = N_MODULE_PAIRS << PHI_BIN_BITS
+PHI_BIN_STRIDE = N_PHI_BINS + 8
 MAX_HITS_PER_TRACK = N_MODULE_PAIRS
 """One in each module pair."""
 MAX_CLUSTERS_PER_EVENT = 65535
@@ -78,6 +79,7 @@ velo_types = SharedTypes(
         "velo_pixel_pitch": PIXEL_PITCH,
         "phi_bin_bits": PHI_BIN_BITS,
         "n_phi_bins": N_PHI_BINS,
+        "phi_bin_stride": PHI_BIN_STRIDE,
         "max_velo_track_hits": MAX_HITS_PER_TRACK,
         "max_velo_clusters_of_event": MAX_CLUSTERS_PER_EVENT,
         "velo_hit_padding": HIT_PADDING,
@@ -146,8 +148,9 @@ hit_used = hits.column("used", U32)
 """1 for a hit on a track of four hits or more."""
 module_pair_offset = hits.per_event("module_pair_offset", U32, width=N_MODULE_PAIRS + 1)
 """[event][27]: hits of module pair m of an event are [m] .. [m + 1], relative to the first cluster of the event."""
-phi_bin_offset = hits.per_event("phi_bin_offset", U16, width=N_PHI_BINS + 1)
-"""[event][26 * 128 + 1]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event."""
+phi_bin_offset = hits.per_event("phi_bin_offset", U16, width=PHI_BIN_STRIDE)
+"""[event][26 * 128 + 8]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event. The last seven
+are not used: the row of an event begins at a multiple of 16 bytes."""
 
 seeds = _like_clusters("velo_seeds")
 seed_hits = seeds.column("hits", U16, width=4)

@@ -3,11 +3,13 @@
 // A retina bank has at most as many clusters as words fit into it. A super-pixel has as many as its own pattern has
 // candidates; its neighbours can only take candidates away. Banks that cannot be what they say flag the event and give
 // no clusters. In:  the fragments of the VELO rows. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event];
-// events.flags. One block per event, threads stride over its banks. Bounds: a fragment has less than 2^14 words, a
-// super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so the sums fit in 32 bits; velo_cluster_offsets
-// refuses what does not fit in the buffers.
+// events.flags. One block per event, threads stride over its banks, the lanes of a warp share the words of theirs.
+// Bounds: a fragment has less than 2^14 words, a super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so
+// the sums fit in 32 bits; velo_cluster_offsets refuses what does not fit in the buffers.
 #pragma once
 
+#include "framework/device/warp_runs.cuh"
+#include "framework/generated/launch_types.h"
 #include "lhcb/velo/bank.cuh"
 #include "lhcb/velo/generated/velo_estimate_input_size.h"
 #include "lhcb/velo/super_pixel.cuh"
@@ -17,25 +19,28 @@ HLT_KERNEL(velo_estimate_input_size)
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
     __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
+    __shared__ hlt::warp_runs<hlt::velo_words> runs[hlt::max_block_size / hlt::warp_size];
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;
     __syncthreads();
 
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
     uint32_t retina = 0, candidates = 0, broken_banks = 0;
-    for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
-        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
-        const hlt::fragment_view fragment = hlt::fragment_of(p.raw_banks, row, place.index);
-        const hlt::velo_bank bank = hlt::velo_bank_of(fragment, row);
-        if (bank.kind == hlt::velo_bank_kind::broken) broken_banks = 1;
-        if (bank.kind == hlt::velo_bank_kind::retina) retina += bank.max_words;
-        if (bank.kind == hlt::velo_bank_kind::super_pixels) {
-            bool lies = false;
-            const uint32_t n = bank.count_words(lies);
-            const uint8_t* words = bank.words();
-            for (uint32_t j = 0; j < n; ++j) candidates += hlt::count_candidates(hlt::load_u32(words + 4u * j) & 0xffu);
-            if (lies) broken_banks = 1;
+    for (uint32_t base = 0; base < rows.count; base += blockDim.x) {
+        hlt::velo_words words{};
+        uint32_t n_words = 0;
+        if (base + threadIdx.x < rows.count) {
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + base + threadIdx.x];
+            const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
+            bool broken = bank.kind == hlt::velo_bank_kind::broken;
+            if (bank.kind == hlt::velo_bank_kind::retina) retina += bank.max_words;
+            if (bank.kind == hlt::velo_bank_kind::super_pixels) n_words = bank.count_words(broken);
+            if (broken) broken_banks = 1;
+            words = bank.words();
         }
+        hlt::share_runs(runs[threadIdx.x / hlt::warp_size], n_words, words, [&](const hlt::velo_words& of, uint32_t j) {
+            candidates += hlt::count_candidates(hlt::super_pixel{of.word(j)}.pattern());
+        });
     }
     atomicAdd(&sums[0], retina);
     atomicAdd(&sums[1], candidates);

@@ -7,8 +7,9 @@
 // A cluster's centre is the mean of its pixels; the LHCbID is the pixel of the centre, without orientation bits.
 // In:  the fragments of the VELO rows, velo_geometry, velo_clusters.super_pixel_bound.
 // Out: velo_unsorted.{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted.count [event];
-//      events.flags; scratch.super_pixel_table.
-// One block per event; threads stride over banks, then over the table.
+//      events.flags; scratch.super_pixel_table, scratch.super_pixel_places.
+// One block per event; threads stride over banks and share their words, then over the places of the table that are
+// taken.
 // Bounds: an event has at most velo_clusters.super_pixel_bound clusters of super-pixels, since every word has at most
 // the candidates of its own pattern and merged words at most two. Its part of the table has four places for each of
 // them, of which the largest power of two is used: it is at most half full. No search of the table passes more than two
@@ -16,6 +17,7 @@
 #pragma once
 
 #include "framework/device/warp_queue.cuh"
+#include "framework/device/warp_runs.cuh"
 #include "framework/generated/launch_types.h"
 #include "lhcb/velo/bank.cuh"
 #include "lhcb/velo/generated/velo_masked_clustering.h"
@@ -32,7 +34,9 @@ constexpr uint32_t table_stretch = 32;
 /// Super-pixels by sensor and position. An entry is position + 1 above 8 bits of pattern, 0 where free.
 struct super_pixel_table {
     uint32_t* entries;
-    uint32_t bits;  // the table has 2^bits entries
+    uint32_t bits;      // the table has 2^bits entries
+    uint32_t* taken;    // places that are, in any order
+    uint32_t* n_taken;  // in shared memory
 
     __device__ static uint32_t key_of(uint32_t sensor, uint32_t column, uint32_t row)
     {
@@ -47,7 +51,10 @@ struct super_pixel_table {
         uint32_t at = place_of(key);
         for (uint32_t passed = 0; passed < 2u * table_stretch; ++passed, at = (at + 1u) & (size() - 1u)) {
             const uint32_t old = atomicCAS(&entries[at], 0u, key << 8 | pattern);
-            if (old == 0u) return true;
+            if (old == 0u) {
+                taken[atomicAdd(n_taken, 1u)] = at;
+                return true;
+            }
             if (old >> 8 == key) {
                 atomicOr(&entries[at], pattern);
                 return true;
@@ -64,18 +71,49 @@ struct super_pixel_table {
         return at == begin + table_stretch;
     }
 
-    /// Pattern at a position, 0 beyond the sensor and where nothing is lit.
-    __device__ uint32_t at(uint32_t sensor, int32_t column, int32_t row) const
+    /// Pattern of a key, 0 where nothing is lit.
+    __device__ uint32_t find(uint32_t key) const
     {
-        const uint32_t c = static_cast<uint32_t>(column), r = static_cast<uint32_t>(row);
-        if (c >= n_super_pixel_columns || r >= n_super_pixel_rows) return 0u;
-        const uint32_t key = key_of(sensor, c, r);
         for (uint32_t place = place_of(key);; place = (place + 1u) & (size() - 1u)) {
             const uint32_t entry = entries[place];
             if (entry == 0u) return 0u;
             if (entry >> 8 == key) return entry & 0xffu;
         }
     }
+};
+
+/// Where a super-pixel of the table lies.
+struct super_pixel_position {
+    uint32_t key;
+    uint32_t sensor, column, row;
+
+    __device__ explicit super_pixel_position(uint32_t key_)
+        : key(key_), sensor((key_ - 1u) >> 15), column((key_ - 1u) >> 6 & 0x1ffu), row((key_ - 1u) & 0x3fu)
+    {
+    }
+
+    /// Pattern of the super-pixel so many columns further east and rows further north, 0 beyond the sensor.
+    __device__ uint32_t pattern_at(const super_pixel_table& table, int32_t east, int32_t north) const
+    {
+        const uint32_t c = column + static_cast<uint32_t>(east), r = row + static_cast<uint32_t>(north);
+        if ((east != 0 && c >= n_super_pixel_columns) || (north != 0 && r >= n_super_pixel_rows)) return 0u;
+        return table.find(key + static_cast<uint32_t>(64 * east + north));
+    }
+};
+
+/// A super-pixel of the table that has candidates, in a few words: it may wait for other lanes.
+struct candidate_super_pixel {
+    uint32_t entry;   // of the table
+    uint32_t around;  // patterns in the north, north-east, east and south-east, low byte first
+    uint32_t south_and_candidates;
+
+    __device__ uint32_t own() const { return entry & 0xffu; }
+    __device__ uint32_t north() const { return around & 0xffu; }
+    __device__ uint32_t north_east() const { return around >> 8 & 0xffu; }
+    __device__ uint32_t east() const { return around >> 16 & 0xffu; }
+    __device__ uint32_t south_east() const { return around >> 24; }
+    __device__ uint32_t south() const { return south_and_candidates & 0xffu; }
+    __device__ uint32_t candidates() const { return south_and_candidates >> 8; }
 };
 
 /// Write the hit of a cluster to place `at`.
@@ -95,52 +133,50 @@ __device__ void store_cluster(const velo_masked_clustering_parameters& p, uint32
     p.velo_unsorted.module_pair[at] = static_cast<uint8_t>(sensor / 8u);
 }
 
-/// Clusters of isolated super-pixels of a bank are stored, the others go into the table; `crowded` if not all fit.
-__device__ void sort_out_super_pixels(const velo_masked_clustering_parameters& p, const velo_bank& bank,
-                                      super_pixel_table& table, uint32_t* next_place, bool& broken, bool& crowded)
+/// The clusters of an isolated super-pixel are stored, another goes into the table; `crowded` if it does not fit.
+__device__ void sort_out_super_pixel(const velo_masked_clustering_parameters& p, const super_pixel& pixels,
+                                     uint32_t sensor, super_pixel_table& table, uint32_t* next_place, bool& crowded)
 {
-    const uint32_t n = bank.count_words(broken);
-    for (uint32_t j = 0; j < n; ++j) {
-        const super_pixel pixels{load_u32(bank.words() + 4u * j)};
-        if (!pixels.is_valid()) broken = true;
-        if (!pixels.is_valid() || pixels.pattern() == 0u) continue;
-        const uint32_t sensor = bank.sensor + (bank.has_count ? 0u : pixels.second_sensor());
-        if (!pixels.is_isolated()) {
-            const uint32_t key = super_pixel_table::key_of(sensor, pixels.column(), pixels.row());
-            if (!table.insert(key, pixels.pattern())) crowded = true;
-            continue;
-        }
-        const int32_t column = static_cast<int32_t>(pixels.column()), row = static_cast<int32_t>(pixels.row());
-        const uint32_t second = second_cluster(pixels.pattern());
-        const uint32_t at = atomicAdd(next_place, second != 0u ? 2u : 1u);
-        store_cluster(p, at, sensor, sum_pattern(pixels.pattern() & ~second, column, row));
-        if (second != 0u) store_cluster(p, at + 1u, sensor, sum_pattern(second, column, row));
+    if (!pixels.is_isolated()) {
+        const uint32_t key = super_pixel_table::key_of(sensor, pixels.column(), pixels.row());
+        if (!table.insert(key, pixels.pattern())) crowded = true;
+        return;
     }
+    const int32_t column = static_cast<int32_t>(pixels.column()), row = static_cast<int32_t>(pixels.row());
+    const uint32_t second = second_cluster(pixels.pattern());
+    const uint32_t at = atomicAdd(next_place, second != 0u ? 2u : 1u);
+    store_cluster(p, at, sensor, sum_pattern(pixels.pattern() & ~second, column, row));
+    if (second != 0u) store_cluster(p, at + 1u, sensor, sum_pattern(second, column, row));
 }
 
-/// Grow the clusters of one entry of the table and store those that it reports.
-__device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, const super_pixel_table& table,
-                                    uint32_t entry, uint32_t* next_place)
+/// What decides on the candidates of an entry of the table, and they.
+__device__ candidate_super_pixel find_candidates_of(const super_pixel_table& table, uint32_t entry)
 {
-    const uint32_t position = (entry >> 8) - 1u;
-    const uint32_t sensor = position >> 15;
-    const int32_t column = static_cast<int32_t>(position >> 6 & 0x1ffu), row = static_cast<int32_t>(position & 0x3fu);
-    super_pixel_surroundings around{entry & 0xffu, 0, 0, 0, 0, 0};
-    around.north = table.at(sensor, column, row + 1);
-    around.north_east = table.at(sensor, column + 1, row + 1);
-    around.east = table.at(sensor, column + 1, row);
-    around.south_east = table.at(sensor, column + 1, row - 1);
-    around.south = table.at(sensor, column, row - 1);
-    uint32_t candidates = find_candidates(around);
-    if (candidates == 0u) return;
+    const super_pixel_position position(entry >> 8);
+    const super_pixel_surroundings around{
+        entry & 0xffu,
+        position.pattern_at(table, 0, 1),
+        position.pattern_at(table, 1, 1),
+        position.pattern_at(table, 1, 0),
+        position.pattern_at(table, 1, -1),
+        position.pattern_at(table, 0, -1),
+    };
+    return {entry, around.north | around.north_east << 8 | around.east << 16 | around.south_east << 24,
+            around.south | find_candidates(around) << 8};
+}
 
+/// Grow the clusters of a super-pixel and store those that it reports.
+__device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, const super_pixel_table& table,
+                                    const candidate_super_pixel& own, uint32_t* next_place)
+{
+    const super_pixel_position position(own.entry >> 8);
     // [west, middle, east][south of the southern neighbours, southern, own, northern row]
-    uint32_t patterns[3][4] = {{0, table.at(sensor, column - 1, row - 1), table.at(sensor, column - 1, row),
-                                table.at(sensor, column - 1, row + 1)},
-                               {0, around.south, around.own, around.north},
-                               {0, around.south_east, around.east, around.north_east}};
-    if ((patterns[0][1] | around.south | around.south_east) != 0u)  // else the cluster cannot come that far
-        for (int32_t i = 0; i < 3; ++i) patterns[i][0] = table.at(sensor, column + i - 1, row - 2);
+    uint32_t patterns[3][4] = {
+        {0, position.pattern_at(table, -1, -1), position.pattern_at(table, -1, 0), position.pattern_at(table, -1, 1)},
+        {0, own.south(), own.own(), own.north()},
+        {0, own.south_east(), own.east(), own.north_east()}};
+    if ((patterns[0][1] | own.south() | own.south_east()) != 0u)  // else the cluster cannot come that far
+        for (int32_t i = 0; i < 3; ++i) patterns[i][0] = position.pattern_at(table, i - 1, -2);
     uint64_t pixels[6] = {};  // by column
     for (uint32_t i = 0; i < 3u; ++i) {
         for (uint32_t j = 0; j < 4u; ++j) {
@@ -150,11 +186,12 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
     }
     const cluster_window lit{pixels[0] | pixels[1] << 16 | pixels[2] << 32,
                              pixels[3] | pixels[4] << 16 | pixels[5] << 32};
-    for (; candidates != 0u; candidates &= candidates - 1u) {
+    const int32_t column = static_cast<int32_t>(position.column), row = static_cast<int32_t>(position.row);
+    for (uint32_t candidates = own.candidates(); candidates != 0u; candidates &= candidates - 1u) {
         const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(candidates))) - 1u;
         cluster_window cluster;
         if (!grow_cluster(lit, bit >> 2, bit & 3u, cluster)) continue;
-        store_cluster(p, atomicAdd(next_place, 1u), sensor, sum_window(cluster, column, row));
+        store_cluster(p, atomicAdd(next_place, 1u), position.sensor, sum_window(cluster, column, row));
     }
 }
 
@@ -167,31 +204,46 @@ HLT_KERNEL(velo_masked_clustering)
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
     __shared__ uint32_t next_place;
     __shared__ uint32_t full_stretches;
-    __shared__ uint32_t queues[hlt::max_block_size / hlt::warp_size][hlt::warp_queue_items];
+    __shared__ uint32_t n_taken;
+    __shared__ hlt::warp_runs<hlt::velo_words> runs[hlt::max_block_size / hlt::warp_size];
+    __shared__ hlt::candidate_super_pixel queues[hlt::max_block_size / hlt::warp_size][hlt::warp_queue_items];
 
     const uint32_t first = p.velo_unsorted.first(event);
     const uint32_t first_cluster = first + p.velo_unsorted.count[event];
     const uint32_t places = 4u * p.velo_clusters.super_pixel_bound[event];
     hlt::super_pixel_table table{p.scratch.super_pixel_table + 4u * first,
-                                 31u - static_cast<uint32_t>(__clz(static_cast<int>(places)))};
+                                 31u - static_cast<uint32_t>(__clz(static_cast<int>(places))),
+                                 p.scratch.super_pixel_places + first, &n_taken};
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
 
     if (threadIdx.x == 0) {
         next_place = first_cluster;
         full_stretches = 0;
+        n_taken = 0;
     }
-    for (uint32_t i = threadIdx.x; i < table.size(); i += blockDim.x) table.entries[i] = 0;
+    hlt::zero_words(table.entries, table.size());
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
-        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
-        const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
-        if (bank.kind != hlt::velo_bank_kind::super_pixels) continue;
-        bool broken = false, crowded = false;
-        hlt::sort_out_super_pixels(p, bank, table, &next_place, broken, crowded);
-        if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
-        if (crowded) atomicOr(&full_stretches, 1u);
+    bool broken = false, crowded = false;
+    for (uint32_t base = 0; base < rows.count; base += blockDim.x) {
+        hlt::velo_words words{};
+        uint32_t n_words = 0;
+        if (base + threadIdx.x < rows.count) {
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + base + threadIdx.x];
+            const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
+            if (bank.kind == hlt::velo_bank_kind::super_pixels) n_words = bank.count_words(broken);
+            words = bank.words();
+        }
+        hlt::share_runs(runs[threadIdx.x / hlt::warp_size], n_words, words, [&](const hlt::velo_words& of, uint32_t j) {
+            const hlt::super_pixel pixels{of.word(j)};
+            if (!pixels.is_valid()) broken = true;
+            if (!pixels.is_valid() || pixels.pattern() == 0u) return;
+            const uint32_t sensor = of.sensor + (of.version < 4u ? 0u : pixels.second_sensor());
+            hlt::sort_out_super_pixel(p, pixels, sensor, table, &next_place, crowded);
+        });
     }
+    if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
+    if (crowded) atomicOr(&full_stretches, 1u);
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < table.size() / hlt::table_stretch; i += blockDim.x)
         if (table.is_full(i * hlt::table_stretch)) atomicOr(&full_stretches, 1u);
@@ -203,12 +255,15 @@ HLT_KERNEL(velo_masked_clustering)
         }
         return;
     }
-    // Few places are taken: their entries wait until each lane of a warp has one.
-    hlt::warp_queue queue{queues[threadIdx.x / hlt::warp_size], 0u};
-    const auto cluster = [&](uint32_t entry) { hlt::cluster_super_pixel(p, table, entry, &next_place); };
-    for (uint32_t i = threadIdx.x; i - threadIdx.x % hlt::warp_size < table.size(); i += blockDim.x) {
-        const uint32_t entry = i < table.size() ? table.entries[i] : 0u;
-        queue.offer(entry != 0u, entry, cluster);
+    // Not all have candidates: those that do wait until each lane of a warp has one.
+    hlt::warp_queue<hlt::candidate_super_pixel> queue{queues[threadIdx.x / hlt::warp_size], 0u};
+    const auto cluster = [&](const hlt::candidate_super_pixel& own) {
+        hlt::cluster_super_pixel(p, table, own, &next_place);
+    };
+    for (uint32_t i = threadIdx.x; i - threadIdx.x % hlt::warp_size < n_taken; i += blockDim.x) {
+        hlt::candidate_super_pixel own{};
+        if (i < n_taken) own = hlt::find_candidates_of(table, table.entries[table.taken[i]]);
+        queue.offer(own.candidates() != 0u, own, cluster);
     }
     queue.finish(cluster);
     __syncthreads();

@@ -19,6 +19,9 @@ masked_clustering = Algorithm.beside(
     large_events=large_events,
     reads=(raw_banks, velo_geometry, cluster_bound, super_pixel_bound),
     updates=(event_flags, *unsorted_columns),
-    scratch=(Scratch("super_pixel_table", U32, per=clusters, width=4),),
+    scratch=(
+        Scratch("super_pixel_table", U32, per=clusters, width=4),
+        Scratch("super_pixel_places", U32, per=clusters),
+    ),
 )
-"""Its scratch is a hash table for each event."""
+"""Its scratch is a hash table for each event, and the places of it that are taken."""

@@ -6,7 +6,6 @@
 namespace hlt {
 
 constexpr uint32_t phi_bins_per_pair = 1u << phi_bin_bits;
-constexpr uint32_t phi_bin_stride = n_phi_bins + 1u;  // offsets of an event: the last is its number of hits
 
 /// Bin of an angle counted from -pi in units of 2 pi / 2^16; it wraps.
 __device__ int32_t phi_bin(uint32_t module_pair, int32_t phi_from_zero)

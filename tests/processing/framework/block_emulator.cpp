@@ -13,7 +13,7 @@
 #define __global__
 #define __device__ inline
 #define __shared__ static
-#define __forceinline__ inline
+#define __forceinline__ __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __grid_constant__
 
@@ -115,6 +115,14 @@ void show_to_warp(uint32_t value)
 }
 
 }  // namespace emulator
+
+inline uint32_t __shfl_sync(uint32_t, uint32_t value, uint32_t lane)
+{
+    emulator::show_to_warp(value);
+    const uint32_t taken = emulator::exchanged[threadIdx.x / 32 * 32 + lane % 32];
+    __syncwarp();
+    return taken;
+}
 
 inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t distance)
 {

@@ -33,6 +33,7 @@ struct velo_masked_clustering_parameters {
     struct {
         const uint32_t* velo_clusters_offset;
         uint32_t* super_pixel_table;
+        uint32_t* super_pixel_places;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
     uint32_t min_event_size;

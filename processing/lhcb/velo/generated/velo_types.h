@@ -14,6 +14,7 @@ constexpr uint32_t n_velo_rows = 256;
 constexpr float velo_pixel_pitch = 0.055f;
 constexpr uint32_t phi_bin_bits = 7;
 constexpr uint32_t n_phi_bins = 3328;
+constexpr uint32_t phi_bin_stride = 3336;
 constexpr uint32_t max_velo_track_hits = 26;
 constexpr uint32_t max_velo_clusters_of_event = 65535;
 constexpr uint32_t velo_hit_padding = 8;

@@ -1,0 +1,59 @@
+// Work in runs of unequal lengths, one of each lane, shared evenly among all lanes of their warp.
+#pragma once
+
+#include "framework/device/platform.cuh"
+
+namespace hlt {
+
+/// What the lanes of a warp know of each other's runs; in shared memory, one for each warp.
+template <typename Item>
+struct warp_runs {
+    Item items[warp_size];       // of the runs that are not empty, and
+    uint32_t firsts[warp_size];  // how much comes before them
+    uint32_t begins[warp_size];  // bit k of word w: a run begins at place k of window w
+};
+
+/// Each lane brings an item with `n` pieces of work: `work(item, i)` is called for every i < n. Lanes that stand
+/// together work on pieces that do. A block of one thread works on its own. All lanes of the warp must call this.
+template <typename Item, typename Work>
+__device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, Work work)
+{
+    if (blockDim.x == 1) {
+        for (uint32_t i = 0; i < n; ++i) work(item, i);
+        return;
+    }
+    const uint32_t with_work = __ballot_sync(warp_lanes(), n > 0u);
+    if (with_work == 0u) return;
+    const uint32_t lane = threadIdx.x % warp_size;
+    const uint32_t lanes_before = (1u << lane) - 1u;
+    const uint32_t lanes = static_cast<uint32_t>(__popc(warp_lanes()));  // as many places has a window
+    const uint32_t last = warp_inclusive_sum(n);
+    const uint32_t first = last - n;
+    const uint32_t total = of_last_lane(last);
+    if (n > 0u) {
+        const uint32_t run = static_cast<uint32_t>(__popc(with_work & lanes_before));
+        runs.items[run] = item;
+        runs.firsts[run] = first;
+    }
+    uint32_t n_begun = 0;
+    for (uint32_t from = 0; from < total; from += lanes * lanes) {
+        runs.begins[lane] = 0;
+        __syncwarp(warp_lanes());
+        if (n > 0u && first - from < lanes * lanes)
+            atomicOr(&runs.begins[(first - from) / lanes], 1u << (first - from) % lanes);
+        __syncwarp(warp_lanes());
+        const uint32_t end = min_of(total, from + lanes * lanes);
+        uint32_t window = 0;
+        for (uint32_t place = from + lane; place - lane < end; place += lanes) {
+            const uint32_t begins = runs.begins[window++];
+            if (place < end) {
+                const uint32_t run = n_begun + static_cast<uint32_t>(__popc(begins & (lanes_before << 1 | 1u))) - 1u;
+                work(runs.items[run], place - runs.firsts[run]);
+            }
+            n_begun += static_cast<uint32_t>(__popc(begins));
+        }
+        __syncwarp(warp_lanes());  // all have read before others write
+    }
+}
+
+}  // namespace hlt
