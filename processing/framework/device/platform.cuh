@@ -96,6 +96,13 @@ inline uint32_t atomicMax(uint32_t* address, uint32_t value)
 }
 
 inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t) { return value; }
+template <typename T>
+T __shfl_sync(uint32_t, T value, uint32_t)
+{
+    return value;
+}
+inline uint32_t __reduce_add_sync(uint32_t, uint32_t value) { return value; }
+inline uint32_t __reduce_min_sync(uint32_t, uint32_t value) { return value; }
 inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u : 0u; }
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
 inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
@@ -158,19 +165,42 @@ __device__ uint32_t warp_lanes()
     return threads < warp_size ? (1u << threads) - 1u : 0xffffffffu;
 }
 
+/// The lanes of this thread's warp before its own.
+__device__ uint32_t lanes_before() { return (1u << threadIdx.x % warp_size) - 1u; }
+
+/// Barrier of the block. A block of one warp pays for one of the warp only.
+__device__ void block_barrier()
+{
+    if (blockDim.x <= warp_size)
+        __syncwarp(warp_lanes());
+    else
+        __syncthreads();
+}
+
+/// Inclusive prefix sum over the lanes of the warp, all of which must call it.
+__device__ uint32_t warp_inclusive_sum(uint32_t value)
+{
+    for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
+        const uint32_t other = __shfl_up_sync(warp_lanes(), value, distance);
+        if (threadIdx.x % warp_size >= distance) value += other;
+    }
+    return value;
+}
+
 /// Sum over the warps before this one; the last thread of each warp brings what its warp has. `total`: of all warps.
 __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uint32_t& total)
 {
-    const uint32_t warp = threadIdx.x / warp_size;
-    if (threadIdx.x % warp_size == warp_size - 1u || threadIdx.x + 1u == blockDim.x) scratch[warp] = of_warp;
+    const uint32_t warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
+    const uint32_t lanes = static_cast<uint32_t>(__popc(warp_lanes()));
+    if (lane + 1u == lanes) scratch[warp] = of_warp;
     __syncthreads();
-    uint32_t before = 0;
-    total = 0;
-#pragma unroll 1  // it would cost registers
-    for (uint32_t other = 0; other * warp_size < blockDim.x; ++other) {
-        if (other == warp) before = total;
-        total += scratch[other];
+    uint32_t of_all = 0, of_those_before = 0;
+    for (uint32_t other = lane; other * warp_size < blockDim.x; other += lanes) {
+        of_all += scratch[other];
+        if (other < warp) of_those_before += scratch[other];
     }
+    total = __reduce_add_sync(warp_lanes(), of_all);
+    const uint32_t before = __reduce_add_sync(warp_lanes(), of_those_before);
     __syncthreads();  // all have read before a later call writes
     return before;
 }
@@ -184,11 +214,7 @@ __device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint3
         total = value;
         return 0;
     }
-    uint32_t inclusive = value;
-    for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
-        const uint32_t other = __shfl_up_sync(warp_lanes(), inclusive, distance);
-        if (threadIdx.x % warp_size >= distance) inclusive += other;
-    }
+    const uint32_t inclusive = warp_inclusive_sum(value);
     return sum_of_warps_before(inclusive, scratch, total) + inclusive - value;
 }
 
@@ -200,9 +226,14 @@ __device__ uint32_t block_exclusive_count(bool counts, uint32_t* scratch, uint32
         return 0;
     }
     const uint32_t of_warp = __ballot_sync(warp_lanes(), counts);
-    const uint32_t before = of_warp & ((1u << threadIdx.x % warp_size) - 1u);
-    return sum_of_warps_before(static_cast<uint32_t>(__popc(of_warp)), scratch, total) +
-           static_cast<uint32_t>(__popc(before));
+    const uint32_t n_of_warp = static_cast<uint32_t>(__popc(of_warp));
+    const uint32_t before = static_cast<uint32_t>(__popc(of_warp & lanes_before()));
+    if (blockDim.x <= warp_size) {
+        __syncwarp(warp_lanes());
+        total = n_of_warp;
+        return before;
+    }
+    return sum_of_warps_before(n_of_warp, scratch, total) + before;
 }
 
 }  // namespace hlt
