@@ -49,20 +49,20 @@ HLT_KERNEL(velo_search_by_triplet)
     hlt::triplet_search search{
         cuts,
         {p.velo_hits.x + first_hit, p.velo_hits.y + first_hit, p.velo_hits.z + first_hit, p.velo_hits.phi + first_hit,
-         p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride, pair_offset},
+         p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride, pair_offset,
+         reinterpret_cast<hlt::hit_point*>(p.scratch.points) + first_hit, p.velo_hits.used + first_hit},
         p.velo_geometry->module_z,
         p.velo_tracks.hits + first_track * hlt::max_velo_track_hits,
         p.velo_tracks.hit_count + first_track,
         p.velo_seeds.hits + 4u * first_hit,
-        p.velo_hits.used + first_hit,
         p.scratch.open_hits + first_hit,
         p.scratch.open_state + first_hit,
         p.scratch.open_found + first_hit,
-        p.scratch.open_bid + first_hit,
         p.scratch.hit_bid + first_hit,
         p.scratch.unused_hits + first_hit,
         {p.scratch.downstream_x + first_hit, p.scratch.downstream_y + first_hit, p.scratch.downstream_z + first_hit,
-         p.scratch.downstream_phi + first_hit, p.scratch.downstream_hit + first_hit},
+         p.scratch.downstream_phi + first_hit, p.scratch.downstream_hit + first_hit,
+         reinterpret_cast<hlt::hit_point*>(p.scratch.downstream_points) + first_hit},
         (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
         0,
         0,
@@ -70,25 +70,31 @@ HLT_KERNEL(velo_search_by_triplet)
         false};
 
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
-        search.used[i] = 0;
+        search.hits.used[i] = 0;
         search.bid[i] = 0xffffffffu;
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        search.hits.points[i] = {search.hits.x[i], search.hits.y[i], search.hits.z[i],
+                                 static_cast<uint16_t>(search.hits.phi[i])};
+#endif
     }
-    __syncthreads();
+    hlt::block_barrier();
     constexpr uint32_t last_pair = hlt::n_velo_module_pairs - 1u;
-    uint32_t n_downstream = hlt::list_unused(
-        search, scratch, pair_offset[last_pair + 1u] - pair_offset[last_pair],
-        [&](uint32_t i) { return pair_offset[last_pair] + i; }, search.unused + pair_offset[last_pair]);
+    const auto list_of_pair = [&](uint32_t pair) {
+        uint16_t* unused = search.unused + pair_offset[pair];
+        return hlt::list_unused(
+            search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
+            [&](uint32_t i) { return pair_offset[pair] + i; },
+            [&](uint32_t i, uint32_t hit) { unused[i] = static_cast<uint16_t>(hit); });
+    };
+    uint32_t n_downstream = list_of_pair(last_pair);
     for (uint32_t pair = last_pair - 1u; pair >= 1u; --pair) {
         hlt::forward_tracks(search, scratch, pair - 1u);
-        uint16_t* downstream = search.unused + pair_offset[pair + 1u];
-        n_downstream = hlt::list_unused(
-            search, scratch, n_downstream, [&](uint32_t i) -> uint32_t { return downstream[i]; }, downstream);
-        __syncthreads();
-        hlt::gather_downstream(search, downstream, n_downstream);
-        const uint32_t n_middle = hlt::list_unused(
-            search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
-            [&](uint32_t i) { return pair_offset[pair] + i; }, search.unused + pair_offset[pair]);
-        __syncthreads();
+        n_downstream =
+            hlt::gather_downstream(search, scratch, search.unused + pair_offset[pair + 1u], n_downstream);
+        const uint32_t n_middle = list_of_pair(pair);
+        hlt::block_barrier();
+        hlt::wrap_downstream(search, n_downstream);
+        hlt::block_barrier();
         hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
         n_downstream = n_middle;
     }
