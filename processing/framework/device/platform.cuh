@@ -27,10 +27,17 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters").
-#define HLT_KERNEL(name)                              \
-    static_assert(sizeof(name##_parameters) <= 4096); \
-    extern "C" __global__ void name([[maybe_unused]] const __grid_constant__ name##_parameters p)
+namespace hlt {
+/// Blocks of max_block_size threads that a multiprocessor can run at once: half the warps it has, with 64 registers for
+/// each thread.
+constexpr uint32_t blocks_of_largest_size = 4;
+}  // namespace hlt
+
+// At most 4096 bytes of parameters are what every architecture and CUDA takes (CUDA C++ Programming Guide, "Function
+// Parameters").
+#define HLT_KERNEL(name)                                                                                 \
+    static_assert(sizeof(name##_parameters) <= 4096);                                                    \
+    extern "C" __global__ void __launch_bounds__(hlt::max_block_size, hlt::blocks_of_largest_size) name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
 #else  // plain C++
 
@@ -156,6 +163,29 @@ __device__ uint32_t load_u32(const uint8_t* bytes)
 #endif
 }
 
+/// The part of a column that belongs to one event. A GPU adds the first index before it makes an address of both: one
+/// register serves all columns.
+template <typename T>
+class event_column {
+  public:
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    __device__ event_column(T* column, uint32_t first) : column_(column), first_(first) {}
+    __device__ T& operator[](uint32_t i) const { return column_[first_ + i]; }
+    __device__ event_column from(uint32_t i) const { return {column_, first_ + i}; }
+
+  private:
+    T* column_;
+    uint32_t first_;
+#else
+    event_column(T* column, uint32_t first) : first_(column + first) {}
+    T& operator[](uint32_t i) const { return first_[i]; }
+    event_column from(uint32_t i) const { return {first_, i}; }
+
+  private:
+    T* first_;
+#endif
+};
+
 constexpr uint32_t warp_size = 32;
 
 /// The lanes of this thread's warp that exist: the last warp of a block may have fewer than 32.
@@ -164,6 +194,9 @@ __device__ uint32_t warp_lanes()
     const uint32_t threads = blockDim.x - threadIdx.x / warp_size * warp_size;
     return threads < warp_size ? (1u << threads) - 1u : 0xffffffffu;
 }
+
+/// How many they are.
+__device__ uint32_t n_warp_lanes() { return min_of(blockDim.x - threadIdx.x / warp_size * warp_size, warp_size); }
 
 /// The lanes of this thread's warp before its own.
 __device__ uint32_t lanes_before() { return (1u << threadIdx.x % warp_size) - 1u; }
@@ -187,15 +220,19 @@ __device__ uint32_t warp_inclusive_sum(uint32_t value)
     return value;
 }
 
-/// Sum over the warps before this one; the last thread of each warp brings what its warp has. `total`: of all warps.
+/// Sum over the warps before this one of what each of them has, which all its lanes know. `total`: of all warps.
 __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uint32_t& total)
 {
+    if (blockDim.x <= warp_size) {
+        __syncwarp(warp_lanes());
+        total = of_warp;
+        return 0;
+    }
     const uint32_t warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
-    const uint32_t lanes = static_cast<uint32_t>(__popc(warp_lanes()));
-    if (lane + 1u == lanes) scratch[warp] = of_warp;
+    if (lane == 0) scratch[warp] = of_warp;
     __syncthreads();
     uint32_t of_all = 0, of_those_before = 0;
-    for (uint32_t other = lane; other * warp_size < blockDim.x; other += lanes) {
+    for (uint32_t other = lane; other * warp_size < blockDim.x; other += n_warp_lanes()) {
         of_all += scratch[other];
         if (other < warp) of_those_before += scratch[other];
     }
@@ -210,30 +247,17 @@ __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uin
 /// have written before, all see behind it.
 __device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint32_t& total)
 {
-    if (blockDim.x == 1) {
-        total = value;
-        return 0;
-    }
     const uint32_t inclusive = warp_inclusive_sum(value);
-    return sum_of_warps_before(inclusive, scratch, total) + inclusive - value;
+    const uint32_t of_warp = __shfl_sync(warp_lanes(), inclusive, n_warp_lanes() - 1u);
+    return sum_of_warps_before(of_warp, scratch, total) + inclusive - value;
 }
 
 /// block_exclusive_sum of values that are 0 or 1.
 __device__ uint32_t block_exclusive_count(bool counts, uint32_t* scratch, uint32_t& total)
 {
-    if (blockDim.x == 1) {
-        total = counts ? 1u : 0u;
-        return 0;
-    }
     const uint32_t of_warp = __ballot_sync(warp_lanes(), counts);
-    const uint32_t n_of_warp = static_cast<uint32_t>(__popc(of_warp));
     const uint32_t before = static_cast<uint32_t>(__popc(of_warp & lanes_before()));
-    if (blockDim.x <= warp_size) {
-        __syncwarp(warp_lanes());
-        total = n_of_warp;
-        return before;
-    }
-    return sum_of_warps_before(n_of_warp, scratch, total) + before;
+    return sum_of_warps_before(static_cast<uint32_t>(__popc(of_warp)), scratch, total) + before;
 }
 
 }  // namespace hlt

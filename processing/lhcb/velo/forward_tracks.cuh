@@ -14,11 +14,11 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
     uint32_t track = state & open_index_mask;
     if ((state & open_is_track) == 0u) {
         if (new_track >= search.max_tracks) return false;
-        uint16_t* seed = search.seed_hits + 4u * track;
+        const event_column<uint16_t> seed = search.seed_hits.from(4u * track);
         seed[3] = seed_extended;
         for (uint32_t k = 0; k < 3u; ++k) {
             search.track_hits[new_track * max_velo_track_hits + k] = seed[k];
-            search.hits.mark_used(seed[k]);
+            search.hits.used[seed[k]] = 1;
         }
         search.track_hit_count[new_track] = 3;
         track = new_track;
@@ -26,7 +26,7 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
     const uint32_t n = search.track_hit_count[track];
     search.track_hits[track * max_velo_track_hits + n] = static_cast<uint16_t>(hit);
     search.track_hit_count[track] = static_cast<uint8_t>(n + 1u);
-    search.hits.mark_used(hit);
+    search.hits.used[hit] = 1;
     state = track | open_is_track;
     return true;
 }
@@ -39,10 +39,11 @@ __device__ void bid_for_hits(triplet_search& search, uint32_t target)
 {
     const velo_hits& hits = search.hits;
     const line_target where{target, search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance};
+    const float target_z = search.module_z[2u * target];
     const auto line_at = [&](uint32_t i) -> two_hits {
         const uint32_t last_two = search.open_hits[i];
         const uint32_t from = target + 1u + search.open_state[i] / open_skipped_unit;
-        return {hits[last_two & 0xffffu], hits[last_two >> 16], search.module_z[2u * target] - search.module_z[2u * from]};
+        return {hits[last_two & 0xffffu], hits[last_two >> 16], target_z - search.module_z[2u * from]};
     };
     const auto bid = [&](uint32_t i, const closest_hit& closest) {
         if (i >= search.n_open) return;

@@ -24,9 +24,9 @@ inline uint32_t lowest_rank(const line_tile& lines, uint32_t i, const velo_hits&
 {
     const float line_x = lines.x[i], line_y = lines.y[i], tx = lines.tx[i], ty = lines.ty[i];
     float8 x, y, z;
-    load8(x, hits.x + begin);
-    load8(y, hits.y + begin);
-    load8(z, hits.z + begin);
+    load8(x, &hits.x[begin]);
+    load8(y, &hits.y[begin]);
+    load8(z, &hits.z[begin]);
     const float8 dx = x - (line_x + tx * z);
     const float8 dy = y - (line_y + ty * z);
     const float8 scatter = dx * dx + dy * dy;
@@ -34,7 +34,7 @@ inline uint32_t lowest_rank(const line_tile& lines, uint32_t i, const velo_hits&
     int8x32 fits = (lane < static_cast<int32_t>(n)) & (scatter < max_scatter);
     if (only_unused) {
         int8x32 taken;
-        load8(taken, hits.used + begin);
+        load8(taken, &hits.used[begin]);
         fits &= taken == 0;
     }
     int8x32 rank;

@@ -36,7 +36,8 @@ HLT_KERNEL(velo_search_by_triplet)
     const uint32_t first_hit = p.velo_hits.first(event);
     const uint32_t first_track = p.velo_tracks.first(event);
     const uint32_t n_hits = p.velo_clusters.count[event];
-    const uint32_t* pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
+    const hlt::event_column<const uint32_t> pair_offset(p.velo_hits.module_pair_offset,
+                                                        event * (hlt::n_velo_module_pairs + 1u));
     const hlt::triplet_cuts cuts{p.max_seed_scatter,
                                  p.max_forward_scatter,
                                  p.max_shared_scatter,
@@ -48,21 +49,29 @@ HLT_KERNEL(velo_search_by_triplet)
                                  p.max_skipped_pairs};
     hlt::triplet_search search{
         cuts,
-        {p.velo_hits.x + first_hit, p.velo_hits.y + first_hit, p.velo_hits.z + first_hit, p.velo_hits.phi + first_hit,
-         p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride, pair_offset,
-         reinterpret_cast<hlt::hit_point*>(p.scratch.points) + first_hit, p.velo_hits.used + first_hit},
+        {{p.velo_hits.x, first_hit},
+         {p.velo_hits.y, first_hit},
+         {p.velo_hits.z, first_hit},
+         {p.velo_hits.phi, first_hit},
+         {p.velo_hits.used, first_hit},
+         {reinterpret_cast<hlt::hit_point*>(p.scratch.points), first_hit},
+         {p.velo_hits.phi_bin_offset, event * hlt::phi_bin_stride},
+         pair_offset},
         p.velo_geometry->module_z,
-        p.velo_tracks.hits + first_track * hlt::max_velo_track_hits,
-        p.velo_tracks.hit_count + first_track,
-        p.velo_seeds.hits + 4u * first_hit,
-        p.scratch.open_hits + first_hit,
-        p.scratch.open_state + first_hit,
-        p.scratch.open_found + first_hit,
-        p.scratch.hit_bid + first_hit,
-        p.scratch.unused_hits + first_hit,
-        {p.scratch.downstream_x + first_hit, p.scratch.downstream_y + first_hit, p.scratch.downstream_z + first_hit,
-         p.scratch.downstream_phi + first_hit, p.scratch.downstream_hit + first_hit,
-         reinterpret_cast<hlt::hit_point*>(p.scratch.downstream_points) + first_hit},
+        {p.velo_tracks.hits, first_track * hlt::max_velo_track_hits},
+        {p.velo_tracks.hit_count, first_track},
+        {p.velo_seeds.hits, 4u * first_hit},
+        {p.scratch.open_hits, first_hit},
+        {p.scratch.open_state, first_hit},
+        {p.scratch.open_found, first_hit},
+        {p.scratch.hit_bid, first_hit},
+        {p.scratch.unused_hits, first_hit},
+        {{p.scratch.downstream_x, first_hit},
+         {p.scratch.downstream_y, first_hit},
+         {p.scratch.downstream_z, first_hit},
+         {p.scratch.downstream_phi, first_hit},
+         {p.scratch.downstream_hit, first_hit},
+         {reinterpret_cast<hlt::hit_point*>(p.scratch.downstream_points), first_hit}},
         (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
         0,
         0,
@@ -73,14 +82,14 @@ HLT_KERNEL(velo_search_by_triplet)
         search.hits.used[i] = 0;
         search.bid[i] = 0xffffffffu;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        search.hits.points[i] = {search.hits.x[i], search.hits.y[i], search.hits.z[i],
-                                 static_cast<uint16_t>(search.hits.phi[i])};
+        const uint32_t phi_and_hit = static_cast<uint16_t>(search.hits.phi[i]) | i << 16;
+        search.hits.points[i] = {search.hits.x[i], search.hits.y[i], search.hits.z[i], __uint_as_float(phi_and_hit)};
 #endif
     }
     hlt::block_barrier();
     constexpr uint32_t last_pair = hlt::n_velo_module_pairs - 1u;
     const auto list_of_pair = [&](uint32_t pair) {
-        uint16_t* unused = search.unused + pair_offset[pair];
+        const hlt::event_column<uint16_t> unused = search.unused.from(pair_offset[pair]);
         return hlt::list_unused(
             search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
             [&](uint32_t i) { return pair_offset[pair] + i; },
@@ -90,10 +99,10 @@ HLT_KERNEL(velo_search_by_triplet)
     for (uint32_t pair = last_pair - 1u; pair >= 1u; --pair) {
         hlt::forward_tracks(search, scratch, pair - 1u);
         n_downstream =
-            hlt::gather_downstream(search, scratch, search.unused + pair_offset[pair + 1u], n_downstream);
+            hlt::gather_downstream(search, scratch, search.unused.from(pair_offset[pair + 1u]), n_downstream);
         const uint32_t n_middle = list_of_pair(pair);
         hlt::block_barrier();
-        hlt::wrap_downstream(search, n_downstream);
+        hlt::fill_downstream(search, n_downstream);
         hlt::block_barrier();
         hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
         n_downstream = n_middle;

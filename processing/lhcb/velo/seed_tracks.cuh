@@ -8,10 +8,12 @@
 
 namespace hlt {
 
+constexpr uint32_t not_a_number = 0x7fc00000;  // its bits
+
 /// Put the unused ones of the n hits of the pair downstream, which `unused` lists, where partners are looked for. Returns
 /// how many there are.
-__device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& scratch, const uint16_t* unused,
-                                      uint32_t n)
+__device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& scratch,
+                                      const event_column<uint16_t>& unused, uint32_t n)
 {
     constexpr uint32_t half = max_partners / 2u;
     const downstream_hits& to = search.downstream;
@@ -20,9 +22,7 @@ __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& s
         search, scratch, n, [&](uint32_t i) -> uint32_t { return unused[i]; },
         [&](uint32_t i, uint32_t hit) {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            hit_point point = hits.points[hit];
-            point.tag |= hit << 16;
-            to.points[half + i] = point;
+            to.points[half + i] = hits.points[hit];
 #else
             to.x[half + i] = hits.x[hit];
             to.y[half + i] = hits.y[hit];
@@ -33,22 +33,31 @@ __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& s
         });
 }
 
-/// Half a window before the first of n hits downstream and behind the last: those from the other end.
-__device__ void wrap_downstream(triplet_search& search, uint32_t n)
+/// Fill the places before and behind the n hits downstream: with those from the other end, or, where there are few hits,
+/// all of which are tried, with what is nobody's partner.
+__device__ void fill_downstream(triplet_search& search, uint32_t n)
 {
+    constexpr uint32_t half = max_partners / 2u;
     const downstream_hits& hits = search.downstream;
-    if (n <= max_partners) return;  // all are tried
     for (uint32_t i = threadIdx.x; i < max_partners; i += blockDim.x) {
-        const uint32_t to = i < max_partners / 2u ? i : n + i, from = i < max_partners / 2u ? n + i : i;
+        const uint32_t to = i < half ? i : n + i, from = i < half ? n + i : i;
+        if (n > max_partners) {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        hits.points[to] = hits.points[from];
+            hits.points[to] = hits.points[from];
 #else
-        hits.x[to] = hits.x[from];
-        hits.y[to] = hits.y[from];
-        hits.z[to] = hits.z[from];
-        hits.phi[to] = hits.phi[from];
-        hits.hit[to] = hits.hit[from];
+            hits.x[to] = hits.x[from];
+            hits.y[to] = hits.y[from];
+            hits.z[to] = hits.z[from];
+            hits.phi[to] = hits.phi[from];
+            hits.hit[to] = hits.hit[from];
 #endif
+        } else if (i >= n) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+            hits.points[half + i].x = __uint_as_float(not_a_number);
+#else
+            hits.x[half + i] = __uint_as_float(not_a_number);
+#endif
+        }
     }
 }
 
@@ -57,20 +66,19 @@ __device__ void wrap_downstream(triplet_search& search, uint32_t n)
 /// Whether the two hits may be on a track.
 __device__ bool are_partners(const triplet_cuts& cuts, const hit_point& downstream, const hit_point& middle)
 {
-    const int32_t turn = static_cast<int16_t>(downstream.tag - middle.tag);
+    const int32_t turn = static_cast<int16_t>(downstream.phi() - middle.phi());
     const int32_t distance = turn < 0 ? -turn : turn;
     const float dx = downstream.x - middle.x, dy = downstream.y - middle.y, dz = downstream.z - middle.z;
     const float max2 = distance > cuts.phi_tolerance ? cuts.max_displaced_slope2 : cuts.max_slope2;
-    return distance <= cuts.displaced_phi_tolerance && dx * dx + dy * dy <= max2 * (dz * dz);
+    return (distance <= cuts.displaced_phi_tolerance) & (dx * dx + dy * dy <= max2 * (dz * dz));  // no branch
 }
 
 /// First of the n hits downstream whose phi is not below `phi`, searched from `nearest` on.
 __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest, uint32_t n, int32_t phi)
 {
-    const hit_point* downstream = search.downstream.points + max_partners / 2u;
     while (nearest < n) {
         const uint32_t middle = (nearest + n) / 2u;
-        if (static_cast<int16_t>(downstream[middle].tag) < phi)
+        if (search.downstream.points[max_partners / 2u + middle].phi() < phi)
             nearest = middle + 1u;
         else
             n = middle;
@@ -79,51 +87,48 @@ __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest,
 }
 
 /// List the lines of those of the n middle hits that are the warp's. Returns how many.
-__device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const uint16_t* middle,
+__device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const event_column<uint16_t>& middle,
                                uint32_t n, uint32_t n_downstream, uint32_t& nearest)
 {
-    const uint32_t lane = threadIdx.x % warp_size, lanes = static_cast<uint32_t>(__popc(warp_lanes()));
-    const uint32_t first_middle = threadIdx.x - lane;
-    if (threadIdx.x < n) {
-        const int32_t phi = search.hits.phi[middle[threadIdx.x]];
-        const bool few = n_downstream <= max_partners;  // then all are tried
-        if (!few) nearest = find_nearest(search, nearest, n_downstream, phi);
-        scratch.first[threadIdx.x] = static_cast<uint16_t>(few ? max_partners / 2u : nearest);
-        scratch.best[threadIdx.x] = no_rank;
+    const uint32_t hit = middle[min_of(threadIdx.x, n - 1u)];
+    hit_point point = search.hits.points[hit];
+    const bool few = n_downstream <= max_partners;  // then all are tried
+    if (!few) nearest = find_nearest(search, nearest, n_downstream, point.phi());
+    const uint32_t first = few ? max_partners / 2u : nearest;
+    scratch.places[threadIdx.x] = first | hit << 16;
+    scratch.best[threadIdx.x] = no_rank;
+    if (threadIdx.x >= n) point.x = __uint_as_float(not_a_number);
+
+    const hit_point* partners = &search.downstream.points[first];
+    const uint32_t first_line = threadIdx.x / warp_size * warp_size * max_partners;
+    uint32_t end = first_line;
+    uint8_t line = static_cast<uint8_t>(threadIdx.x % warp_size * max_partners);
+#pragma unroll
+    for (uint32_t k = 0; k < max_partners; ++k, ++line) {
+        const bool is_chosen = are_partners(search.cuts, partners[k], point);
+        const uint32_t chosen = __ballot_sync(warp_lanes(), is_chosen);
+        if (is_chosen) scratch.lines[end + static_cast<uint32_t>(__popc(chosen & lanes_before()))] = line;
+        end += static_cast<uint32_t>(__popc(chosen));
     }
     __syncwarp(warp_lanes());
-    const uint32_t n_pairs = n <= first_middle ? 0u : min_of(n - first_middle, lanes) * max_partners;
-    const uint32_t partner = lane % max_partners;
-    uint32_t n_lines = 0;
-    for (uint32_t i = lane; i - lane < n_pairs; i += lanes) {
-        const uint32_t m = first_middle + i / max_partners, k = i % max_partners;
-        const bool chosen = i < n_pairs && k < n_downstream &&
-                            are_partners(search.cuts, search.downstream[scratch.first[m] + k], search.hits[middle[m]]);
-        const uint32_t all = __ballot_sync(warp_lanes(), chosen);
-        if (chosen)
-            scratch.lines[first_middle * max_partners + n_lines + static_cast<uint32_t>(__popc(all & lanes_before()))] =
-                static_cast<uint8_t>(i);
-        n_lines += static_cast<uint32_t>(__popc(all));
-    }
-    __syncwarp(warp_lanes());
-    return n_lines;
+    return end - first_line;
 }
 
 #else
 
-/// Which of the max_partners hits downstream from `first` on, of which n are different, may be on a track with the
-/// middle hit; bit k stands for first + k.
-inline uint32_t choose_partners(const triplet_search& search, uint32_t middle, uint32_t first, uint32_t n)
+/// Which of the max_partners hits downstream from `first` on may be on a track with the middle hit; bit k stands for
+/// first + k.
+inline uint32_t choose_partners(const triplet_search& search, uint32_t middle, uint32_t first)
 {
     const float middle_x = search.hits.x[middle], middle_y = search.hits.y[middle], middle_z = search.hits.z[middle];
     const int32_t middle_phi = search.hits.phi[middle];
     const triplet_cuts& cuts = search.cuts;
     float8 x, y, z;
     uint8x32 phi;
-    load8(x, search.downstream.x + first);
-    load8(y, search.downstream.y + first);
-    load8(z, search.downstream.z + first);
-    load8(phi, search.downstream.phi + first);
+    load8(x, &search.downstream.x[first]);
+    load8(y, &search.downstream.y[first]);
+    load8(z, &search.downstream.z[first]);
+    load8(phi, &search.downstream.phi[first]);
     const uint8x32 shifted = (phi - static_cast<uint32_t>(middle_phi)) << 16;
     int8x32 turn;
     load8(turn, &shifted);
@@ -134,14 +139,13 @@ inline uint32_t choose_partners(const triplet_search& search, uint32_t middle, u
     const int8x32 displaced = distance > cuts.phi_tolerance;
     const int8x32 flat =
         (displaced & (d2 <= cuts.max_displaced_slope2 * dz2)) | (~displaced & (d2 <= cuts.max_slope2 * dz2));
-    const uint32_t chosen = bits_of((distance <= cuts.displaced_phi_tolerance) & flat);
-    return n < max_partners ? chosen & ((1u << n) - 1u) : chosen;
+    return bits_of((distance <= cuts.displaced_phi_tolerance) & flat);
 }
 
 /// First of the n hits downstream whose phi is not below `phi`, searched from `nearest` on.
 inline uint32_t find_nearest(const triplet_search& search, uint32_t nearest, uint32_t n, int32_t phi)
 {
-    const int32_t* downstream_phi = search.downstream.phi + max_partners / 2u;
+    const int32_t* downstream_phi = &search.downstream.phi[max_partners / 2u];
     for (;;) {
         int8x32 eight;
         load8(eight, downstream_phi + nearest);
@@ -154,7 +158,7 @@ inline uint32_t find_nearest(const triplet_search& search, uint32_t nearest, uin
 }
 
 /// List the lines of a tile of n middle hits. Returns how many.
-inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const uint16_t* middle, uint32_t n,
+inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const event_column<uint16_t>& middle, uint32_t n,
                            uint32_t n_downstream, uint32_t& nearest)
 {
     const bool few = n_downstream <= max_partners;  // then all are tried
@@ -163,8 +167,8 @@ inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratc
         const uint32_t hit = middle[m];
         if (!few) nearest = find_nearest(search, nearest, n_downstream, search.hits.phi[hit]);
         const uint32_t first = few ? max_partners / 2u : nearest;
-        const uint32_t chosen = choose_partners(search, hit, first, n_downstream);
-        scratch.first[m] = static_cast<uint16_t>(first);
+        const uint32_t chosen = choose_partners(search, hit, first);
+        scratch.places[m] = first | hit << 16;
         scratch.best[m] = no_rank;
         for (uint32_t k = 0; k < max_partners; ++k)  // those behind the chosen ones are overwritten by the next
             scratch.lines[n_lines + k] = static_cast<uint8_t>(m * max_partners + eight_places.places[chosen][k]);
@@ -175,9 +179,9 @@ inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratc
 
 #endif
 
-/// Find the third hits of n lines, and of the lines of each middle hit the best.
-__device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair,
-                                const uint16_t* middle, uint32_t n)
+/// Find the third hits of the warp's n lines, and of the lines of each middle hit the best. The third hit of that waits
+/// where the middle hit's open track would be if all had one.
+__device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n)
 {
     const velo_hits& hits = search.hits;
     const line_target where{pair - 1u, search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance};
@@ -185,33 +189,36 @@ __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch
     const uint32_t lane = threadIdx.x % warp_size, first_middle = threadIdx.x - lane;
     const uint8_t* lines = scratch.lines + first_middle * max_partners;
     const auto line_at = [&](uint32_t i) -> two_hits {
-        const uint32_t m = first_middle + lines[i] / max_partners, partner = lines[i] % max_partners;
-        return {search.downstream[scratch.first[m] + partner], hits[middle[m]], step};
+        const uint32_t places = scratch.places[first_middle + lines[i] / max_partners];
+        return {search.downstream[(places & 0xffffu) + lines[i] % max_partners], hits[places >> 16], step};
     };
     const auto take = [&](uint32_t i, const closest_hit& closest) {
-        const uint32_t line = i < n ? lines[i] : 0u, m = first_middle + line / max_partners;
+        const bool found = i < n && closest.hit != no_hit;
+        const uint32_t line = found ? lines[i] : 0u, m = first_middle + line / max_partners;
         const uint32_t rank = closest.scatter_bits | line % max_partners;
-        if (closest.hit != no_hit) atomicMin(&scratch.best[m], rank);
+        if (found) atomicMin(&scratch.best[m], rank);
         __syncwarp(warp_lanes());
-        if (closest.hit != no_hit && scratch.best[m] == rank) scratch.third[m] = static_cast<uint16_t>(closest.hit);
+        if (found && scratch.best[m] == rank) search.open_hits[search.n_open + m] = closest.hit;
         __syncwarp(warp_lanes());  // before the next lines
     };
-    follow_lines<true>(hits, where, {lane, static_cast<uint32_t>(__popc(warp_lanes()))}, n, line_at, take);
+    follow_lines<true>(hits, where, {lane, n_warp_lanes()}, n, line_at, take);
 }
 
 /// The best line of each of n middle hits becomes a seed.
-__device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, const uint16_t* middle, uint32_t n)
+__device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uint32_t n)
 {
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t m = base + threadIdx.x;
         const uint32_t best = m < n ? scratch.best[m] : no_rank;
         const bool found = best != no_rank;
+        const uint32_t third = found ? search.open_hits[search.n_open + m] : 0u;
         uint32_t n_found;
         const uint32_t at = block_exclusive_count(found, scratch.sum, n_found);
         if (found) {
-            const uint32_t hit = middle[m], third = scratch.third[m];
-            uint16_t* seed = search.seed_hits + 4u * (search.n_seeds + at);
-            seed[0] = static_cast<uint16_t>(search.downstream[scratch.first[m] + best % max_partners].tag >> 16);
+            const uint32_t places = scratch.places[m], hit = places >> 16;
+            const uint32_t first_hit = search.downstream[(places & 0xffffu) + best % max_partners].hit();
+            const event_column<uint16_t> seed = search.seed_hits.from(4u * (search.n_seeds + at));
+            seed[0] = static_cast<uint16_t>(first_hit);
             seed[1] = static_cast<uint16_t>(hit);
             seed[2] = static_cast<uint16_t>(third);
             seed[3] = seed_left;
@@ -227,7 +234,7 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, con
 __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n_downstream,
                             uint32_t n_middle)
 {
-    const uint16_t* middle = search.unused + search.hits.module_pair_offset[pair];
+    const event_column<uint16_t> middle = search.unused.from(search.hits.module_pair_offset[pair]);
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     const uint32_t tile = blockDim.x;
 #else
@@ -236,9 +243,9 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
     uint32_t nearest = 0;  // first hit downstream whose phi is not below that of the middle hit; only rises
     for (uint32_t base = 0; base < n_middle; base += tile) {
         const uint32_t n = min_of(n_middle - base, tile);
-        const uint32_t n_lines = list_lines(search, scratch, middle + base, n, n_downstream, nearest);
-        find_third_hits(search, scratch, pair, middle + base, n_lines);
-        make_seeds(search, scratch, middle + base, n);
+        const uint32_t n_lines = list_lines(search, scratch, middle.from(base), n, n_downstream, nearest);
+        find_third_hits(search, scratch, pair, n_lines);
+        make_seeds(search, scratch, n);
     }
     block_barrier();
 }

@@ -15,41 +15,30 @@ constexpr uint32_t no_hit = 0xffffffffu;
 /// Added to the phi tolerance, in units of 2 pi / 2^16: phi of a hit is truncated, and a chord is shorter than its arc.
 constexpr float phi_margin = 16.f;
 
-/// Where a hit is, and 32 bits more, which a GPU loads by one access: phi below, above what the list is for.
+/// Where a hit is, and 32 bits more, which a GPU loads by one access: phi, and above it the number of the hit.
 struct alignas(16) hit_point {
     float x, y, z;
-    uint32_t tag;
-};
+    float phi_and_hit;  // the bits of an integer: all four are loaded as numbers of one type
 
-/// In the tag of a hit of velo_hits: a track uses it.
-constexpr uint32_t point_is_used = 1u << 16;
+    __device__ int32_t phi() const { return static_cast<int16_t>(__float_as_uint(phi_and_hit)); }
+    __device__ uint32_t hit() const { return __float_as_uint(phi_and_hit) >> 16; }
+};
 
 /// Hits of one event, sorted by phi in each module pair.
 struct velo_hits {
-    const float* __restrict__ x;
-    const float* __restrict__ y;
-    const float* __restrict__ z;
-    const int16_t* __restrict__ phi;
-    const uint16_t* __restrict__ phi_bin_offset;
-    const uint32_t* __restrict__ module_pair_offset;
-    hit_point* points;  // on a GPU the same once more
-    uint32_t* used;     // by a track
+    event_column<const float> x, y, z;
+    event_column<const int16_t> phi;
+    event_column<uint32_t> used;                 // by a track
+    event_column<hit_point> points;              // on a GPU: the same once more
+    event_column<const uint16_t> phi_bin_offset;
+    event_column<const uint32_t> module_pair_offset;
 
-    /// Position of a hit.
     __device__ hit_point operator[](uint32_t hit) const
     {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
         return points[hit];
 #else
         return {x[hit], y[hit], z[hit], 0};
-#endif
-    }
-
-    __device__ void mark_used(uint32_t hit) const
-    {
-        used[hit] = 1;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        points[hit].tag = static_cast<uint16_t>(phi[hit]) | point_is_used;
 #endif
     }
 };

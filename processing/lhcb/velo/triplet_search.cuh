@@ -33,19 +33,17 @@ constexpr uint32_t open_skipped_unit = 1u << 18;
 /// window of places. Where there are more hits than a window has, those places hold the hits from the other end: phi
 /// wraps.
 struct downstream_hits {
-    float* x;
-    float* y;
-    float* z;
-    int32_t* phi;
-    uint16_t* hit;
-    hit_point* points;  // on a GPU instead of the others; above phi the number of the hit
+    event_column<float> x, y, z;
+    event_column<int32_t> phi;
+    event_column<uint16_t> hit;
+    event_column<hit_point> points;  // on a GPU: instead of the others
 
     __device__ hit_point operator[](uint32_t place) const
     {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
         return points[place];
 #else
-        return {x[place], y[place], z[place], static_cast<uint32_t>(hit[place]) << 16};
+        return {x[place], y[place], z[place], __uint_as_float(static_cast<uint32_t>(hit[place]) << 16)};
 #endif
     }
 };
@@ -68,14 +66,14 @@ struct triplet_search {
     triplet_cuts cuts;
     velo_hits hits;
     const float* module_z;
-    uint16_t* track_hits;
-    uint8_t* track_hit_count;
-    uint16_t* seed_hits;
-    uint32_t* open_hits;  // the last two hits, 16 bits each, the upstream one above
-    uint32_t* open_state;
-    uint32_t* open_found;  // hit that it would take; above the scatter, coarsely
-    uint32_t* bid;         // lowest for each hit
-    uint16_t* unused;      // in the place of each pair its unused hits
+    event_column<uint16_t> track_hits;
+    event_column<uint8_t> track_hit_count;
+    event_column<uint16_t> seed_hits;
+    event_column<uint32_t> open_hits;  // the last two hits, 16 bits each, the upstream one above
+    event_column<uint32_t> open_state;
+    event_column<uint32_t> open_found;  // hit that it would take; above the scatter, coarsely
+    event_column<uint32_t> bid;         // lowest for each hit
+    event_column<uint16_t> unused;      // in the place of each pair its unused hits
     downstream_hits downstream;
     uint32_t max_tracks;
     uint32_t n_open, n_tracks, n_seeds;
@@ -86,9 +84,8 @@ struct triplet_search {
 struct triplet_scratch {
     uint32_t sum[max_block_size / warp_size];
     // Of each middle hit of a tile:
-    uint32_t best[middle_tile];               // lowest rank of its lines: bits of the scatter, then the partner
-    uint16_t third[middle_tile];              // the third hit of that line
-    uint16_t first[middle_tile];              // place of its first partner
+    uint32_t places[middle_tile];               // place of its first partner; above the hit
+    uint32_t best[middle_tile];                 // lowest rank of its lines: bits of the scatter, then the partner
     uint8_t lines[middle_tile * max_partners];  // of each warp, one behind the other: middle hit and partner
 };
 
@@ -101,8 +98,12 @@ __device__ uint32_t list_unused(const triplet_search& search, triplet_scratch& s
     uint32_t n_unused = 0;
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
-        const uint32_t hit = i < n ? hit_at(i) : 0;
-        const bool is_unused = i < n && search.hits.used[hit] == 0;
+        uint32_t hit = 0;
+        bool is_unused = false;
+        if (i < n) {
+            hit = hit_at(i);
+            is_unused = search.hits.used[hit] == 0;
+        }
         uint32_t total;
         const uint32_t at = n_unused + block_exclusive_count(is_unused, scratch.sum, total);
         if (is_unused || blockDim.x == 1u) keep(at, hit);  // alone: no branch is faster
