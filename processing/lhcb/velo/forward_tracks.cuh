@@ -38,7 +38,8 @@ __device__ uint32_t bid_of(uint32_t found, uint32_t i) { return (found & 0xffff0
 __device__ void bid_for_hits(triplet_search& search, uint32_t target)
 {
     const velo_hits& hits = search.hits;
-    const line_target where{target, search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance};
+    const line_target where{target, hits.module_pair_offset[target], hits.module_pair_offset[target + 1u],
+                            search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance};
     const float target_z = search.module_z[2u * target];
     const auto line_at = [&](uint32_t i) -> two_hits {
         const uint32_t last_two = search.open_hits[i];
@@ -47,11 +48,11 @@ __device__ void bid_for_hits(triplet_search& search, uint32_t target)
     };
     const auto bid = [&](uint32_t i, const closest_hit& closest) {
         if (i >= search.n_open) return;
-        const uint32_t found = closest.hit == no_hit ? no_hit : (closest.scatter_bits & 0xffff0000u) | closest.hit;
+        const uint32_t found = (closest.scatter_bits & 0xffff0000u) | closest.hit;
         search.open_found[i] = found;
-        if (found != no_hit) atomicMin(&search.bid[closest.hit], bid_of(found, i));
+        if (closest.hit != no_hit) atomicMin(&search.bid[closest.hit], bid_of(found, i));
     };
-    follow_lines<false>(hits, where, {threadIdx.x, blockDim.x}, search.n_open, line_at, bid);
+    follow_lines<false>(hits, where, {threadIdx.x / warp_size * warp_size, blockDim.x}, search.n_open, line_at, bid);
     block_barrier();
 }
 
@@ -69,8 +70,8 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
             state = search.open_state[i];
             last_two = search.open_hits[i];
             const uint32_t found = search.open_found[i];
-            if (found != no_hit) {
-                hit = found & 0xffffu;
+            hit = found & 0xffffu;
+            if (hit != no_hit) {
                 const uint32_t bid = bid_of(found, i);
                 if (search.bid[hit] != bid) {
                     if (bid >= shared_bid || (state & open_shares) != 0u) hit = no_hit;

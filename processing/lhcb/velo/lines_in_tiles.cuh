@@ -58,9 +58,7 @@ inline closest_hit find_closest_hit(const line_tile& lines, uint32_t i, const ve
         return {rank != no_rank ? begin + (rank & rank_bits) : no_hit, rank & ~rank_bits};
     }
     // Up to the last hit of the pair, then on from its first.
-    const uint32_t pair_begin = hits.module_pair_offset[target.pair];
-    const uint32_t pair_end = hits.module_pair_offset[target.pair + 1u];
-    const uint32_t parts[2][2] = {{begin, wraps ? pair_end : end}, {pair_begin, wraps ? end : pair_begin}};
+    const uint32_t parts[2][2] = {{begin, wraps ? target.end : end}, {target.begin, wraps ? end : target.begin}};
     closest_hit best{no_hit, no_rank & ~rank_bits};
     for (const auto& part : parts) {
         for (uint32_t first = part[0]; first < part[1]; first += window_width) {

@@ -66,7 +66,8 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
 /// Whether the two hits may be on a track.
 __device__ bool are_partners(const triplet_cuts& cuts, const hit_point& downstream, const hit_point& middle)
 {
-    const int32_t turn = static_cast<int16_t>(downstream.phi() - middle.phi());
+    const int32_t turn = static_cast<int16_t>(__float_as_uint(downstream.phi_and_hit) -
+                                              __float_as_uint(middle.phi_and_hit));
     const int32_t distance = turn < 0 ? -turn : turn;
     const float dx = downstream.x - middle.x, dy = downstream.y - middle.y, dz = downstream.z - middle.z;
     const float max2 = distance > cuts.phi_tolerance ? cuts.max_displaced_slope2 : cuts.max_slope2;
@@ -184,9 +185,10 @@ inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratc
 __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n)
 {
     const velo_hits& hits = search.hits;
-    const line_target where{pair - 1u, search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance};
+    const line_target where{pair - 1u, hits.module_pair_offset[pair - 1u], hits.module_pair_offset[pair],
+                            search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance};
     const float step = search.module_z[2u * pair - 2u] - search.module_z[2u * pair];
-    const uint32_t lane = threadIdx.x % warp_size, first_middle = threadIdx.x - lane;
+    const uint32_t first_middle = threadIdx.x / warp_size * warp_size;
     const uint8_t* lines = scratch.lines + first_middle * max_partners;
     const auto line_at = [&](uint32_t i) -> two_hits {
         const uint32_t places = scratch.places[first_middle + lines[i] / max_partners];
@@ -201,7 +203,7 @@ __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch
         if (found && scratch.best[m] == rank) search.open_hits[search.n_open + m] = closest.hit;
         __syncwarp(warp_lanes());  // before the next lines
     };
-    follow_lines<true>(hits, where, {lane, n_warp_lanes()}, n, line_at, take);
+    follow_lines<true>(hits, where, {0, n_warp_lanes()}, n, line_at, take);
 }
 
 /// The best line of each of n middle hits becomes a seed.

@@ -10,7 +10,8 @@
 
 namespace hlt {
 
-constexpr uint32_t no_hit = 0xffffffffu;
+constexpr uint32_t no_hit = 0xffff;
+static_assert(no_hit >= max_velo_clusters_of_event);
 
 /// Added to the phi tolerance, in units of 2 pi / 2^16: phi of a hit is truncated, and a chord is shorter than its arc.
 constexpr float phi_margin = 16.f;
@@ -59,6 +60,7 @@ struct line_in_pair {
 /// What lines are followed to.
 struct line_target {
     uint32_t pair;
+    uint32_t begin, end;  // its hits
     float max_scatter;    // mm^2: as far away a hit may be
     float phi_tolerance;  // limits the window near the beam, in units of 2 pi / 2^16
 };
@@ -95,9 +97,9 @@ struct closest_hit {
     uint32_t scatter_bits;
 };
 
-/// The lines that a thread takes part in: it and `threads` - 1 others, of whole warps, take turns.
+/// Which lines the threads of a warp take: 32 from the first on, and again after as many as there are threads.
 struct line_share {
-    uint32_t first;  // number of this thread among them
+    uint32_t first_of_warp;
     uint32_t threads;
 };
 
