@@ -27,17 +27,14 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-namespace hlt {
-/// Blocks of max_block_size threads that a multiprocessor can run at once: half the warps it has, with 64 registers for
-/// each thread.
-constexpr uint32_t blocks_of_largest_size = 4;
-}  // namespace hlt
+// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters"). Behind the name: attributes
+// of the function.
+#define HLT_KERNEL(name, ...)                         \
+    static_assert(sizeof(name##_parameters) <= 4096); \
+    extern "C" __global__ void __VA_ARGS__ name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
-// At most 4096 bytes of parameters are what every architecture and CUDA takes (CUDA C++ Programming Guide, "Function
-// Parameters").
-#define HLT_KERNEL(name)                                                                                 \
-    static_assert(sizeof(name##_parameters) <= 4096);                                                    \
-    extern "C" __global__ void __launch_bounds__(hlt::max_block_size, hlt::blocks_of_largest_size) name([[maybe_unused]] const __grid_constant__ name##_parameters p)
+// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has.
+#define HLT_HALF_OCCUPANCY __launch_bounds__(hlt::max_block_size, 1024 / hlt::max_block_size)
 
 #else  // plain C++
 
@@ -58,7 +55,7 @@ struct dim3 {
 static constexpr dim3 threadIdx{0, 0, 0};
 static constexpr dim3 blockDim{1, 1, 1};
 
-#define HLT_KERNEL(name) void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
+#define HLT_KERNEL(name, ...) void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
 
 inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
 {

@@ -38,13 +38,12 @@ __device__ uint32_t bid_of(uint32_t found, uint32_t i) { return (found & 0xffff0
 __device__ void bid_for_hits(triplet_search& search, uint32_t target)
 {
     const velo_hits& hits = search.hits;
-    const line_target where{target, hits.module_pair_offset[target], hits.module_pair_offset[target + 1u],
-                            search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance};
+    const line_target where(hits, target, search.cuts.max_forward_scatter, search.cuts.max_phi_tolerance);
     const float target_z = search.module_z[2u * target];
     const auto line_at = [&](uint32_t i) -> two_hits {
-        const uint32_t last_two = search.open_hits[i];
-        const uint32_t from = target + 1u + search.open_state[i] / open_skipped_unit;
-        return {hits[last_two & 0xffffu], hits[last_two >> 16], target_z - search.module_z[2u * from]};
+        const open_track track = search.open[i];
+        const uint32_t from = target + 1u + track.state / open_skipped_unit;
+        return {hits[track.last_two & 0xffffu], hits[track.last_two >> 16], target_z - search.module_z[2u * from]};
     };
     const auto bid = [&](uint32_t i, const closest_hit& closest) {
         if (i >= search.n_open) return;
@@ -65,40 +64,37 @@ __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch,
     uint32_t n_kept = 0;
     for (uint32_t base = 0; base < search.n_open; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
-        uint32_t state = 0, last_two = 0, hit = no_hit, shares = 0;
+        open_track track{0, 0};
+        uint32_t hit = no_hit, shares = 0;
         if (i < search.n_open) {
-            state = search.open_state[i];
-            last_two = search.open_hits[i];
+            track = search.open[i];
             const uint32_t found = search.open_found[i];
             hit = found & 0xffffu;
             if (hit != no_hit) {
                 const uint32_t bid = bid_of(found, i);
                 if (search.bid[hit] != bid) {
-                    if (bid >= shared_bid || (state & open_shares) != 0u) hit = no_hit;
+                    if (bid >= shared_bid || (track.state & open_shares) != 0u) hit = no_hit;
                     shares = open_shares;
                 }
             }
         }
         const bool extended = hit != no_hit;
         uint32_t n_new;
-        const bool is_new = extended && (state & open_is_track) == 0u;
+        const bool is_new = extended && (track.state & open_is_track) == 0u;
         const uint32_t new_track = search.n_tracks + block_exclusive_count(is_new, scratch.sum, n_new);
         bool kept = false;
         if (extended) {
-            last_two = last_two >> 16 | hit << 16;
-            kept = append_hit(search, state, new_track, hit);
-            state |= shares;
+            track.last_two = track.last_two >> 16 | hit << 16;
+            kept = append_hit(search, track.state, new_track, hit);
+            track.state |= shares;
             if (!kept) search.overflow = true;
         } else if (i < search.n_open) {
-            state += open_skipped_unit;
-            kept = state / open_skipped_unit <= search.cuts.max_skipped_pairs;
+            track.state += open_skipped_unit;
+            kept = track.state / open_skipped_unit <= search.cuts.max_skipped_pairs;
         }
         uint32_t n_still_open;
         const uint32_t at = n_kept + block_exclusive_count(kept, scratch.sum, n_still_open);
-        if (kept) {
-            search.open_hits[at] = last_two;
-            search.open_state[at] = state;
-        }
+        if (kept) search.open[at] = track;
         search.n_tracks = min_of(search.n_tracks + n_new, search.max_tracks);
         n_kept += n_still_open;
     }

@@ -9,7 +9,7 @@ namespace hlt {
 template <bool only_unused>
 __device__ closest_hit find_closest_hit(const line_in_pair& line, const velo_hits& hits, const line_target& target)
 {
-    const uint32_t begin = hits.phi_bin_offset[line.first_bin], end = hits.phi_bin_offset[line.last_bin + 1];
+    const uint32_t begin = target.bins[line.first_bin], end = target.bins[line.last_bin + 1];
     const bool wraps = line.last_bin < line.first_bin;
     const hit_point* const pair_begin = &hits.points[target.begin];
     const hit_point* const pair_end = &hits.points[target.end];

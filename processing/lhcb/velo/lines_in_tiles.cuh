@@ -50,8 +50,8 @@ template <bool only_unused>
 inline closest_hit find_closest_hit(const line_tile& lines, uint32_t i, const velo_hits& hits,
                                     const line_target& target)
 {
-    const uint32_t begin = hits.phi_bin_offset[lines.first_bin[i]];
-    const uint32_t end = hits.phi_bin_offset[lines.last_bin[i] + 1];
+    const uint32_t begin = target.bins[lines.first_bin[i]];
+    const uint32_t end = target.bins[lines.last_bin[i] + 1];
     const bool wraps = lines.last_bin[i] < lines.first_bin[i];
     if (!wraps && end - begin <= window_width) {
         const uint32_t rank = lowest_rank<only_unused>(lines, i, hits, begin, end - begin, target.max_scatter);

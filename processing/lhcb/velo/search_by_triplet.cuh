@@ -27,7 +27,7 @@
 #include "lhcb/velo/generated/velo_search_by_triplet.h"
 #include "lhcb/velo/seed_tracks.cuh"
 
-HLT_KERNEL(velo_search_by_triplet)
+HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
 {
     const uint32_t event = blockIdx.x;
     if (event >= p.batch->n_events) return;
@@ -61,8 +61,7 @@ HLT_KERNEL(velo_search_by_triplet)
         {p.velo_tracks.hits, first_track * hlt::max_velo_track_hits},
         {p.velo_tracks.hit_count, first_track},
         {p.velo_seeds.hits, 4u * first_hit},
-        {p.scratch.open_hits, first_hit},
-        {p.scratch.open_state, first_hit},
+        {reinterpret_cast<hlt::open_track*>(p.scratch.open_tracks), first_hit},
         {p.scratch.open_found, first_hit},
         {p.scratch.hit_bid, first_hit},
         {p.scratch.unused_hits, first_hit},

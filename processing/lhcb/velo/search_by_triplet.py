@@ -35,8 +35,7 @@ search_by_triplet = Algorithm.beside(
     ),
     # At most one open track for each hit. What forwarding alone uses and what seeding alone uses share memory.
     scratch=(
-        Scratch("open_hits", U32, per=velo.clusters),
-        Scratch("open_state", U32, per=velo.clusters),
+        Scratch("open_tracks", U32, per=velo.clusters, width=2),
         Scratch("hit_bid", U32, per=velo.clusters),
         Scratch("unused_hits", U16, per=velo.clusters),
         Scratch("points", F32, per=velo.clusters, width=4),

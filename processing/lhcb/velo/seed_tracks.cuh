@@ -185,8 +185,7 @@ inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratc
 __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n)
 {
     const velo_hits& hits = search.hits;
-    const line_target where{pair - 1u, hits.module_pair_offset[pair - 1u], hits.module_pair_offset[pair],
-                            search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance};
+    const line_target where(hits, pair - 1u, search.cuts.max_seed_scatter, search.cuts.max_phi_tolerance);
     const float step = search.module_z[2u * pair - 2u] - search.module_z[2u * pair];
     const uint32_t first_middle = threadIdx.x / warp_size * warp_size;
     const uint8_t* lines = scratch.lines + first_middle * max_partners;
@@ -200,7 +199,7 @@ __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch
         const uint32_t rank = closest.scatter_bits | line % max_partners;
         if (found) atomicMin(&scratch.best[m], rank);
         __syncwarp(warp_lanes());
-        if (found && scratch.best[m] == rank) search.open_hits[search.n_open + m] = closest.hit;
+        if (found && scratch.best[m] == rank) search.open[search.n_open + m].last_two = closest.hit;
         __syncwarp(warp_lanes());  // before the next lines
     };
     follow_lines<true>(hits, where, {0, n_warp_lanes()}, n, line_at, take);
@@ -213,7 +212,7 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uin
         const uint32_t m = base + threadIdx.x;
         const uint32_t best = m < n ? scratch.best[m] : no_rank;
         const bool found = best != no_rank;
-        const uint32_t third = found ? search.open_hits[search.n_open + m] : 0u;
+        const uint32_t third = found ? search.open[search.n_open + m].last_two : 0u;
         uint32_t n_found;
         const uint32_t at = block_exclusive_count(found, scratch.sum, n_found);
         if (found) {
@@ -224,8 +223,7 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uin
             seed[1] = static_cast<uint16_t>(hit);
             seed[2] = static_cast<uint16_t>(third);
             seed[3] = seed_left;
-            search.open_hits[search.n_open + at] = hit | third << 16;
-            search.open_state[search.n_open + at] = search.n_seeds + at;
+            search.open[search.n_open + at] = {hit | third << 16, search.n_seeds + at};
         }
         search.n_seeds += n_found;
         search.n_open += n_found;

@@ -54,15 +54,24 @@ struct two_hits {
 struct line_in_pair {
     float x, y;  // at z = 0
     float tx, ty;
-    int32_t first_bin, last_bin;  // of phi that the window touches
+    int32_t first_bin, last_bin;  // of the pair's, that the window touches
 };
 
-/// What lines are followed to.
+/// The module pair that lines are followed to.
 struct line_target {
-    uint32_t pair;
-    uint32_t begin, end;  // its hits
-    float max_scatter;    // mm^2: as far away a hit may be
-    float phi_tolerance;  // limits the window near the beam, in units of 2 pi / 2^16
+    event_column<const uint16_t> bins;  // its phi_bin_offset
+    uint32_t begin, end;                // its hits
+    float max_scatter;                  // mm^2: as far away a hit may be
+    float phi_tolerance;                // limits the window near the beam, in units of 2 pi / 2^16
+
+    __device__ line_target(const velo_hits& hits, uint32_t pair, float max_scatter, float phi_tolerance)
+        : bins(hits.phi_bin_offset.from(pair * phi_bins_per_pair)),
+          begin(hits.module_pair_offset[pair]),
+          end(hits.module_pair_offset[pair + 1u]),
+          max_scatter(max_scatter),
+          phi_tolerance(phi_tolerance)
+    {
+    }
 };
 
 /// The line through two hits, and its window in phi.
@@ -79,8 +88,8 @@ __device__ line_in_pair line_through(const two_hits& hits, const line_target& ta
             hits.b.y - ty * hits.b.z,
             tx,
             ty,
-            phi_bin(target.pair, phi - tolerance),
-            phi_bin(target.pair, phi + tolerance)};
+            phi_bin(0, phi - tolerance),
+            phi_bin(0, phi + tolerance)};
 }
 
 /// Hits of a window that are compared at once. Hit arrays have as many places behind the last hit of an event.

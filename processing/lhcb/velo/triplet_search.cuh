@@ -23,7 +23,13 @@ constexpr uint32_t middle_tile = max_block_size;
 constexpr uint32_t middle_tile = 32;
 #endif
 
-/// State of an open track: index of its track or seed, whether it is a track yet, pairs skipped since the last hit.
+/// A track or seed that may still be extended.
+struct alignas(8) open_track {
+    uint32_t last_two;  // hits, 16 bits each, the upstream one above
+    uint32_t state;
+};
+
+/// Its state: index of the track or seed, whether it is a track yet, pairs skipped since the last hit.
 constexpr uint32_t open_index_mask = 0xffff;
 constexpr uint32_t open_is_track = 1u << 16;
 constexpr uint32_t open_shares = 1u << 17;
@@ -69,8 +75,7 @@ struct triplet_search {
     event_column<uint16_t> track_hits;
     event_column<uint8_t> track_hit_count;
     event_column<uint16_t> seed_hits;
-    event_column<uint32_t> open_hits;  // the last two hits, 16 bits each, the upstream one above
-    event_column<uint32_t> open_state;
+    event_column<open_track> open;
     event_column<uint32_t> open_found;  // hit that it would take; above the scatter, coarsely
     event_column<uint32_t> bid;         // lowest for each hit
     event_column<uint16_t> unused;      // in the place of each pair its unused hits

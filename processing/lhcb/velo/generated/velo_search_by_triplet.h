@@ -43,8 +43,7 @@ struct velo_search_by_triplet_parameters {
     } velo_seeds;
     struct {
         const uint32_t* velo_clusters_offset;
-        uint32_t* open_hits;
-        uint32_t* open_state;
+        uint32_t* open_tracks;
         uint32_t* hit_bid;
         uint16_t* unused_hits;
         float* points;
