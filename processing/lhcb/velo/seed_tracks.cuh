@@ -208,11 +208,12 @@ __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch
 /// The best line of each of n middle hits becomes a seed.
 __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uint32_t n)
 {
+    const uint32_t first_open = search.n_open;
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t m = base + threadIdx.x;
         const uint32_t best = m < n ? scratch.best[m] : no_rank;
         const bool found = best != no_rank;
-        const uint32_t third = found ? search.open[search.n_open + m].last_two : 0u;
+        const uint32_t third = found ? search.open[first_open + m].last_two : 0u;
         uint32_t n_found;
         const uint32_t at = block_exclusive_count(found, scratch.sum, n_found);
         if (found) {
