@@ -2,7 +2,8 @@
 
 The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
 block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
-PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none).
+PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none). The dense
+event has the clusters of all seven.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.processing.lhcb.velo.dense_events import overlaid
 from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.chain import KernelCost, PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
@@ -45,11 +47,11 @@ class DeviceCode:
         """Means over the events of a MEP. Raises RuntimeError where results are not those of the CPU."""
         machine = machine_of(self._module)
         launcher = PtxLauncher(machine)
-        if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate):
+        if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate, sizes_apart=True):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
         return launcher.costs(mep.n_events)
 
-    def describe(self, algorithm: Algorithm, cost: KernelCost) -> dict[str, Any]:
+    def describe(self, algorithm: Algorithm, cost: KernelCost, dense: KernelCost) -> dict[str, Any]:
         """One kernel as it stands in the JSON file; what depends on the architecture is that of sm_90."""
         targets = {}
         for architecture, multiprocessor in MULTIPROCESSORS.items():
@@ -67,20 +69,29 @@ class DeviceCode:
             "sectors": round(cost.sectors, 1),
             "used_bytes": round(cost.used_bytes, 1),
             "active_lanes": round(cost.active_lanes, 1),
+            "path": round(cost.path, 1),
+            "path_of_dense_event": round(dense.path, 1),
             "block_size": algorithm.block_size,
             **targets[f"sm_{COUNTED_FOR}"],
             "targets": targets,
         }
 
-    def report(self, costs: Mapping[str, KernelCost]) -> dict[str, Any]:
-        """Kernels and their total."""
-        kernels = {algorithm.name: self.describe(algorithm, costs[algorithm.name]) for algorithm in HLT1_SEQUENCE}
+    def report(self, costs: Mapping[str, KernelCost], dense: Mapping[str, KernelCost]) -> dict[str, Any]:
+        """Kernels and their total. `costs`: means per event, `dense`: of one dense event."""
+        kernels = {
+            algorithm.name: self.describe(algorithm, costs[algorithm.name], dense[algorithm.name])
+            for algorithm in HLT1_SEQUENCE
+        }
+        path, dense_path = (sum(cost.path for cost in of.values()) for of in (costs, dense))
         return {
             "kernels": kernels,
             "total": {
                 "warp_instructions": round(sum(cost.warp_instructions for cost in costs.values()), 1),
                 "barriers_longest_path": round(sum(cost.barriers for cost in costs.values()), 1),
                 "sectors": round(sum(cost.sectors for cost in costs.values()), 1),
+                "path": round(path, 1),
+                "path_of_dense_event": round(dense_path, 1),
+                "dense_to_mean_path": round(dense_path / path, 2),
             },
         }
 
@@ -88,7 +99,8 @@ class DeviceCode:
 def print_report(name: str, report: Mapping[str, Any], console: Console) -> None:
     """One table."""
     table = Table(
-        *("kernel", "warp instr.", "share", "lanes", "barriers", "KiB moved", "used", "threads", "registers"),
+        *("kernel", "warp instr.", "share", "lanes", "path", "of dense", "barriers", "KiB moved", "used", "threads"),
+        "registers",
         *("stack", "spills", "shared", "occupancy"),
         title=f"{name}: means per event; registers, stack, spills, shared memory, occupancy for sm_80 / 90 / 100",
     )
@@ -101,6 +113,8 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
             f"{row['warp_instructions']:,.0f}",
             f"{row['warp_instructions'] / total['warp_instructions']:.1%}",
             f"{row['active_lanes']:.1f}",
+            f"{row['path']:,.0f}",
+            f"{row['path_of_dense_event']:,.0f}",
             f"{row['barriers']:,.0f}",
             f"{sector_bytes / 1024:,.1f}",
             f"{row['used_bytes'] / sector_bytes:.0%}" if sector_bytes else "",
@@ -109,8 +123,8 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
             str(row["shared_bytes"]),
             " / ".join(f"{target['occupancy']:.0%}" for target in targets),
         )
-    barriers = total["barriers_longest_path"]
-    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", f"{barriers:,.0f}", *[""] * 8)
+    paths = (f"{total[name]:,.0f}" for name in ("path", "path_of_dense_event", "barriers_longest_path"))
+    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", *paths, *[""] * 8)
     console.print(table)
 
 
@@ -124,8 +138,12 @@ def main(arguments: Sequence[str], shared: Path) -> None:
     reports = {}
     for encoding, pattern in SAMPLES.items():
         (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
-        mep = encode_mep(HLT1, list(read_events(sample)), encoding=encoding)
-        reports[encoding] = device_code.report(device_code.costs(mep, geometry))
+        events = list(read_events(sample))
+        mean, dense = (
+            device_code.costs(encode_mep(HLT1, batch, encoding=encoding), geometry)
+            for batch in (events, [overlaid(events)])
+        )
+        reports[encoding] = device_code.report(mean, dense)
         print_report(encoding, reports[encoding], Console(width=190))
     if options.json is not None:
         content = {**reports["retina"], "superpixel": reports["superpixel"]}

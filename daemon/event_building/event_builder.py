@@ -90,6 +90,7 @@ class EventBuilder:
         self._places_of_a_slot = 0
         self._sent_limit = 0
         self._complete_up_to = -1
+        self._refused_up_to = -1
         self._last_opened = -1
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: self._fragment_arrived,
@@ -177,6 +178,7 @@ class EventBuilder:
         self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
         self._settled = SettledMeps(self.span, start.first_mep, start.done, start.revoked)
         self._complete_up_to = -1
+        self._refused_up_to = -1
         self._last_opened = -1
         self.window = CreditWindow()
         self.draining = False
@@ -218,7 +220,7 @@ class EventBuilder:
                 first_event=first_event,
                 n_events=n_events,
                 opened_ns=now_ns,
-                sent_again=mep_id < self._complete_up_to,
+                sent_again=mep_id < self._complete_up_to or mep_id <= self._refused_up_to,
             )
         elif mep.sources & bit:
             return RejectReason.DUPLICATE
@@ -257,6 +259,9 @@ class EventBuilder:
     def reject(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> list[Effect]:
         """Refuse a sound fragment for the reason that `place_for` gave."""
         self.counters.fragments_rejected[reason] += 1
+        if reason is RejectReason.NO_CREDIT and run == self.run and mep < self._settled.floor + self.span:
+            # Its feeder sends it again behind others.
+            self._refused_up_to = max(self._refused_up_to, mep)
         effects: list[Effect] = [Reject(run, reason, source, mep, reason in _PASSING)]
         self.history.note(now_ns, None, effects)
         return effects

@@ -37,8 +37,8 @@ class MepRecord:
     ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
     mask over the expected sources of the run; times are in ns of the injected clock, ``closed_ns`` in ns of the clock
     of who carries out the CloseMep. ``error_stream`` says that the policy of its close reason takes all its events to
-    the error stream. ``sent_again``: opened after a younger MEP was complete, so every feeder sends it a second time.
-    ``ahead``: opened before an older one.
+    the error stream. ``sent_again``: opened after a younger MEP was complete, or after one that is not older found no
+    place, so feeders send it out of the order of ids. ``ahead``: opened before an older one.
     """
 
     __slots__ = (

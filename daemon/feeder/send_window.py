@@ -1,7 +1,9 @@
 """What a feeder keeps until it is acknowledged, what it may send next, and when it sends something again.
 
 A MEP is kept from `add` to its acknowledgement. It is active from its first frame on: active MEPs count against the
-credits of the node, and go on to their end. Something is sent again for one of three reasons:
+credits of the node, and go on to their end. One for which the node has no place is not active any more, and lets others
+go first: the places are taken by MEPs that other feeders have begun, and that may be among those which wait here for a
+credit. Something is sent again for one of three reasons:
 
 - the node has refused a fragment, and says that another attempt helps;
 - the connection or the node is new: everything that is kept goes again;
@@ -39,7 +41,7 @@ _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 class _Mep:
     """A MEP that is kept."""
 
-    __slots__ = ("active", "at_node", "attempts", "frames", "nacked", "repeats", "sent_ns", "waiting")
+    __slots__ = ("active", "at_node", "attempts", "frames", "nacked", "repeats", "sent_ns", "turns", "waiting")
 
     def __init__(self, frames: dict[int, bytes]) -> None:
         self.frames = frames
@@ -49,6 +51,8 @@ class _Mep:
         self.at_node = False
         """The node has said so: what it has refused goes again, all of it does not."""
         self.sent_ns = 0
+        self.turns = 0
+        """Times that the node had no place for it."""
         self.repeats = 0
         """Times that it was sent again because nothing was heard of it."""
         self.nacked: dict[int, RejectReason] = {}
@@ -90,10 +94,10 @@ class SendWindow:
         self._retained: dict[int, dict[int, bytes]] = {}
         self._is_stopped = False
         self._active = 0
-        # MEPs with frames that are to be sent: those that have begun, and those that need a credit. Entries of MEPs
-        # that are not kept any more, or have nothing to be sent, are skipped.
+        # MEPs with frames that are to be sent: those that have begun, and, by their turns, those that need a credit.
+        # Entries of MEPs that are not kept any more, or have nothing to be sent, are skipped.
         self._going: list[int] = []
-        self._new: list[int] = []
+        self._new: list[tuple[int, int]] = []
         self._retries: deque[tuple[int, _Mep, int, int]] = deque()
         # Active MEPs without anything to be sent, in the order of their last frame, by the number of repeats.
         self._silent: tuple[OrderedDict[int, None], ...] = tuple(OrderedDict() for _ in SILENT_NS)
@@ -154,7 +158,7 @@ class SendWindow:
             self._ids.append(mep)
         else:
             insort(self._ids, mep)
-        heappush(self._new, mep)
+        heappush(self._new, (0, mep))
 
     def revoke(self, mep: int) -> dict[int, bytes]:
         """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
@@ -212,7 +216,7 @@ class SendWindow:
                 return self._take(now_ns, self._going[0], entry)
             heappop(self._going)
         while self._new and self._active < self.limit:
-            mep = heappop(self._new)
+            _, mep = heappop(self._new)
             entry = self._kept.get(mep)
             if entry is not None and not entry.active and entry.waiting:
                 entry.active = True
@@ -281,8 +285,17 @@ class SendWindow:
                 if entry.attempts[source] > MAX_RESENDS:
                     self._give_up(mep, source, reason)
                     return
+            if reason is RejectReason.NO_CREDIT and entry.active:
+                self._give_way(mep, entry)
             entry.nacked[source] = reason
             self._retries.append((now_ns + RETRY_NS, entry, mep, source))
+
+    def _give_way(self, mep: int, entry: _Mep) -> None:
+        """The node has no place for a MEP: what is refused of it waits for another credit, behind all others."""
+        entry.active = False
+        entry.turns += 1
+        self._active -= 1
+        self._silent_of(entry).pop(mep, None)
 
     def miss(self, source: int, first: int, last: int) -> None:
         """The node has closed these MEPs without a fragment of this source.
@@ -319,7 +332,9 @@ class SendWindow:
 
     def _queue_again(self, mep: int, entry: _Mep, source: int) -> None:
         self.resent += 1
-        if not entry.waiting:
+        if not entry.active:
+            heappush(self._new, (entry.turns, mep))
+        elif not entry.waiting:
             self._silent_of(entry).pop(mep, None)
             heappush(self._going, mep)
         entry.waiting[source] = None
@@ -361,7 +376,7 @@ class SendWindow:
         self._active = 0
         self._retries.clear()
         self._going.clear()
-        self._new = self._ids.copy()
+        self._new = [(0, mep) for mep in self._ids]
         for silent in self._silent:
             silent.clear()
         self._probes = PROBES
@@ -371,7 +386,7 @@ class SendWindow:
             self.resent += len(entry.frames) - len(entry.waiting)
             entry.waiting = dict.fromkeys(reversed(entry.frames))
             entry.active = entry.at_node = False
-            entry.repeats = 0
+            entry.repeats = entry.turns = 0
             entry.nacked.clear()
 
     def _forget(self, mep: int, entry: _Mep) -> None:

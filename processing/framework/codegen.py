@@ -23,7 +23,8 @@ from hltnode.processing.framework.collections import (
     View,
     types_of,
 )
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid, launch_types
+from hltnode.processing.framework.limits import BatchLimits
 
 GENERATOR = "tools/generate_device_headers.py"
 PLATFORM = "framework/device/platform.cuh"
@@ -96,6 +97,8 @@ def _members(algorithm: Algorithm) -> list[_Group]:
     in_views = {column for view in algorithm.views for column in view.columns}
     listed = [(column, True) for column in algorithm.named_reads if column not in in_views]
     listed += [(column, False) for column in (*algorithm.updates, *algorithm.writes)]
+    if algorithm.large_events is not None and algorithm.large_events.size in algorithm.offset_columns:
+        listed.append((algorithm.large_events.size, True))
     for column, constant in listed:
         if column is batch_header:
             raise DeclarationError(f"{algorithm.name} names {column.name}: every kernel has it as `batch`")
@@ -141,6 +144,35 @@ def _group_lines(group: _Group) -> list[str]:
     return [*lines, f"    }} {group.name};"]
 
 
+def _takes(algorithm: Algorithm) -> list[str]:
+    """Which events a launch takes: `takes`, and the words that it compares."""
+    if algorithm.grid != Grid.EVENTS:
+        return []
+    heading = "    __device__ bool takes(uint32_t event) const"
+    exists = "event < batch->n_events"
+    if algorithm.large_events is None:
+        return ["", f"{heading} {{ return {exists}; }}"]
+    size = algorithm.large_events.size
+    ((group, column),) = [(g, c) for g in _members(algorithm) for c, _ in g.fields if c is size]
+    return [
+        *("    uint32_t min_event_size;", "    uint32_t max_event_size;", "", heading, "    {"),
+        f"        if (!({exists})) return false;",
+        f"        const uint32_t size = {group.name}.{_field_name(group, column)}[event];",
+        "        return size >= min_event_size && size <= max_event_size;",
+        "    }",
+    ]
+
+
+def parameter_words(algorithm: Algorithm, limits: BatchLimits, events: EventSizes) -> list[np.uint32]:
+    """What stands behind the pointers of the parameter struct of a launch. A struct with pointers has a multiple of
+    their size."""
+    words = [constant.packed() for constant in algorithm.constants]
+    words += [np.uint32(capacity.count(limits)) for capacity in algorithm.capacities]
+    if algorithm.large_events is not None:
+        words += [np.uint32(events.min_size), np.uint32(events.max_size)]
+    return words + [np.uint32(0)] * (len(words) % 2)
+
+
 def algorithm_header(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
     """The header with the struct of parameters of an algorithm. Raises DeclarationError."""
     records = [column.record for column in parameter_columns(algorithm) if column.record is not None]
@@ -155,7 +187,7 @@ def algorithm_header(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
     for constant in algorithm.constants:
         lines.append(f"    {'float' if isinstance(constant.value, float) else 'uint32_t'} {constant.name};")
     lines += [f"    uint32_t {capacity.name};" for capacity in algorithm.capacities]
-    return "\n".join([*lines, "};", ""])
+    return "\n".join([*lines, *_takes(algorithm), "};", ""])
 
 
 def view_header(view: View, roots: Roots = ROOTS) -> str:

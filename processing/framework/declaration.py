@@ -76,6 +76,32 @@ class Scratch:
     phase: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LargeEvents:
+    """Events that a GPU computes with larger blocks, in a launch of their own behind that of all others.
+
+    Blocks of one warp suit a mean event best; one that is many times as large would keep its block busy for as long as
+    the batch of all others takes.
+    """
+
+    size: Column
+    """u32 of each event, written before the kernel runs."""
+    min_size: int
+    block_size: int
+
+
+MAX_EVENT_SIZE = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class EventSizes:
+    """A launch of a kernel: threads of each block, and the events that it takes by their size."""
+
+    block_size: int
+    min_size: int = 0
+    max_size: int = MAX_EVENT_SIZE
+
+
 Access = Column | View
 
 
@@ -102,6 +128,7 @@ class Algorithm:
     scratch: tuple[Scratch, ...] = ()
     constants: tuple[Constant, ...] = ()
     capacities: tuple[Capacity, ...] = ()
+    large_events: LargeEvents | None = None
     scratch_columns: tuple[Column, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,10 +152,13 @@ class Algorithm:
         for word in words:
             if words.count(word) > 1:
                 raise DeclarationError(f"{self.name} has two parameters of the name {word}")
-        if not 1 <= self.block_size <= MAX_BLOCK_SIZE:
-            raise DeclarationError(
-                f"{self.name}: blocks of {self.block_size} threads, 1 to {MAX_BLOCK_SIZE} are possible"
-            )
+        for launch in self.launches:
+            if not 1 <= launch.block_size <= MAX_BLOCK_SIZE:
+                raise DeclarationError(
+                    f"{self.name}: blocks of {launch.block_size} threads, 1 to {MAX_BLOCK_SIZE} are possible"
+                )
+        if self.large_events is not None and self.grid != Grid.EVENTS:
+            raise DeclarationError(f"{self.name}: only a kernel over events can take large ones apart")
 
     @classmethod
     def beside(
@@ -143,6 +173,7 @@ class Algorithm:
         scratch: Sequence[Scratch] = (),
         constants: Mapping[str, float | int] | None = None,
         capacities: Mapping[str, Bound] | None = None,
+        large_events: LargeEvents | None = None,
         prefix: str | None = None,
     ) -> Self:
         """The algorithm of the module `file`, whose kernel lies beside it in a .cuh file of the same name.
@@ -162,6 +193,18 @@ class Algorithm:
             scratch=tuple(scratch),
             constants=tuple(Constant(name, value) for name, value in (constants or {}).items()),
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
+            large_events=large_events,
+        )
+
+    @property
+    def launches(self) -> tuple[EventSizes, ...]:
+        """How a GPU runs the kernel: once for all events, or once for small and once for large ones."""
+        if self.large_events is None:
+            return (EventSizes(self.block_size),)
+        limit = self.large_events.min_size
+        return (
+            EventSizes(self.block_size, max_size=limit - 1),
+            EventSizes(self.large_events.block_size, min_size=limit),
         )
 
     @property
@@ -184,9 +227,12 @@ class Algorithm:
 
     @property
     def offset_columns(self) -> tuple[Column, ...]:
-        """Offsets of the collections whose columns the kernel uses, as far as they are not named."""
+        """Offsets of the collections whose columns the kernel uses, and the size by which it takes events apart, as far
+        as they are not named."""
         named = {*self.named_reads, *self.updates, *self.writes}
         offsets: dict[Column, None] = {}
+        if self.large_events is not None and self.large_events.size not in named:
+            offsets[self.large_events.size] = None
         for column in (*self.named_reads, *self.updates, *self.writes, *self.scratch_columns):
             placement = None if column.of_event or column.collection is None else column.collection.placement
             if placement is not None and placement.offsets is not None and placement.offsets not in named:

@@ -5,7 +5,7 @@ parameter blocks of the kernels and a queue with the captured sequence. Nothing 
 lie, and which of them share memory, is planned by memory_plan.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,9 @@ from hltnode.processing.framework.batch import (
     raw_input,
 )
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.codegen import parameter_columns
+from hltnode.processing.framework.codegen import parameter_columns, parameter_words
 from hltnode.processing.framework.collections import Collection, Column, Role
-from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_check import require_memory
 from hltnode.processing.framework.memory_plan import (
@@ -143,7 +143,7 @@ class Workspace:
         for region in plan.arena.regions:
             self._memory[region.column.name] = arena.part(region.offset, region.nbytes)
         self._thread_regions = {region.column: region for region in plan.thread.regions}
-        launches = [self._launch(algorithm) for algorithm in sequence]
+        launches = [launch for algorithm in sequence for launch in self._launches(algorithm)]
         self.queue: Queue = backend.create_queue(launches, self._memory[batch_header.name], plan.thread.nbytes)
         self._tables = BatchTables(
             header=self._host(batch_header),
@@ -162,7 +162,13 @@ class Workspace:
     def _max_blocks(self, grid: Grid) -> int:
         return {Grid.ONE: 1, Grid.ROWS: self._limits.rows, Grid.EVENTS: self._limits.events}[grid]
 
-    def _launch(self, algorithm: Algorithm) -> Launch:
+    def _launches(self, algorithm: Algorithm) -> Iterator[Launch]:
+        """Large events apart where a block has many threads."""
+        alone = (EventSizes(algorithm.block_size),)
+        for events in alone if self._backend.fuses_events else algorithm.launches:
+            yield self._launch(algorithm, events)
+
+    def _launch(self, algorithm: Algorithm, events: EventSizes) -> Launch:
         pointers = np.zeros(len(columns := parameter_columns(algorithm)), dtype=np.uint64)
         thread_pointers: list[ThreadPointer] = []
         for index, column in enumerate(columns):
@@ -171,16 +177,13 @@ class Workspace:
                 pointers[index] = self._memory[column.name].pointer
             else:
                 thread_pointers.append(self._thread_pointer(region, index * pointers.itemsize))
-        words: list[np.uint32] = [constant.packed() for constant in algorithm.constants]
-        words += [np.uint32(capacity.count(self._limits)) for capacity in algorithm.capacities]
-        # A struct with pointers has a multiple of their size.
-        words += [np.uint32(0)] * (len(words) % 2)
+        words = parameter_words(algorithm, self._limits, events)
         return Launch(
             kernel=algorithm.name,
             parameters=np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)]),
             grid=algorithm.grid,
             max_blocks=self._max_blocks(algorithm.grid),
-            block_size=algorithm.block_size,
+            block_size=events.block_size,
             thread_pointers=tuple(thread_pointers),
         )
 

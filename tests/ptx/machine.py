@@ -64,13 +64,15 @@ class Conflict:
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
     """What one launch cost. By instruction: executions by a warp, lanes, sectors of 32 bytes, bytes that were used.
-    By block: instructions of its warps, barriers."""
+    By block: instructions of its warps, barriers, and its path: the instructions of the warp that executes most, taken
+    between each two barriers."""
 
     program: Program
     threads: int
     counts: NDArray[np.void]
     block_instructions: NDArray[np.uint64]
     block_barriers: NDArray[np.uint64]
+    block_paths: NDArray[np.uint64]
     conflicts: tuple[Conflict, ...]
 
 
@@ -98,6 +100,7 @@ class _Launch(ctypes.Structure):
         ("counts", ctypes.c_void_p),
         ("block_instructions", ctypes.c_void_p),
         ("block_barriers", ctypes.c_void_p),
+        ("block_paths", ctypes.c_void_p),
     ]
 
 
@@ -163,7 +166,7 @@ class Machine:
         if len(arguments) != program.parameters.nbytes:
             raise ValueError(f"{name} takes {program.parameters.nbytes} bytes of parameters, not {len(arguments)}")
         counts = np.zeros(len(program.instructions), dtype=COUNTS)
-        block_instructions, block_barriers = (np.zeros(blocks, dtype=np.uint64) for _ in range(2))
+        block_instructions, block_barriers, block_paths = (np.zeros(blocks, dtype=np.uint64) for _ in range(3))
         shared, local = (_ranges(layout) for layout in (program.shared, program.local))
         parameters = np.frombuffer(arguments, dtype=np.uint8)
         launch = _Launch(
@@ -187,11 +190,12 @@ class Machine:
             counts=counts.ctypes.data,
             block_instructions=block_instructions.ctypes.data,
             block_barriers=block_barriers.ctypes.data,
+            block_paths=block_paths.ctypes.data,
         )
         if self._library.ptx_launch(self._handle, ctypes.byref(launch)) != 0:
             raise KernelError(self._fault(program))
         conflicts = tuple(self._conflicts(program))
-        return LaunchRecord(program, threads, counts, block_instructions, block_barriers, conflicts)
+        return LaunchRecord(program, threads, counts, block_instructions, block_barriers, block_paths, conflicts)
 
     def _fault(self, program: Program) -> str:
         message = self._library.ptx_fault(self._handle).decode()

@@ -110,3 +110,11 @@ def test_barriers_are_counted_by_block() -> None:
     assert outcome.record.block_barriers.tolist() == [2, 2]
     assert outcome.count("setp.eq.u32")["executions"] == 4
     assert int(outcome.record.block_instructions.sum()) == int(outcome.record.counts["executions"].sum())
+
+
+def test_the_path_of_a_block_is_that_of_its_busiest_warp_between_barriers() -> None:
+    half = "setp.{}.u32 %p0, %tid, 32; @%p0 bra {}; mov.u32 %r0, 0; mov.u32 %r0, 1; {}: bar.sync 0;"
+    outcome = run(f"{half.format('lt', 'A', 'A')} {half.format('ge', 'B', 'B')}", threads=64)
+    [instructions], [path] = outcome.record.block_instructions, outcome.record.block_paths
+    # Each warp jumps over two instructions, one before and one behind the first barrier; the path has all four.
+    assert 2 * path == instructions + 4

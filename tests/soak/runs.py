@@ -17,6 +17,7 @@ from tests.soak.nodes import SoakNode
 
 FIRST_RUN = 4201
 WIRE_FAULTS = "drop=0.0005,duplicate=0.005,reorder=0.02,corrupt=0.002,delay=0.001"
+PASSABLE = (RejectReason.LATE, RejectReason.BAD_CRC)
 
 
 class Runs:
@@ -168,16 +169,15 @@ class Runs:
         return records
 
     def _failure(self, number: int) -> str:
-        """Why a feeder failed; empty if nothing but fragments that came too late made its exit code 1.
-
-        Their MEPs are incomplete, and judged as such.
+        """Why a feeder failed; empty if only fragments that came too late made its exit code 1, or that were damaged on
+        their way and could not come again in time. Their MEPs are incomplete, and judged as such.
         """
         path = self._report(number)
         if not path.exists():
             return "no report"
         report = json.loads(path.read_text())
         wrong = {name: report[name] for name in ("error", "unacknowledged_meps") if report[name]}
-        wrong |= {reason: count for reason, count in report["refused"].items() if reason != RejectReason.LATE}
+        wrong |= {reason: count for reason, count in report["refused"].items() if reason not in PASSABLE}
         return str(wrong) if wrong else ""
 
     def _report(self, number: int) -> Path:

@@ -74,7 +74,7 @@ __device__ bool line_selects(const line_record& line, const line_event& event, u
 
 HLT_KERNEL(event_lines)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ uint32_t counted[hlt::lines_per_tile];
     __shared__ uint32_t decisions[hlt::lines_per_tile / 32];
 

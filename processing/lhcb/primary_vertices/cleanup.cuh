@@ -12,7 +12,7 @@
 
 HLT_KERNEL(pv_beamline_cleanup)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ uint8_t kept[hlt::max_pv_seeds];
 
     const uint32_t n = p.pv_seeds.count[blockIdx.x];

@@ -12,7 +12,7 @@
 
 HLT_KERNEL(pv_beamline_extrapolate)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t first_velo_track = p.velo_beamline.first(blockIdx.x);

@@ -2,13 +2,14 @@
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.primary_vertices.collections import pv_track_columns, pv_track_count
-from hltnode.processing.lhcb.velo.collections import beamline_state, track_count
+from hltnode.processing.lhcb.velo.collections import beamline_state, large_events, track_count
 
 extrapolate = Algorithm.beside(
     __file__,
     prefix="pv_beamline",
     grid=Grid.EVENTS,
     block_size=128,
+    large_events=large_events,
     reads=(track_count, *(beamline_state[name] for name in ("x", "y", "z", "tx", "ty", "c00"))),
     writes=(pv_track_count, *pv_track_columns),
 )

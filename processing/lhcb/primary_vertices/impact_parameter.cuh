@@ -13,7 +13,7 @@
 
 HLT_KERNEL(velo_impact_parameter)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
 
     const uint32_t first = p.velo_tracks.first(blockIdx.x);
     const uint32_t n_tracks = p.velo_tracks.count[blockIdx.x];

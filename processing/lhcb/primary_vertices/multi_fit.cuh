@@ -68,7 +68,7 @@ __device__ float pv_tree_sum(const float* lanes)
 
 HLT_KERNEL(pv_beamline_multi_fit)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ float sums[hlt::pv_max_groups][hlt::n_pv_sums][hlt::pv_sum_stride];
 
     const uint32_t first = p.pv_tracks.first(blockIdx.x);

@@ -10,7 +10,7 @@ from hltnode.processing.lhcb.primary_vertices.collections import (
     seed_count,
     seed_z,
 )
-from hltnode.processing.lhcb.velo.collections import velo_geometry
+from hltnode.processing.lhcb.velo.collections import large_events, velo_geometry
 
 # docs/physics/primary-vertices.md, steps 5 and 6.
 multi_fit = Algorithm.beside(
@@ -18,6 +18,7 @@ multi_fit = Algorithm.beside(
     prefix="pv_beamline",
     grid=Grid.EVENTS,
     block_size=128,
+    large_events=large_events,
     reads=(velo_geometry, pv_track_count, *pv_track_columns, seed_z, seed_count),
     writes=(fitted,),
     # Of each track the sum over the seeds of exp(-chi2 / 2).

@@ -63,7 +63,7 @@ __device__ float pv_seed_z(const uint32_t* histogram, uint32_t bin)
 
 HLT_KERNEL(pv_beamline_peaks)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ uint32_t histogram[hlt::pv_bins];
     __shared__ uint32_t above[hlt::pv_bin_words + 1];  // the last word stays 0 and ends the last proto-cluster
     __shared__ uint32_t marks[hlt::pv_bin_words];

@@ -8,7 +8,7 @@ from hltnode.processing.lhcb.primary_vertices.collections import (
     seed_count,
     seed_z,
 )
-from hltnode.processing.lhcb.velo.collections import velo_geometry
+from hltnode.processing.lhcb.velo.collections import large_events, velo_geometry
 
 # docs/physics/primary-vertices.md, steps 1-3; "smog2" values hold in the gas cell, at z < -341 mm. Of min_dip Allen has
 # used 3 and 2; 2.5 separates one more collision of the seven real events than 3, and makes no more false ones in
@@ -18,6 +18,7 @@ peaks = Algorithm.beside(
     prefix="pv_beamline",
     grid=Grid.EVENTS,
     block_size=128,
+    large_events=large_events,
     reads=(velo_geometry, pv_track_count, *pv_track_columns),
     updates=(event_flags,),
     writes=(seed_z, seed_count),

@@ -13,7 +13,7 @@
 
 HLT_KERNEL(odin_decode)
 {
-    if (blockIdx.x >= p.batch->n_events || threadIdx.x != 0) return;
+    if (!p.takes(blockIdx.x) || threadIdx.x != 0) return;
 
     const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];
     const hlt::row_range rows = hlt::rows_of(p.raw_banks, event.mep, hlt::subdetector::odin);

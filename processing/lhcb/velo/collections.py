@@ -18,6 +18,7 @@ from hltnode.processing.framework.collections import (
     SharedTypes,
     constant_column,
 )
+from hltnode.processing.framework.declaration import LargeEvents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
 
@@ -115,6 +116,9 @@ cluster_bound = clusters.per_event("bound", U32)
 super_pixel_bound = clusters.per_event("super_pixel_bound", U32)
 """The part of `bound` that comes from super-pixels; the rest comes from retina clusters."""
 cluster_count = clusters.per_event("count", U32, role=Role.OUTPUT)
+
+large_events = LargeEvents(cluster_bound, min_size=4000, block_size=256)
+"""Events that take a block of the usual size several times as long as a mean one of minimum bias, 1,700 clusters."""
 
 unsorted = _like_clusters("velo_unsorted")
 unsorted_columns = (

@@ -15,7 +15,7 @@
 HLT_KERNEL(velo_consolidate_tracks)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     const uint32_t first_hit = p.velo_clusters.offset[event];
     const uint32_t first_track = p.velo_tracks.first(event);

@@ -60,7 +60,7 @@ __device__ bool decode_retina_words(const uint8_t* words, uint32_t n, uint32_t f
 HLT_KERNEL(velo_decode_retina_clusters)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t first = p.velo_unsorted.first(event);

@@ -15,7 +15,7 @@
 HLT_KERNEL(velo_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;
     __syncthreads();

@@ -31,7 +31,7 @@ __device__ float squared_residuals(float v0, float v1, float v2, float a)
 HLT_KERNEL(velo_filter_three_hit_tracks)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     const uint32_t first_hit = p.velo_hits.first(event);
     const uint32_t n_hits = p.velo_clusters.count[event];
     const uint32_t n_seeds = p.velo_seeds.count[event];

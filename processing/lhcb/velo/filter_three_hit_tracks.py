@@ -9,6 +9,7 @@ from hltnode.processing.lhcb.velo.collections import (
     hit_x,
     hit_y,
     hit_z,
+    large_events,
     seed_count,
     seed_hits,
 )
@@ -17,6 +18,7 @@ filter_three_hit_tracks = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=64,
+    large_events=large_events,
     reads=(hit_x, hit_y, hit_z, cluster_count, seed_count, hit_used),
     updates=(seed_hits,),
     scratch=(Scratch("hit_owner", U32, per=clusters),),

@@ -168,7 +168,7 @@ __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
 
 HLT_KERNEL(velo_kalman_filter)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     constexpr uint32_t width = hlt::kalman_width;
 
     const uint32_t first_hit = p.velo_hits.first(blockIdx.x);

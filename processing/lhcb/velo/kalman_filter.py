@@ -7,6 +7,7 @@ from hltnode.processing.lhcb.velo.collections import (
     hit_x,
     hit_y,
     hit_z,
+    large_events,
     track_backward,
     track_count,
     track_hit_count,
@@ -18,6 +19,7 @@ kalman_filter = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=128,
+    large_events=large_events,
     reads=(velo_geometry, track_count, track_hit_count, track_hits, hit_x, hit_y, hit_z),
     writes=(track_backward, *beamline_state.values(), *end_state.values()),
 )

@@ -15,7 +15,7 @@
 HLT_KERNEL(velo_kill_clones)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     const uint32_t first_hit = p.scratch.first(event);
     const uint32_t first_track = p.velo_tracks.first(event);
     const uint32_t n_hits = p.velo_clusters.count[event];

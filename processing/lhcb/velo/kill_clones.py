@@ -6,6 +6,7 @@ from hltnode.processing.lhcb.velo.collections import (
     candidate_count,
     cluster_count,
     clusters,
+    large_events,
     track_hit_count,
     track_hits,
 )
@@ -14,6 +15,7 @@ kill_clones = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=64,
+    large_events=large_events,
     reads=(cluster_count, candidate_count, track_hits),
     updates=(track_hit_count,),
     scratch=(Scratch("hit_owner", U32, per=clusters),),

@@ -163,7 +163,7 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
 HLT_KERNEL(velo_masked_clustering)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
     __shared__ uint32_t next_place;
     __shared__ uint32_t full_stretches;

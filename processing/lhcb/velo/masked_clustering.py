@@ -6,6 +6,7 @@ from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.velo.collections import (
     cluster_bound,
     clusters,
+    large_events,
     super_pixel_bound,
     unsorted_columns,
     velo_geometry,
@@ -15,6 +16,7 @@ masked_clustering = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=128,
+    large_events=large_events,
     reads=(raw_banks, velo_geometry, cluster_bound, super_pixel_bound),
     updates=(event_flags, *unsorted_columns),
     scratch=(Scratch("super_pixel_table", U32, per=clusters, width=4),),

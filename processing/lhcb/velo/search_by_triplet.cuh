@@ -30,7 +30,7 @@
 HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ hlt::triplet_scratch scratch;
 
     const uint32_t first_hit = p.velo_hits.first(event);

@@ -13,6 +13,7 @@ search_by_triplet = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=32,
+    large_events=velo.large_events,
     reads=(
         velo.velo_geometry,
         velo.cluster_bound,

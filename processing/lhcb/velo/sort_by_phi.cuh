@@ -26,7 +26,7 @@ constexpr uint32_t max_pairs_per_hit = 32;  // events of 21,000 hits have up to 
 HLT_KERNEL(velo_sort_by_phi)
 {
     const uint32_t event = blockIdx.x;
-    if (event >= p.batch->n_events) return;
+    if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     __shared__ uint32_t cursor[hlt::n_phi_bins];  // counts of the bins, then their ends
     __shared__ uint32_t largest_bin;

@@ -9,6 +9,7 @@ sort_by_phi = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=128,
+    large_events=velo.large_events,
     reads=velo.unsorted_columns,
     updates=(event_flags,),
     writes=(

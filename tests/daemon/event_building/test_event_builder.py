@@ -176,6 +176,28 @@ def test_a_mep_is_overtaken_when_its_missing_sources_have_delivered_younger_ones
     check_identities(builder)
 
 
+def test_a_mep_for_which_there_was_no_place_is_not_overtaken_by_those_that_its_feeder_sent_since() -> None:
+    builder = make_builder()
+    limit = 0
+    while builder.window.outstanding > 0:
+        send_mep(builder, limit)
+        limit += 1
+    assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
+    for slot in range(3):
+        builder.handle(0, SlotFreed(slot))
+    send(builder, fragment(limit, 20), now=MS)
+    for source in SOURCES[:2]:
+        send(builder, fragment(limit + 1, source), now=2 * MS)
+    send(builder, fragment(limit + 1, 30), now=2 * MS)
+    builder.handle(3 * MS, Tick())
+    assert not [e for e in builder.handle(60 * MS, Tick()) if isinstance(e, CloseMep)]
+    for source in (10, 30):
+        send(builder, fragment(limit, source), now=70 * MS)
+    assert builder.counters.meps_closed[CloseReason.OVERTAKEN] == 0
+    assert builder.counters.meps_closed[CloseReason.COMPLETE] == limit + 2
+    check_identities(builder)
+
+
 def test_a_younger_complete_mep_overtakes_all_older_ones_but_not_a_source_that_is_silent() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))

@@ -99,6 +99,21 @@ def test_lack_of_credit_is_waited_out_however_long_it_takes() -> None:
     assert not window.refused
 
 
+def test_a_mep_for_which_the_node_has_no_place_gives_way_to_those_that_others_have_begun() -> None:
+    window = window_with(0, 1, 2, 3, limit=2)
+    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
+    for mep in (0, 1):
+        for source in (1, 2):
+            window.refuse(0, nack(mep, source, RejectReason.NO_CREDIT, resend=True))
+    assert drain(window) == [b"2-1", b"2-2", b"3-1", b"3-2"]
+    window.retry(RETRY_NS)
+    assert drain(window) == []
+    window.acknowledge(2, 2)
+    assert sorted(drain(window)) == [b"0-1", b"0-2"]
+    window.acknowledge(3, 3)
+    assert sorted(drain(window)) == [b"1-1", b"1-2"]
+
+
 def test_a_refused_fragment_is_sent_again_when_its_time_has_come_and_not_before() -> None:
     window = window_with(0)
     drain(window)

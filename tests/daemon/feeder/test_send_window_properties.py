@@ -158,6 +158,8 @@ class LossyLink(RuleBasedStateMachine):
                     for source in SOURCES:
                         self.answered[message.mep, source] += 0
                 self.window.refuse(self.now_ns, message)
+                if message.reason is RejectReason.NO_CREDIT:
+                    self.begun.discard(message.mep)
                 self.begun = {mep for mep in self.begun if mep in self.window}
 
     @rule()

@@ -155,7 +155,9 @@ def test_a_feeder_that_is_started_again_ends_although_the_others_have_left(tmp_p
         second = site.start_feeder(2)
         assert site.wait(first) == -signal.SIGKILL, site.logs()
         assert site.wait(second) == 0, site.logs()
-        assert site.wait(site.start_feeder(1)) == 0, site.logs()
+        exit_code = site.wait(site.start_feeder(1))
+        # SIGKILL may have come before its last fragments had left the process; their MEPs were closed without them.
+        assert exit_code == (1 if "late" in printed_by(site) else 0), site.logs()
         events = site.kept_events()
         assert len(events) == len(set(events))
     finally:

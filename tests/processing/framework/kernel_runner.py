@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends import _executor
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.batch import BATCH_HEADER, batch_header
-from hltnode.processing.framework.codegen import parameter_columns
-from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.framework.codegen import parameter_columns, parameter_words
+from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
@@ -30,8 +30,8 @@ from tests.processing.framework.chain_builder import compiler
 
 EMULATOR = Path(__file__).parent / "block_emulator.cpp"
 
-Launch = Callable[[Algorithm, NDArray[np.uint8], NDArray[np.void]], None]
-"""Runs one algorithm with its block of parameters and the batch header."""
+Launch = Callable[[Algorithm, EventSizes, NDArray[np.uint8], NDArray[np.void]], None]
+"""Runs one launch of an algorithm with its block of parameters and the batch header."""
 
 Allocate = Callable[[int, int], NDArray[np.uint8]]
 """Memory of some bytes, filled with a value."""
@@ -52,12 +52,13 @@ def run_algorithms(
     fill: int = 0,
     plan: MemoryPlan | None = None,
     allocate: Allocate = host_memory,
+    sizes_apart: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """All columns by name after the algorithms ran, one after the other over all events, as on a device.
 
     The bytes of columns start as `fill`; `given` fills their first elements and must not exceed the declared bound. The
     rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device; what lies in
-    none has memory of its own.
+    none has memory of its own. `sizes_apart`: large events are launched apart from small ones, as on a GPU.
     """
     arena = allocate(0 if plan is None else plan.arena.nbytes, fill)
     header = allocate(BATCH_HEADER.dtype.itemsize, 0).view(BATCH_HEADER.dtype)
@@ -79,11 +80,10 @@ def run_algorithms(
         pointers = np.array(
             [columns[column.name].ctypes.data for column in parameter_columns(algorithm)], dtype=np.uint64
         )
-        words = [constant.packed() for constant in algorithm.constants]
-        words += [np.uint32(capacity.count(limits)) for capacity in algorithm.capacities]
-        padding = np.zeros(8, dtype=np.uint8)
-        parameters = np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8), padding])
-        (launch or on_cpu())(algorithm, parameters, header)
+        for sizes in algorithm.launches if sizes_apart else (EventSizes(algorithm.block_size),):
+            words = np.array(parameter_words(algorithm, limits, sizes), dtype=np.uint32)
+            parameters = np.concatenate([pointers.view(np.uint8), words.view(np.uint8)])
+            (launch or on_cpu())(algorithm, sizes, parameters, header)
     return columns
 
 
@@ -97,7 +97,9 @@ def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels) -> Launch:
     """One thread, compiled for `target` or for the best instruction set of this machine."""
 
-    def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
+    def launch(
+        algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
+    ) -> None:
         library = KernelLibrary(kernels)
         address = library.address(target or library.targets[0], algorithm.name)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
@@ -113,7 +115,9 @@ def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelS
     Skips the test where there is no C++ compiler.
     """
 
-    def launch(algorithm: Algorithm, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
+    def launch(
+        algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
+    ) -> None:
         blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
         emulate(kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], block_size, backward=backward)
 

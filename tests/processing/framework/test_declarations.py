@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,15 @@ from hltnode.processing.framework.collections import (
     Role,
     SharedTypes,
 )
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid, Scratch
+from hltnode.processing.framework.declaration import (
+    MAX_EVENT_SIZE,
+    Algorithm,
+    AlgorithmSequence,
+    EventSizes,
+    Grid,
+    LargeEvents,
+    Scratch,
+)
 from hltnode.processing.framework.limits import BatchLimits
 
 HERE = Path(__file__)
@@ -74,6 +83,18 @@ def test_two_parameters_of_one_name_are_refused() -> None:
 def test_a_block_that_no_device_can_run_is_refused() -> None:
     with pytest.raises(DeclarationError, match="fit: blocks of 1024 threads, 1 to 256 are possible"):
         Algorithm(name="fit", source=HERE, grid=Grid.EVENTS, block_size=1024)
+
+
+def test_large_events_are_launched_apart_and_every_size_is_taken_once() -> None:
+    size = HITS.per_event("size", U32)
+    large = LargeEvents(size, min_size=100, block_size=256)
+    fit = Algorithm(name="fit", source=HERE, grid=Grid.EVENTS, block_size=32, large_events=large)
+    assert fit.launches == (EventSizes(32, 0, 99), EventSizes(256, 100, MAX_EVENT_SIZE))
+    assert size in fit.all_reads
+    with pytest.raises(DeclarationError, match="fit: only a kernel over events can take large ones apart"):
+        Algorithm(name="fit", source=HERE, grid=Grid.ROWS, block_size=32, large_events=large)
+    with pytest.raises(DeclarationError, match="fit: blocks of 512 threads, 1 to 256 are possible"):
+        Algorithm(name="fit", source=HERE, grid=Grid.EVENTS, block_size=32, large_events=replace(large, block_size=512))
 
 
 def test_an_unknown_column_is_refused_with_those_that_are_alike() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.collections import Role
+from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.framework.offline_runner import EncodedMep
@@ -33,13 +34,25 @@ class Reference:
     made: dict[str, bytes]
 
     def differences(
-        self, launch: Launch, allocate: Allocate = host_memory, *, plan: MemoryPlan | None = None
+        self,
+        launch: Launch,
+        allocate: Allocate = host_memory,
+        *,
+        plan: MemoryPlan | None = None,
+        sequence: AlgorithmSequence = HLT1_SEQUENCE,
+        sizes_apart: bool = False,
     ) -> list[str]:
         """Columns that come out otherwise if `launch` runs the kernels. With a plan columns share memory, as they do in
-        production; it must retain what is compared."""
-        algorithms = tuple(HLT1_SEQUENCE)
+        production; it must retain what is compared. `sizes_apart`: large events are launched apart, as on a GPU."""
         result = run_algorithms(
-            algorithms, self.given, self.n_events, self.limits, launch, allocate=allocate, plan=plan
+            tuple(sequence),
+            self.given,
+            self.n_events,
+            self.limits,
+            launch,
+            allocate=allocate,
+            plan=plan,
+            sizes_apart=sizes_apart,
         )
         return [name for name in compared() if result[name].tobytes() != self.made[name]]
 

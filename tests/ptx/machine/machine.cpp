@@ -36,6 +36,7 @@ struct Launch {
     Counts* counts;             // by instruction
     uint64_t* block_instructions;
     uint64_t* block_barriers;
+    uint64_t* block_paths;  // between two barriers the warp that executes most counts
 };
 
 enum class Flow : uint8_t { handler, load, store, atomic, branch, exit, block_barrier, warp_barrier };
@@ -106,12 +107,16 @@ class Machine {
         executed_ = 0;
         for (uint64_t i = 0; i < n_warps; ++i) begin(warps_[i], static_cast<uint32_t>(i));
         for (;;) {
+            uint64_t longest = 0;
             for (uint64_t i = 0; i < n_warps; ++i) {
                 Warp& warp = warps_[launch_->backward != 0 ? n_warps - 1 - i : i];
                 fault_warp = warp.index;
                 warp.barrier = -1;
+                const uint64_t before = executed_;
                 run_warp(warp);
+                longest = std::max(longest, executed_ - before);
             }
+            launch_->block_paths[block_] += longest;
             if (!pass_barrier()) break;
         }
         launch_->block_instructions[block_] = executed_;

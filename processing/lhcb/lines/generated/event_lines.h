@@ -27,4 +27,6 @@ struct event_lines_parameters {
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
     } velo_tracks;
     uint32_t n_lines;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -23,4 +23,6 @@ struct pv_beamline_cleanup_parameters {
         __device__ uint32_t first(uint32_t event) const { return event * 32u; }
     } pvs;
     float min_separation_chi2;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -29,6 +29,9 @@ struct pv_beamline_multi_fit_parameters {
         __device__ uint32_t first(uint32_t event) const { return event * 64u; }
     } pv_seeds;
     struct {
+        const uint32_t* bound;
+    } velo_clusters;
+    struct {
         const uint32_t* velo_clusters_offset;
         float* denominator;
         __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
@@ -40,4 +43,13 @@ struct pv_beamline_multi_fit_parameters {
     uint32_t max_iterations;
     uint32_t min_tracks;
     uint32_t min_tracks_smog2;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

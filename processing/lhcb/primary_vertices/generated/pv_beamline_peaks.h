@@ -29,10 +29,22 @@ struct pv_beamline_peaks_parameters {
         uint32_t* count;
         __device__ uint32_t first(uint32_t event) const { return event * 64u; }
     } pv_seeds;
+    struct {
+        const uint32_t* bound;
+    } velo_clusters;
     float max_track_chi2;
     float max_z_error;
     float max_z_error_smog2;
     float min_integral;
     float min_integral_smog2;
     float min_dip;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

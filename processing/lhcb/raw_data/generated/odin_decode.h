@@ -15,4 +15,6 @@ struct odin_decode_parameters {
         uint32_t* flags;
         hlt::odin_data* odin;
     } events;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -29,4 +29,13 @@ struct velo_consolidate_tracks_parameters {
     struct {
         uint32_t* flags;
     } events;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

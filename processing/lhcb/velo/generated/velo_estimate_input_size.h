@@ -17,4 +17,6 @@ struct velo_estimate_input_size_parameters {
         uint32_t* bound;
         uint32_t* super_pixel_bound;
     } velo_clusters;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

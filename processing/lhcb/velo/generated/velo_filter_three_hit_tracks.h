@@ -18,6 +18,7 @@ struct velo_filter_three_hit_tracks_parameters {
     } velo_hits;
     struct {
         const uint32_t* count;
+        const uint32_t* bound;
     } velo_clusters;
     struct {
         const uint32_t* velo_clusters_offset;
@@ -31,4 +32,13 @@ struct velo_filter_three_hit_tracks_parameters {
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
     float max_chi2;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

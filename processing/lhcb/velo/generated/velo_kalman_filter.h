@@ -48,4 +48,16 @@ struct velo_kalman_filter_parameters {
         float* c22;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
     } velo_end;
+    struct {
+        const uint32_t* bound;
+    } velo_clusters;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

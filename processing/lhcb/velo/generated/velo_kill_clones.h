@@ -10,6 +10,7 @@ struct velo_kill_clones_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint32_t* count;
+        const uint32_t* bound;
     } velo_clusters;
     struct {
         const uint32_t* velo_clusters_offset;
@@ -24,4 +25,13 @@ struct velo_kill_clones_parameters {
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
     float max_shared_fraction;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

@@ -35,4 +35,13 @@ struct velo_masked_clustering_parameters {
         uint32_t* super_pixel_table;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

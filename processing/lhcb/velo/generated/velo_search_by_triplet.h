@@ -65,4 +65,13 @@ struct velo_search_by_triplet_parameters {
     uint32_t seed_phi_tolerance;
     uint32_t displaced_phi_tolerance;
     uint32_t max_skipped_pairs;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

@@ -35,6 +35,7 @@ struct velo_sort_by_phi_parameters {
     } velo_hits;
     struct {
         uint32_t* count;
+        const uint32_t* bound;
     } velo_clusters;
     struct {
         const uint32_t* velo_clusters_offset;
@@ -42,4 +43,13 @@ struct velo_sort_by_phi_parameters {
         uint16_t* sort_index;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
+    uint32_t min_event_size;
+    uint32_t max_event_size;
+
+    __device__ bool takes(uint32_t event) const
+    {
+        if (!(event < batch->n_events)) return false;
+        const uint32_t size = velo_clusters.bound[event];
+        return size >= min_event_size && size <= max_event_size;
+    }
 };

@@ -11,7 +11,7 @@
 
 HLT_KERNEL(tiny_count_hits)
 {
-    if (blockIdx.x >= p.batch->n_events) return;
+    if (!p.takes(blockIdx.x)) return;
     __shared__ uint32_t n_hits;
     const uint32_t n_words = (p.n_lines + 31) / 32;
     uint32_t* const decisions = p.events.lines + blockIdx.x * n_words;

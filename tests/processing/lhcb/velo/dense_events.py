@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,7 @@ from hltnode.protocol.lhcb.banks.velo import (
     encode_superpixels,
 )
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 RETINA_VERSION, SUPER_PIXEL_VERSION = 3, 2
 SENSORS_PER_PAIR = N_SENSORS // N_MODULE_PAIRS
@@ -28,6 +30,8 @@ FIRST_CROWDED_BIN = 20
 HASH_FACTOR = 2654435769
 PIXELS_TRIED = 100_000
 """Of each module pair: enough for what a bin of phi may hold."""
+
+VELO_BANKS = {BankType.VP, BankType.VP_RETINA_CLUSTER}
 
 Integers = NDArray[np.integer]
 
@@ -58,6 +62,24 @@ def crowded_in_phi(n: int, n_bins: int, geometry: VeloGeometry, seed: int = 1) -
     sensor, column, row = (np.concatenate(values) for values in zip(*chosen, strict=True))
     order = np.argsort(sensor, kind="stable")
     return _retina(sensor[order], column[order], row[order])
+
+
+def overlaid(events: Sequence[Sequence[RawBank]]) -> list[RawBank]:
+    """One event with the clusters of several: VELO banks with a count (versions 2 and 3); the rest is the first's."""
+    words: dict[tuple[int, int], list[bytes]] = {}
+    for event in events:
+        for bank in event:
+            if bank.type in VELO_BANKS:
+                words.setdefault((bank.type, bank.source_id), []).append(bytes(bank.payload[4:]))
+    merged: list[RawBank] = []
+    for bank in events[0]:
+        if bank.type in VELO_BANKS:
+            content = b"".join(words[bank.type, bank.source_id])
+            payload = (len(content) // 4).to_bytes(4, "little") + content
+            merged.append(bank._replace(payload=memoryview(payload)))
+        else:
+            merged.append(bank)
+    return merged
 
 
 def super_pixel_noise(n: int, seed: int = 1, *, isolated: bool = True) -> list[RawBank]:
