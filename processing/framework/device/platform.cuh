@@ -27,8 +27,8 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters"). Behind the name: attributes
-// of the function.
+// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters"). Behind the name:
+// attributes of the function.
 #define HLT_KERNEL(name, ...)                         \
     static_assert(sizeof(name##_parameters) <= 4096); \
     extern "C" __global__ void __VA_ARGS__ name([[maybe_unused]] const __grid_constant__ name##_parameters p)
@@ -55,7 +55,8 @@ struct dim3 {
 static constexpr dim3 threadIdx{0, 0, 0};
 static constexpr dim3 blockDim{1, 1, 1};
 
-#define HLT_KERNEL(name, ...) void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
+#define HLT_KERNEL(name, ...) \
+    void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
 
 inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
 {
@@ -100,13 +101,8 @@ inline uint32_t atomicMax(uint32_t* address, uint32_t value)
 }
 
 inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t) { return value; }
-template <typename T>
-T __shfl_sync(uint32_t, T value, uint32_t)
-{
-    return value;
-}
+inline uint32_t __shfl_sync(uint32_t, uint32_t value, uint32_t) { return value; }
 inline uint32_t __reduce_add_sync(uint32_t, uint32_t value) { return value; }
-inline uint32_t __reduce_min_sync(uint32_t, uint32_t value) { return value; }
 inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u : 0u; }
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
 inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }

@@ -31,7 +31,8 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
     return true;
 }
 
-/// What open track i bids for the hit that it found: its scatter, coarsely, then its number. The lowest bid gets the hit.
+/// What open track i bids for the hit that it found: its scatter, coarsely, then its number. The lowest bid gets the
+/// hit.
 __device__ uint32_t bid_of(uint32_t found, uint32_t i) { return (found & 0xffff0000u) | i; }
 
 /// Find the hit of pair `target` that each open track would take, and bid for it.

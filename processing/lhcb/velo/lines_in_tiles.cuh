@@ -83,8 +83,7 @@ inline void make_lines(line_tile& lines, uint32_t n, const line_target& target)
     int32_t* __restrict__ first_bin = lines.first_bin;
     int32_t* __restrict__ last_bin = lines.last_bin;
     for (uint32_t i = 0; i < n; ++i) {
-        const line_in_pair line =
-            line_through({{tx[i], ty[i], tz[i], 0}, {x[i], y[i], z[i], 0}, step[i]}, target);
+        const line_in_pair line = line_through({{tx[i], ty[i], tz[i], 0}, {x[i], y[i], z[i], 0}, step[i]}, target);
         x[i] = line.x;
         y[i] = line.y;
         tx[i] = line.tx;

@@ -13,9 +13,12 @@
 // Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
 //      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the fate of the seed,
 //      velo_seeds.count [event]; velo_hits.used [hit].
-// Scratch: open_* [open track], hit_bid and unused_hits [hit], downstream_* [unused hit of one pair]. What forwarding
-//      alone uses (open_found, open_bid) and what seeding alone uses (downstream_*) may share memory.
-// One block per event; threads stride over open tracks and over middle hits, in tiles that fit in shared memory.
+// Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_* [unused hit of one pair]. What
+//      forwarding alone uses (open_found) and what seeding alone uses (downstream_*) may share memory. A GPU loads a
+//      hit by one access, from points or downstream_points; a CPU loads coordinates of eight hits, from the other
+//      columns.
+// One block per event; threads stride over open tracks and over middle hits. A block of one warp has no barriers but
+// its own. On a GPU a line is one thread's, and the lines of a middle hit are its warp's.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
 // has at most one hit in each of the 26 pairs. It needs a place in velo_tracks.hits: the event has half as many as
 // clusters; one track more flags it. scratch.downstream_* holds 8 places more than the hits of a pair: every event has
@@ -47,35 +50,34 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
                                  static_cast<int32_t>(p.seed_phi_tolerance),
                                  static_cast<int32_t>(p.displaced_phi_tolerance),
                                  p.max_skipped_pairs};
-    hlt::triplet_search search{
-        cuts,
-        {{p.velo_hits.x, first_hit},
-         {p.velo_hits.y, first_hit},
-         {p.velo_hits.z, first_hit},
-         {p.velo_hits.phi, first_hit},
-         {p.velo_hits.used, first_hit},
-         {reinterpret_cast<hlt::hit_point*>(p.scratch.points), first_hit},
-         {p.velo_hits.phi_bin_offset, event * hlt::phi_bin_stride},
-         pair_offset},
-        p.velo_geometry->module_z,
-        {p.velo_tracks.hits, first_track * hlt::max_velo_track_hits},
-        {p.velo_tracks.hit_count, first_track},
-        {p.velo_seeds.hits, 4u * first_hit},
-        {reinterpret_cast<hlt::open_track*>(p.scratch.open_tracks), first_hit},
-        {p.scratch.open_found, first_hit},
-        {p.scratch.hit_bid, first_hit},
-        {p.scratch.unused_hits, first_hit},
-        {{p.scratch.downstream_x, first_hit},
-         {p.scratch.downstream_y, first_hit},
-         {p.scratch.downstream_z, first_hit},
-         {p.scratch.downstream_phi, first_hit},
-         {p.scratch.downstream_hit, first_hit},
-         {reinterpret_cast<hlt::hit_point*>(p.scratch.downstream_points), first_hit}},
-        (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
-        0,
-        0,
-        0,
-        false};
+    hlt::triplet_search search{cuts,
+                               {{p.velo_hits.x, first_hit},
+                                {p.velo_hits.y, first_hit},
+                                {p.velo_hits.z, first_hit},
+                                {p.velo_hits.phi, first_hit},
+                                {p.velo_hits.used, first_hit},
+                                {reinterpret_cast<hlt::hit_point*>(p.scratch.points), first_hit},
+                                {p.velo_hits.phi_bin_offset, event * hlt::phi_bin_stride},
+                                pair_offset},
+                               p.velo_geometry->module_z,
+                               {p.velo_tracks.hits, first_track * hlt::max_velo_track_hits},
+                               {p.velo_tracks.hit_count, first_track},
+                               {p.velo_seeds.hits, 4u * first_hit},
+                               {reinterpret_cast<hlt::open_track*>(p.scratch.open_tracks), first_hit},
+                               {p.scratch.open_found, first_hit},
+                               {p.scratch.hit_bid, first_hit},
+                               {p.scratch.unused_hits, first_hit},
+                               {{p.scratch.downstream_x, first_hit},
+                                {p.scratch.downstream_y, first_hit},
+                                {p.scratch.downstream_z, first_hit},
+                                {p.scratch.downstream_phi, first_hit},
+                                {p.scratch.downstream_hit, first_hit},
+                                {reinterpret_cast<hlt::hit_point*>(p.scratch.downstream_points), first_hit}},
+                               (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
+                               0,
+                               0,
+                               0,
+                               false};
 
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
         search.hits.used[i] = 0;

@@ -10,8 +10,8 @@ namespace hlt {
 
 constexpr uint32_t not_a_number = 0x7fc00000;  // its bits
 
-/// Put the unused ones of the n hits of the pair downstream, which `unused` lists, where partners are looked for. Returns
-/// how many there are.
+/// Put the unused ones of the n hits of the pair downstream, which `unused` lists, where partners are looked for.
+/// Returns how many there are.
 __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& scratch,
                                       const event_column<uint16_t>& unused, uint32_t n)
 {
@@ -33,15 +33,19 @@ __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& s
         });
 }
 
-/// Fill the places before and behind the n hits downstream: with those from the other end, or, where there are few hits,
-/// all of which are tried, with what is nobody's partner.
+/// Where there are no more hits downstream than max_partners, all are tried: the first place, behind which there are
+/// max_partners, in any event.
+__device__ uint32_t first_of_few(uint32_t n) { return min_of(n, max_partners / 2u); }
+
+/// Fill the places before and behind the n hits downstream: with those from the other end, or, where all are tried,
+/// with what is nobody's partner.
 __device__ void fill_downstream(triplet_search& search, uint32_t n)
 {
     constexpr uint32_t half = max_partners / 2u;
     const downstream_hits& hits = search.downstream;
     for (uint32_t i = threadIdx.x; i < max_partners; i += blockDim.x) {
-        const uint32_t to = i < half ? i : n + i, from = i < half ? n + i : i;
         if (n > max_partners) {
+            const uint32_t to = i < half ? i : n + i, from = i < half ? n + i : i;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
             hits.points[to] = hits.points[from];
 #else
@@ -51,11 +55,13 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
             hits.phi[to] = hits.phi[from];
             hits.hit[to] = hits.hit[from];
 #endif
-        } else if (i >= n) {
+        } else {
+            const uint32_t place = first_of_few(n) + i;
+            if (place >= half && place < half + n) continue;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            hits.points[half + i].x = __uint_as_float(not_a_number);
+            hits.points[place].x = __uint_as_float(not_a_number);
 #else
-            hits.x[half + i] = __uint_as_float(not_a_number);
+            hits.x[place] = __uint_as_float(not_a_number);
 #endif
         }
     }
@@ -66,8 +72,8 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
 /// Whether the two hits may be on a track.
 __device__ bool are_partners(const triplet_cuts& cuts, const hit_point& downstream, const hit_point& middle)
 {
-    const int32_t turn = static_cast<int16_t>(__float_as_uint(downstream.phi_and_hit) -
-                                              __float_as_uint(middle.phi_and_hit));
+    const int32_t turn =
+        static_cast<int16_t>(__float_as_uint(downstream.phi_and_hit) - __float_as_uint(middle.phi_and_hit));
     const int32_t distance = turn < 0 ? -turn : turn;
     const float dx = downstream.x - middle.x, dy = downstream.y - middle.y, dz = downstream.z - middle.z;
     const float max2 = distance > cuts.phi_tolerance ? cuts.max_displaced_slope2 : cuts.max_slope2;
@@ -88,14 +94,15 @@ __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest,
 }
 
 /// List the lines of those of the n middle hits that are the warp's. Returns how many.
-__device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const event_column<uint16_t>& middle,
-                               uint32_t n, uint32_t n_downstream, uint32_t& nearest)
+__device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch,
+                               const event_column<uint16_t>& middle, uint32_t n, uint32_t n_downstream,
+                               uint32_t& nearest)
 {
     const uint32_t hit = middle[min_of(threadIdx.x, n - 1u)];
     hit_point point = search.hits.points[hit];
-    const bool few = n_downstream <= max_partners;  // then all are tried
+    const bool few = n_downstream <= max_partners;
     if (!few) nearest = find_nearest(search, nearest, n_downstream, point.phi());
-    const uint32_t first = few ? max_partners / 2u : nearest;
+    const uint32_t first = few ? first_of_few(n_downstream) : nearest;
     scratch.places[threadIdx.x] = first | hit << 16;
     scratch.best[threadIdx.x] = no_rank;
     if (threadIdx.x >= n) point.x = __uint_as_float(not_a_number);
@@ -159,15 +166,15 @@ inline uint32_t find_nearest(const triplet_search& search, uint32_t nearest, uin
 }
 
 /// List the lines of a tile of n middle hits. Returns how many.
-inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const event_column<uint16_t>& middle, uint32_t n,
-                           uint32_t n_downstream, uint32_t& nearest)
+inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const event_column<uint16_t>& middle,
+                           uint32_t n, uint32_t n_downstream, uint32_t& nearest)
 {
-    const bool few = n_downstream <= max_partners;  // then all are tried
+    const bool few = n_downstream <= max_partners;
     uint32_t n_lines = 0;
     for (uint32_t m = 0; m < n; ++m) {
         const uint32_t hit = middle[m];
         if (!few) nearest = find_nearest(search, nearest, n_downstream, search.hits.phi[hit]);
-        const uint32_t first = few ? max_partners / 2u : nearest;
+        const uint32_t first = few ? first_of_few(n_downstream) : nearest;
         const uint32_t chosen = choose_partners(search, hit, first);
         scratch.places[m] = first | hit << 16;
         scratch.best[m] = no_rank;

@@ -29,8 +29,8 @@ struct alignas(16) hit_point {
 struct velo_hits {
     event_column<const float> x, y, z;
     event_column<const int16_t> phi;
-    event_column<uint32_t> used;                 // by a track
-    event_column<hit_point> points;              // on a GPU: the same once more
+    event_column<uint32_t> used;     // by a track
+    event_column<hit_point> points;  // on a GPU: the same once more
     event_column<const uint16_t> phi_bin_offset;
     event_column<const uint32_t> module_pair_offset;
 
@@ -84,12 +84,8 @@ __device__ line_in_pair line_through(const two_hits& hits, const line_target& ta
     const float wanted = sqrtf(target.max_scatter / r2) * velo_phi_units_per_radian + phi_margin;
     const int32_t tolerance = static_cast<int32_t>(min_of(wanted, target.phi_tolerance));
     const int32_t phi = velo_phi(at_x, at_y) + 32768;
-    return {hits.b.x - tx * hits.b.z,
-            hits.b.y - ty * hits.b.z,
-            tx,
-            ty,
-            phi_bin(0, phi - tolerance),
-            phi_bin(0, phi + tolerance)};
+    return {hits.b.x - tx * hits.b.z,    hits.b.y - ty * hits.b.z,   tx, ty,
+            phi_bin(0, phi - tolerance), phi_bin(0, phi + tolerance)};
 }
 
 /// Hits of a window that are compared at once. Hit arrays have as many places behind the last hit of an event.

@@ -124,44 +124,23 @@ inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t distance)
     return taken;
 }
 
-template <typename T>
-T __shfl_sync(uint32_t, T value, uint32_t lane)
+inline uint32_t __shfl_sync(uint32_t, uint32_t value, uint32_t lane)
 {
-    static_assert(sizeof(T) == sizeof(uint32_t));
-    uint32_t word;
-    std::memcpy(&word, &value, sizeof word);
-    emulator::show_to_warp(word);
+    emulator::show_to_warp(value);
     const uint32_t taken = emulator::exchanged[threadIdx.x / 32 * 32 + lane % 32];
-    std::memcpy(&value, &taken, sizeof value);
     __syncwarp();
-    return value;
+    return taken;
 }
-
-namespace emulator {
-
-// Reduces the values of all lanes of the warp.
-template <typename Operation>
-uint32_t reduce(uint32_t value, Operation operation)
-{
-    show_to_warp(value);
-    const uint32_t first = threadIdx.x / 32 * 32;
-    uint32_t reduced = exchanged[first];
-    for (uint32_t thread = first + 1; thread < first + 32 && thread < blockDim.x; ++thread)
-        reduced = operation(reduced, exchanged[thread]);
-    __syncwarp();
-    return reduced;
-}
-
-}  // namespace emulator
 
 inline uint32_t __reduce_add_sync(uint32_t, uint32_t value)
 {
-    return emulator::reduce(value, [](uint32_t a, uint32_t b) { return a + b; });
-}
-
-inline uint32_t __reduce_min_sync(uint32_t, uint32_t value)
-{
-    return emulator::reduce(value, [](uint32_t a, uint32_t b) { return a < b ? a : b; });
+    emulator::show_to_warp(value);
+    uint32_t sum = 0;
+    const uint32_t first = threadIdx.x / 32 * 32;
+    for (uint32_t thread = first; thread < first + 32 && thread < blockDim.x; ++thread)
+        sum += emulator::exchanged[thread];
+    __syncwarp();
+    return sum;
 }
 
 inline uint32_t __ballot_sync(uint32_t, bool predicate)
