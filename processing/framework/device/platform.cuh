@@ -33,8 +33,9 @@ using uint64_t = unsigned long long;
     static_assert(sizeof(name##_parameters) <= 4096); \
     extern "C" __global__ void __VA_ARGS__ name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
-// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has.
-#define HLT_HALF_OCCUPANCY __launch_bounds__(hlt::max_block_size, 1024 / hlt::max_block_size)
+// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has. Bounds of a launch would
+// do the same, but with them the compiler computes addresses anew wherever it needs them.
+#define HLT_HALF_OCCUPANCY __maxnreg__(64)
 
 #else  // plain C++
 
@@ -197,10 +198,11 @@ __device__ uint32_t lanes_before() { return (1u << threadIdx.x % warp_size) - 1u
 /// Barrier of the block. A block of one warp pays for one of the warp only.
 __device__ void block_barrier()
 {
-    if (blockDim.x <= warp_size)
+    if (blockDim.x <= warp_size) {
         __syncwarp(warp_lanes());
-    else
+    } else {
         __syncthreads();
+    }
 }
 
 /// Inclusive prefix sum over the lanes of the warp, all of which must call it.
@@ -211,6 +213,16 @@ __device__ uint32_t warp_inclusive_sum(uint32_t value)
         if (threadIdx.x % warp_size >= distance) value += other;
     }
     return value;
+}
+
+/// Sum over the lanes of the warp, all of which must call it.
+__device__ uint32_t warp_sum(uint32_t value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return __shfl_sync(warp_lanes(), warp_inclusive_sum(value), n_warp_lanes() - 1u);
+#else
+    return __reduce_add_sync(warp_lanes(), value);
+#endif
 }
 
 /// Sum over the warps before this one of what each of them has, which all its lanes know. `total`: of all warps.
@@ -229,8 +241,8 @@ __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uin
         of_all += scratch[other];
         if (other < warp) of_those_before += scratch[other];
     }
-    total = __reduce_add_sync(warp_lanes(), of_all);
-    const uint32_t before = __reduce_add_sync(warp_lanes(), of_those_before);
+    total = warp_sum(of_all);
+    const uint32_t before = warp_sum(of_those_before);
     __syncthreads();  // all have read before a later call writes
     return before;
 }

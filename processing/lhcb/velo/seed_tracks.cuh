@@ -111,7 +111,7 @@ __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& sc
     const uint32_t first_line = threadIdx.x / warp_size * warp_size * max_partners;
     uint32_t end = first_line;
     uint8_t line = static_cast<uint8_t>(threadIdx.x % warp_size * max_partners);
-#pragma unroll
+#pragma unroll 4  // more loads at once would cost registers
     for (uint32_t k = 0; k < max_partners; ++k, ++line) {
         const bool is_chosen = are_partners(search.cuts, partners[k], point);
         const uint32_t chosen = __ballot_sync(warp_lanes(), is_chosen);

@@ -14,7 +14,7 @@
 #define __device__ inline
 #define __shared__ static
 #define __forceinline__ inline
-#define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __grid_constant__
 
 struct dim3 {
