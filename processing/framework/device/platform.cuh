@@ -33,8 +33,8 @@ using uint64_t = unsigned long long;
     static_assert(sizeof(name##_parameters) <= 4096); \
     extern "C" __global__ void __VA_ARGS__ name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
-// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has. Bounds of a launch would
-// do the same, but with them the compiler computes addresses anew wherever it needs them.
+// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has. Bounds of a launch
+// would do the same, but with them the compiler computes addresses anew wherever it needs them.
 #define HLT_HALF_OCCUPANCY __maxnreg__(64)
 
 #else  // plain C++

@@ -102,10 +102,12 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
         n_downstream =
             hlt::gather_downstream(search, scratch, search.unused.from(pair_offset[pair + 1u]), n_downstream);
         const uint32_t n_middle = list_of_pair(pair);
-        hlt::block_barrier();
-        hlt::fill_downstream(search, n_downstream);
-        hlt::block_barrier();
-        hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
+        if (n_middle > 0u) {
+            hlt::block_barrier();
+            hlt::fill_downstream(search, n_downstream);
+            hlt::block_barrier();
+            hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
+        }
         n_downstream = n_middle;
     }
 
