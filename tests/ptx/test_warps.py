@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hltnode.processing.framework.backends.cuda_kernels import COMPILE_OPTIONS
+from hltnode.processing.framework.backends.cuda_kernels import COMPILE_OPTIONS, compile_options
+from hltnode.processing.lhcb.hlt1 import HLT1
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.kernels import CUDA_VERSION, machine_of
 from tests.ptx.machine import KernelError
@@ -210,3 +211,39 @@ def test_warp_primitives_as_nvrtc_compiles_them_compute_what_they_promise(archit
         axis=2,
     )
     assert made.view(np.uint32).reshape(2, 32, 8).tolist() == expected.astype(np.uint32).tolist()
+
+
+SCANS = """
+#include "framework/device/platform.cuh"
+extern "C" __global__ void scans(const uint32_t* in, uint32_t* out)
+{
+    __shared__ uint32_t scratch[8];
+    const uint32_t thread = threadIdx.x;
+    uint32_t total = 0, count = 0;
+    for (uint32_t turn = 0; turn < 2u; ++turn) {  // no barrier between one use of the scratch memory and the next
+        const uint32_t before = hlt::block_exclusive_sum(in[thread] + turn, scratch, total);
+        const uint32_t marked = hlt::block_exclusive_count(in[thread] % 3u == turn, scratch, count);
+        const uint32_t results[4] = {before, total, marked, count};
+        for (uint32_t i = 0; i < 4u; ++i) out[8u * thread + 4u * turn + i] = results[i];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 31, 32, 33, 100, 225, 256])
+@pytest.mark.parametrize("backward", [False, True])
+def test_block_scans_sum_what_the_threads_before_have_at_every_block_size(threads: int, backward: bool) -> None:
+    ptx = ptx_of_source(nvrtc_of(CUDA_VERSION), SCANS, "80", *compile_options(HLT1.kernels))
+    machine = machine_of(parse(ptx), backward=backward)
+    values = np.random.default_rng(threads).integers(0, 1000, threads, dtype=np.uint32)
+    given, made = machine.allocate(4 * threads), machine.allocate(32 * threads)
+    given[:] = values.view(np.uint8)
+    arguments = np.array([given.ctypes.data, made.ctypes.data], dtype=np.uint64).tobytes()
+    record = machine.launch("scans", arguments, 1, threads)
+    assert record.conflicts == ()
+    assert int(record.block_barriers[0]) == (0 if threads <= 32 else 8)
+    columns = []
+    for turn in range(2):
+        for of_thread in (values + turn, (values % 3 == turn).astype(np.uint32)):
+            columns += [of_thread.cumsum() - of_thread, np.full(threads, of_thread.sum())]
+    assert made.view(np.uint32).reshape(threads, 8).tolist() == np.stack(columns, axis=1).tolist()

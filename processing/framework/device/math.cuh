@@ -16,8 +16,9 @@ __device__ float atan2_approximate(float y, float x)
 {
     const float abs_x = x < 0.f ? -x : x;
     const float abs_y = y < 0.f ? -y : y;
-    const float larger = abs_x > abs_y ? abs_x : abs_y;
-    const float smaller = abs_x > abs_y ? abs_y : abs_x;
+    const bool is_steep = abs_y > abs_x;
+    const float larger = is_steep ? abs_y : abs_x;
+    const float smaller = is_steep ? abs_x : abs_y;
     const float t = larger > 0.f ? smaller / larger : 0.f;
     const float s = t * t;
     float angle = -0.01172120f;
@@ -27,7 +28,7 @@ __device__ float atan2_approximate(float y, float x)
     angle = angle * s - 0.33262347f;
     angle = angle * s + 0.99997726f;
     angle = angle * t;
-    angle = abs_y > abs_x ? 0.5f * pi - angle : angle;
+    angle = is_steep ? 0.5f * pi - angle : angle;
     angle = x < 0.f ? pi - angle : angle;
     return y < 0.f ? -angle : angle;
 }

@@ -27,10 +27,15 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters").
-#define HLT_KERNEL(name)                              \
+// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters"). Behind the name:
+// attributes of the function.
+#define HLT_KERNEL(name, ...)                         \
     static_assert(sizeof(name##_parameters) <= 4096); \
-    extern "C" __global__ void name([[maybe_unused]] const __grid_constant__ name##_parameters p)
+    extern "C" __global__ void __VA_ARGS__ name([[maybe_unused]] const __grid_constant__ name##_parameters p)
+
+// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has. Bounds of a launch
+// would do the same, but with them the compiler computes addresses anew wherever it needs them.
+#define HLT_HALF_OCCUPANCY __maxnreg__(64)
 
 #else  // plain C++
 
@@ -51,7 +56,8 @@ struct dim3 {
 static constexpr dim3 threadIdx{0, 0, 0};
 static constexpr dim3 blockDim{1, 1, 1};
 
-#define HLT_KERNEL(name) void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
+#define HLT_KERNEL(name, ...) \
+    void name([[maybe_unused]] const name##_parameters p, [[maybe_unused]] const dim3 blockIdx)
 
 inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
 {
@@ -97,6 +103,7 @@ inline uint32_t atomicMax(uint32_t* address, uint32_t value)
 
 inline uint32_t __shfl_sync(uint32_t, uint32_t value, uint32_t) { return value; }
 inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t) { return value; }
+inline uint32_t __reduce_add_sync(uint32_t, uint32_t value) { return value; }
 inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u : 0u; }
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
 inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
@@ -177,6 +184,29 @@ __device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
 #endif
 }
 
+/// The part of a column that belongs to one event. A GPU adds the first index before it makes an address of both: one
+/// register serves all columns.
+template <typename T>
+class event_column {
+  public:
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    __device__ event_column(T* column, uint32_t first) : column_(column), first_(first) {}
+    __device__ T& operator[](uint32_t i) const { return column_[first_ + i]; }
+    __device__ event_column from(uint32_t i) const { return {column_, first_ + i}; }
+
+  private:
+    T* column_;
+    uint32_t first_;
+#else
+    event_column(T* column, uint32_t first) : first_(column + first) {}
+    T& operator[](uint32_t i) const { return first_[i]; }
+    event_column from(uint32_t i) const { return {first_, i}; }
+
+  private:
+    T* first_;
+#endif
+};
+
 constexpr uint32_t warp_size = 32;
 
 /// The lanes of this thread's warp that exist: the last warp of a block may have fewer than 32.
@@ -186,36 +216,63 @@ __device__ uint32_t warp_lanes()
     return threads < warp_size ? (1u << threads) - 1u : 0xffffffffu;
 }
 
-/// The value of the last lane of the warp; all of them must call it.
-__device__ uint32_t of_last_lane(uint32_t value)
+/// How many they are.
+__device__ uint32_t n_warp_lanes() { return min_of(blockDim.x - threadIdx.x / warp_size * warp_size, warp_size); }
+
+/// The lanes of this thread's warp before its own.
+__device__ uint32_t lanes_before() { return (1u << threadIdx.x % warp_size) - 1u; }
+
+/// Barrier of the block. A block of one warp pays for one of the warp only.
+__device__ void block_barrier()
 {
-    return __shfl_sync(warp_lanes(), value, static_cast<uint32_t>(__popc(warp_lanes())) - 1u);
+    if (blockDim.x <= warp_size) {
+        __syncwarp(warp_lanes());
+    } else {
+        __syncthreads();
+    }
 }
 
-/// Inclusive prefix sum over the lanes of the warp of one value each; all of them must call it.
+/// The value of the last lane of the warp; all of them must call it.
+__device__ uint32_t of_last_lane(uint32_t value) { return __shfl_sync(warp_lanes(), value, n_warp_lanes() - 1u); }
+
+/// Inclusive prefix sum over the lanes of the warp, all of which must call it.
 __device__ uint32_t warp_inclusive_sum(uint32_t value)
 {
-    const uint32_t lane = threadIdx.x % warp_size;
     for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
         const uint32_t other = __shfl_up_sync(warp_lanes(), value, distance);
-        if (lane >= distance) value += other;
+        if (threadIdx.x % warp_size >= distance) value += other;
     }
     return value;
 }
 
-/// Sum over the warps before this one; the last thread of each warp brings what its warp has. `total`: of all warps.
+/// Sum over the lanes of the warp, all of which must call it.
+__device__ uint32_t warp_sum(uint32_t value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return of_last_lane(warp_inclusive_sum(value));
+#else
+    return __reduce_add_sync(warp_lanes(), value);
+#endif
+}
+
+/// Sum over the warps before this one of what each of them has, which all its lanes know. `total`: of all warps.
 __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uint32_t& total)
 {
-    const uint32_t warp = threadIdx.x / warp_size;
-    if (threadIdx.x % warp_size == warp_size - 1u || threadIdx.x + 1u == blockDim.x) scratch[warp] = of_warp;
-    __syncthreads();
-    uint32_t before = 0;
-    total = 0;
-#pragma unroll 1  // it would cost registers
-    for (uint32_t other = 0; other * warp_size < blockDim.x; ++other) {
-        if (other == warp) before = total;
-        total += scratch[other];
+    if (blockDim.x <= warp_size) {
+        __syncwarp(warp_lanes());
+        total = of_warp;
+        return 0;
     }
+    const uint32_t warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
+    if (lane == 0) scratch[warp] = of_warp;
+    __syncthreads();
+    uint32_t of_all = 0, of_those_before = 0;
+    for (uint32_t other = lane; other * warp_size < blockDim.x; other += n_warp_lanes()) {
+        of_all += scratch[other];
+        if (other < warp) of_those_before += scratch[other];
+    }
+    total = warp_sum(of_all);
+    const uint32_t before = warp_sum(of_those_before);
     __syncthreads();  // all have read before a later call writes
     return before;
 }
@@ -225,25 +282,17 @@ __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uin
 /// have written before, all see behind it.
 __device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint32_t& total)
 {
-    if (blockDim.x == 1) {
-        total = value;
-        return 0;
-    }
     const uint32_t inclusive = warp_inclusive_sum(value);
-    return sum_of_warps_before(inclusive, scratch, total) + inclusive - value;
+    const uint32_t of_warp = of_last_lane(inclusive);
+    return sum_of_warps_before(of_warp, scratch, total) + inclusive - value;
 }
 
 /// block_exclusive_sum of values that are 0 or 1.
 __device__ uint32_t block_exclusive_count(bool counts, uint32_t* scratch, uint32_t& total)
 {
-    if (blockDim.x == 1) {
-        total = counts ? 1u : 0u;
-        return 0;
-    }
     const uint32_t of_warp = __ballot_sync(warp_lanes(), counts);
-    const uint32_t before = of_warp & ((1u << threadIdx.x % warp_size) - 1u);
-    return sum_of_warps_before(static_cast<uint32_t>(__popc(of_warp)), scratch, total) +
-           static_cast<uint32_t>(__popc(before));
+    const uint32_t before = static_cast<uint32_t>(__popc(of_warp & lanes_before()));
+    return sum_of_warps_before(static_cast<uint32_t>(__popc(of_warp)), scratch, total) + before;
 }
 
 }  // namespace hlt

@@ -45,12 +45,12 @@ inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison
 
 /// For every set of eight places those that are in it, first ones first.
 struct places_of_bits {
-    uint16_t places[256][8];
+    uint8_t places[256][8];
 
     constexpr places_of_bits() : places{}
     {
         for (uint32_t bits = 0; bits < 256u; ++bits)
-            for (uint16_t place = 0, n = 0; place < 8u; ++place)
+            for (uint8_t place = 0, n = 0; place < 8u; ++place)
                 if ((bits >> place & 1u) != 0u) places[bits][n++] = place;
     }
 };

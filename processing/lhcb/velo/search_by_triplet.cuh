@@ -13,9 +13,12 @@
 // Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
 //      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the fate of the seed,
 //      velo_seeds.count [event]; velo_hits.used [hit].
-// Scratch: open_* [open track], hit_bid and unused_hits [hit], downstream_* [unused hit of one pair]. What forwarding
-//      alone uses (open_found, open_bid) and what seeding alone uses (downstream_*) may share memory.
-// One block per event; threads stride over open tracks and over middle hits, in tiles that fit in shared memory.
+// Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_* [unused hit of one pair]. What
+//      forwarding alone uses (open_found) and what seeding alone uses (downstream_*) may share memory. A GPU loads a
+//      hit by one access, from points or downstream_points; a CPU loads coordinates of eight hits, from the other
+//      columns.
+// One block per event; threads stride over open tracks and over middle hits. A block of one warp has no barriers but
+// its own. On a GPU a line is one thread's, and the lines of a middle hit are its warp's.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
 // has at most one hit in each of the 26 pairs. It needs a place in velo_tracks.hits: the event has half as many as
 // clusters; one track more flags it. scratch.downstream_* holds 8 places more than the hits of a pair: every event has
@@ -27,7 +30,7 @@
 #include "lhcb/velo/generated/velo_search_by_triplet.h"
 #include "lhcb/velo/seed_tracks.cuh"
 
-HLT_KERNEL(velo_search_by_triplet)
+HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
@@ -36,7 +39,8 @@ HLT_KERNEL(velo_search_by_triplet)
     const uint32_t first_hit = p.velo_hits.first(event);
     const uint32_t first_track = p.velo_tracks.first(event);
     const uint32_t n_hits = p.velo_clusters.count[event];
-    const uint32_t* pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
+    const hlt::event_column<const uint32_t> pair_offset(p.velo_hits.module_pair_offset,
+                                                        event * (hlt::n_velo_module_pairs + 1u));
     const hlt::triplet_cuts cuts{p.max_seed_scatter,
                                  p.max_forward_scatter,
                                  p.max_shared_scatter,
@@ -46,50 +50,64 @@ HLT_KERNEL(velo_search_by_triplet)
                                  static_cast<int32_t>(p.seed_phi_tolerance),
                                  static_cast<int32_t>(p.displaced_phi_tolerance),
                                  p.max_skipped_pairs};
-    hlt::triplet_search search{
-        cuts,
-        {p.velo_hits.x + first_hit, p.velo_hits.y + first_hit, p.velo_hits.z + first_hit, p.velo_hits.phi + first_hit,
-         p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride, pair_offset},
-        p.velo_geometry->module_z,
-        p.velo_tracks.hits + first_track * hlt::max_velo_track_hits,
-        p.velo_tracks.hit_count + first_track,
-        p.velo_seeds.hits + 4u * first_hit,
-        p.velo_hits.used + first_hit,
-        p.scratch.open_hits + first_hit,
-        p.scratch.open_state + first_hit,
-        p.scratch.open_found + first_hit,
-        p.scratch.open_bid + first_hit,
-        p.scratch.hit_bid + first_hit,
-        p.scratch.unused_hits + first_hit,
-        {p.scratch.downstream_x + first_hit, p.scratch.downstream_y + first_hit, p.scratch.downstream_z + first_hit,
-         p.scratch.downstream_phi + first_hit, p.scratch.downstream_hit + first_hit},
-        (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
-        0,
-        0,
-        0,
-        false};
+    hlt::triplet_search search{cuts,
+                               {{p.velo_hits.x, first_hit},
+                                {p.velo_hits.y, first_hit},
+                                {p.velo_hits.z, first_hit},
+                                {p.velo_hits.phi, first_hit},
+                                {p.velo_hits.used, first_hit},
+                                {reinterpret_cast<hlt::hit_point*>(p.scratch.points), first_hit},
+                                {p.velo_hits.phi_bin_offset, event * hlt::phi_bin_stride},
+                                pair_offset},
+                               p.velo_geometry->module_z,
+                               {p.velo_tracks.hits, first_track * hlt::max_velo_track_hits},
+                               {p.velo_tracks.hit_count, first_track},
+                               {p.velo_seeds.hits, 4u * first_hit},
+                               {reinterpret_cast<hlt::open_track*>(p.scratch.open_tracks), first_hit},
+                               {p.scratch.open_found, first_hit},
+                               {p.scratch.hit_bid, first_hit},
+                               {p.scratch.unused_hits, first_hit},
+                               {{p.scratch.downstream_x, first_hit},
+                                {p.scratch.downstream_y, first_hit},
+                                {p.scratch.downstream_z, first_hit},
+                                {p.scratch.downstream_phi, first_hit},
+                                {p.scratch.downstream_hit, first_hit},
+                                {reinterpret_cast<hlt::hit_point*>(p.scratch.downstream_points), first_hit}},
+                               (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
+                               0,
+                               0,
+                               0,
+                               false};
 
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
-        search.used[i] = 0;
+        search.hits.used[i] = 0;
         search.bid[i] = 0xffffffffu;
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        const uint32_t phi_and_hit = static_cast<uint16_t>(search.hits.phi[i]) | i << 16;
+        search.hits.points[i] = {search.hits.x[i], search.hits.y[i], search.hits.z[i], __uint_as_float(phi_and_hit)};
+#endif
     }
-    __syncthreads();
+    hlt::block_barrier();
     constexpr uint32_t last_pair = hlt::n_velo_module_pairs - 1u;
-    uint32_t n_downstream = hlt::list_unused(
-        search, scratch, pair_offset[last_pair + 1u] - pair_offset[last_pair],
-        [&](uint32_t i) { return pair_offset[last_pair] + i; }, search.unused + pair_offset[last_pair]);
+    const auto list_of_pair = [&](uint32_t pair) {
+        const hlt::event_column<uint16_t> unused = search.unused.from(pair_offset[pair]);
+        return hlt::list_unused(
+            search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
+            [&](uint32_t i) { return pair_offset[pair] + i; },
+            [&](uint32_t i, uint32_t hit) { unused[i] = static_cast<uint16_t>(hit); });
+    };
+    uint32_t n_downstream = list_of_pair(last_pair);
     for (uint32_t pair = last_pair - 1u; pair >= 1u; --pair) {
         hlt::forward_tracks(search, scratch, pair - 1u);
-        uint16_t* downstream = search.unused + pair_offset[pair + 1u];
-        n_downstream = hlt::list_unused(
-            search, scratch, n_downstream, [&](uint32_t i) -> uint32_t { return downstream[i]; }, downstream);
-        __syncthreads();
-        hlt::gather_downstream(search, downstream, n_downstream);
-        const uint32_t n_middle = hlt::list_unused(
-            search, scratch, pair_offset[pair + 1u] - pair_offset[pair],
-            [&](uint32_t i) { return pair_offset[pair] + i; }, search.unused + pair_offset[pair]);
-        __syncthreads();
-        hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
+        n_downstream =
+            hlt::gather_downstream(search, scratch, search.unused.from(pair_offset[pair + 1u]), n_downstream);
+        const uint32_t n_middle = list_of_pair(pair);
+        if (n_middle > 0u) {
+            hlt::block_barrier();
+            hlt::fill_downstream(search, n_downstream);
+            hlt::block_barrier();
+            hlt::seed_tracks(search, scratch, pair, n_downstream, n_middle);
+        }
         n_downstream = n_middle;
     }
 

@@ -12,7 +12,7 @@ PHI_UNITS_PER_RADIAN = 32768 / math.pi
 search_by_triplet = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
-    block_size=64,
+    block_size=32,
     large_events=velo.large_events,
     reads=(
         velo.velo_geometry,
@@ -36,17 +36,17 @@ search_by_triplet = Algorithm.beside(
     ),
     # At most one open track for each hit. What forwarding alone uses and what seeding alone uses share memory.
     scratch=(
-        Scratch("open_hits", U32, per=velo.clusters),
-        Scratch("open_state", U32, per=velo.clusters),
+        Scratch("open_tracks", U32, per=velo.clusters, width=2),
         Scratch("hit_bid", U32, per=velo.clusters),
         Scratch("unused_hits", U16, per=velo.clusters),
+        Scratch("points", F32, per=velo.clusters, width=4),
         Scratch("open_found", U32, per=velo.clusters, phase="forwarding"),
-        Scratch("open_bid", U32, per=velo.clusters, phase="forwarding"),
         Scratch("downstream_x", F32, per=velo.clusters, phase="seeding"),
         Scratch("downstream_y", F32, per=velo.clusters, phase="seeding"),
         Scratch("downstream_z", F32, per=velo.clusters, phase="seeding"),
         Scratch("downstream_phi", I32, per=velo.clusters, phase="seeding"),
         Scratch("downstream_hit", U16, per=velo.clusters, phase="seeding"),
+        Scratch("downstream_points", F32, per=velo.clusters, width=4, phase="seeding on a GPU"),
     ),
     constants={
         "max_seed_scatter": 0.08,

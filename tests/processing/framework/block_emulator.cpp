@@ -14,7 +14,7 @@
 #define __device__ inline
 #define __shared__ static
 #define __forceinline__ __attribute__((always_inline))
-#define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __grid_constant__
 
 struct dim3 {
@@ -130,6 +130,17 @@ inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t distance)
     const uint32_t taken = threadIdx.x % 32 >= distance ? emulator::exchanged[threadIdx.x - distance] : value;
     __syncwarp();
     return taken;
+}
+
+inline uint32_t __reduce_add_sync(uint32_t, uint32_t value)
+{
+    emulator::show_to_warp(value);
+    uint32_t sum = 0;
+    const uint32_t first = threadIdx.x / 32 * 32;
+    for (uint32_t thread = first; thread < first + 32 && thread < blockDim.x; ++thread)
+        sum += emulator::exchanged[thread];
+    __syncwarp();
+    return sum;
 }
 
 inline uint32_t __ballot_sync(uint32_t, bool predicate)

@@ -43,17 +43,17 @@ struct velo_search_by_triplet_parameters {
     } velo_seeds;
     struct {
         const uint32_t* velo_clusters_offset;
-        uint32_t* open_hits;
-        uint32_t* open_state;
+        uint32_t* open_tracks;
         uint32_t* hit_bid;
         uint16_t* unused_hits;
+        float* points;
         uint32_t* open_found;
-        uint32_t* open_bid;
         float* downstream_x;
         float* downstream_y;
         float* downstream_z;
         int32_t* downstream_phi;
         uint16_t* downstream_hit;
+        float* downstream_points;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
     float max_seed_scatter;
