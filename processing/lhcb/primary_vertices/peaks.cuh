@@ -106,7 +106,7 @@ __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, u
     constexpr uint32_t part_bits = 10;
     static_assert(pv_bins / bins < 1u << part_bits);
     __shared__ uint32_t queues[max_block_size / warp_size][warp_queue_items];
-    warp_queue queue{queues[threadIdx.x / warp_size], 0};
+    warp_queue<uint32_t> queue{queues[threadIdx.x / warp_size], 0};
     const auto add = [&](uint32_t item) {
         const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, first + (item >> part_bits));
         const uint32_t begin = density.low + bins * (item & ((1u << part_bits) - 1u));
@@ -252,7 +252,7 @@ HLT_KERNEL(pv_beamline_peaks)
             hlt::pv_mark_seeds(histogram, threshold, begin, static_cast<uint32_t>(min_integral * hlt::pv_one_track),
                                min_dip, marks);
         };
-        hlt::warp_queue queue{queue_items, 0};
+        hlt::warp_queue<uint32_t> queue{queue_items, 0};
         const uint32_t lanes = hlt::min_of(static_cast<uint32_t>(blockDim.x), hlt::warp_size);
         for (uint32_t base = 0; base < hlt::pv_bin_words; base += lanes) {
             const uint32_t word = base + threadIdx.x;
