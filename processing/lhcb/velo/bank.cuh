@@ -11,13 +11,17 @@
 
 namespace hlt {
 
-/// The data words of a bank.
+/// The data words of a bank. Lanes hand them on through shared memory, where a GPU would not know of an address that it
+/// is one of global memory.
 struct velo_words {
-    const uint8_t* bytes;
+    uint32_t offset;   // in the bytes of the batch
     uint32_t sensor;   // of a pair the first
     uint32_t version;  // of the bank
 
-    __device__ uint32_t word(uint32_t i) const { return load_u32(bytes + 4u * i); }
+    __device__ uint32_t word(const raw_banks& banks, uint32_t i) const
+    {
+        return load_u32(banks.bytes + (offset + 4u * i));
+    }
 };
 
 enum class velo_bank_kind : uint32_t { absent, broken, retina, super_pixels };
@@ -31,7 +35,10 @@ struct velo_bank {
     const uint8_t* payload;  // begins with the count word before version 4
     bool has_count;
 
-    __device__ velo_words words() const { return {payload + (has_count ? 4u : 0u), sensor, version}; }
+    __device__ velo_words words(const raw_banks& banks) const
+    {
+        return {static_cast<uint32_t>(payload - banks.bytes) + (has_count ? 4u : 0u), sensor, version};
+    }
 
     /// Words that the bank holds. A count that lies sets `broken` and gives 0.
     __device__ uint32_t count_words(bool& broken) const

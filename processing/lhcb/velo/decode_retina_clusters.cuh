@@ -86,13 +86,13 @@ struct retina_words {
 };
 
 /// Decode the banks of the lanes of a warp; that of this lane has `n` words. Returns whether a column does not exist.
-__device__ bool decode_retina_banks(warp_runs<retina_words>* runs, const retina_words& bank, uint32_t n,
-                                    const velo_geometry& geometry, const unsorted_hits& out)
+__device__ bool decode_retina_banks(const raw_banks& banks, warp_runs<retina_words>* runs, const retina_words& bank,
+                                    uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
 {
     bool broken = false;
     share_runs(runs[threadIdx.x / warp_size], n, bank, [&](const retina_words& of, uint32_t i) {
         const retina_hit hit =
-            decode_retina_word(of.words.word(i), retina_format_of(of.words.version), of.words.sensor, geometry);
+            decode_retina_word(of.words.word(banks, i), retina_format_of(of.words.version), of.words.sensor, geometry);
         out.store(of.first + i, hit);
         out.phi[of.first + i] = velo_phi(hit.point.x, hit.point.y);
         if (hit.broken) broken = true;
@@ -104,11 +104,13 @@ __device__ bool decode_retina_banks(warp_runs<retina_words>* runs, const retina_
 
 /// Decode the words of a bank of a known version; `out` begins at the place of the first hit.
 template <uint32_t version>
-bool decode_retina_bank(const velo_words words, uint32_t n, const velo_geometry& geometry, const unsorted_hits out)
+bool decode_retina_bank(const raw_banks& banks, const velo_words words, uint32_t n, const velo_geometry& geometry,
+                        const unsorted_hits out)
 {
     bool broken = false;
     for (uint32_t i = 0; i < n; ++i) {
-        const retina_hit hit = decode_retina_word(words.word(i), retina_format_of(version), words.sensor, geometry);
+        const retina_hit hit =
+            decode_retina_word(words.word(banks, i), retina_format_of(version), words.sensor, geometry);
         out.store(i, hit);
         if (hit.broken) broken = true;
     }
@@ -150,16 +152,20 @@ HLT_KERNEL(velo_decode_retina_clusters)
         uint32_t total;
         const uint32_t at = first + n_hits + hlt::block_exclusive_sum(n_words, scratch, total);
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        broken |= hlt::decode_retina_banks(runs, {bank.words(), at}, n_words, *p.velo_geometry, out);
+        broken |=
+            hlt::decode_retina_banks(p.raw_banks, runs, {bank.words(p.raw_banks), at}, n_words, *p.velo_geometry, out);
 #else
         if (n_words > 0u) {
             const hlt::unsorted_hits mine = out.from(at);
             if (bank.version == 2u)
-                broken = hlt::decode_retina_bank<2>(bank.words(), n_words, *p.velo_geometry, mine);
+                broken =
+                    hlt::decode_retina_bank<2>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
             else if (bank.version == 3u)
-                broken = hlt::decode_retina_bank<3>(bank.words(), n_words, *p.velo_geometry, mine);
+                broken =
+                    hlt::decode_retina_bank<3>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
             else
-                broken = hlt::decode_retina_bank<4>(bank.words(), n_words, *p.velo_geometry, mine);
+                broken =
+                    hlt::decode_retina_bank<4>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
         }
 #endif
         if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));

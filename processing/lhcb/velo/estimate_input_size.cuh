@@ -36,10 +36,10 @@ HLT_KERNEL(velo_estimate_input_size)
             if (bank.kind == hlt::velo_bank_kind::retina) retina += bank.max_words;
             if (bank.kind == hlt::velo_bank_kind::super_pixels) n_words = bank.count_words(broken);
             if (broken) broken_banks = 1;
-            words = bank.words();
+            words = bank.words(p.raw_banks);
         }
         hlt::share_runs(runs[threadIdx.x / hlt::warp_size], n_words, words, [&](const hlt::velo_words& of, uint32_t j) {
-            candidates += hlt::count_candidates(hlt::super_pixel{of.word(j)}.pattern());
+            candidates += hlt::count_candidates(hlt::super_pixel{of.word(p.raw_banks, j)}.pattern());
         });
     }
     atomicAdd(&sums[0], retina);

@@ -232,10 +232,10 @@ HLT_KERNEL(velo_masked_clustering)
             const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + base + threadIdx.x];
             const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
             if (bank.kind == hlt::velo_bank_kind::super_pixels) n_words = bank.count_words(broken);
-            words = bank.words();
+            words = bank.words(p.raw_banks);
         }
         hlt::share_runs(runs[threadIdx.x / hlt::warp_size], n_words, words, [&](const hlt::velo_words& of, uint32_t j) {
-            const hlt::super_pixel pixels{of.word(j)};
+            const hlt::super_pixel pixels{of.word(p.raw_banks, j)};
             if (!pixels.is_valid()) broken = true;
             if (!pixels.is_valid() || pixels.pattern() == 0u) return;
             const uint32_t sensor = of.sensor + (of.version < 4u ? 0u : pixels.second_sensor());

@@ -3,7 +3,7 @@
 import math
 
 from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.collections import F32, I32, U16, U32
+from hltnode.processing.framework.collections import F32, U16, U32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.velo import collections as velo
 
@@ -41,12 +41,7 @@ search_by_triplet = Algorithm.beside(
         Scratch("unused_hits", U16, per=velo.clusters),
         Scratch("points", F32, per=velo.clusters, width=4),
         Scratch("open_found", U32, per=velo.clusters, phase="forwarding"),
-        Scratch("downstream_x", F32, per=velo.clusters, phase="seeding"),
-        Scratch("downstream_y", F32, per=velo.clusters, phase="seeding"),
-        Scratch("downstream_z", F32, per=velo.clusters, phase="seeding"),
-        Scratch("downstream_phi", I32, per=velo.clusters, phase="seeding"),
         Scratch("downstream_hit", U16, per=velo.clusters, phase="seeding"),
-        Scratch("downstream_points", F32, per=velo.clusters, width=4, phase="seeding on a GPU"),
     ),
     constants={
         "max_seed_scatter": 0.08,

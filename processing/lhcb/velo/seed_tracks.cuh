@@ -8,8 +8,6 @@
 
 namespace hlt {
 
-constexpr uint32_t not_a_number = 0x7fc00000;  // its bits
-
 /// Put the unused ones of the n hits of the pair downstream, which `unused` lists, where partners are looked for.
 /// Returns how many there are.
 __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& scratch,
@@ -21,14 +19,12 @@ __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& s
     return list_unused(
         search, scratch, n, [&](uint32_t i) -> uint32_t { return unused[i]; },
         [&](uint32_t i, uint32_t hit) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            to.points[half + i] = hits.points[hit];
-#else
+            to.hit[half + i] = static_cast<uint16_t>(hit);
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
             to.x[half + i] = hits.x[hit];
             to.y[half + i] = hits.y[hit];
             to.z[half + i] = hits.z[hit];
             to.phi[half + i] = hits.phi[hit];
-            to.hit[half + i] = static_cast<uint16_t>(hit);
 #endif
         });
 }
@@ -46,22 +42,20 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
     for (uint32_t i = threadIdx.x; i < max_partners; i += blockDim.x) {
         if (n > max_partners) {
             const uint32_t to = i < half ? i : n + i, from = i < half ? n + i : i;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            hits.points[to] = hits.points[from];
-#else
+            hits.hit[to] = hits.hit[from];
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
             hits.x[to] = hits.x[from];
             hits.y[to] = hits.y[from];
             hits.z[to] = hits.z[from];
             hits.phi[to] = hits.phi[from];
-            hits.hit[to] = hits.hit[from];
 #endif
         } else {
             const uint32_t place = first_of_few(n) + i;
             if (place >= half && place < half + n) continue;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            hits.points[place].x = __uint_as_float(not_a_number);
+            hits.hit[place] = static_cast<uint16_t>(hits.nobody);
 #else
-            hits.x[place] = __uint_as_float(not_a_number);
+            hits.x[place] = not_a_number();
 #endif
         }
     }
@@ -85,7 +79,7 @@ __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest,
 {
     while (nearest < n) {
         const uint32_t middle = (nearest + n) / 2u;
-        if (search.downstream.points[max_partners / 2u + middle].phi() < phi)
+        if (search.downstream[max_partners / 2u + middle].phi() < phi)
             nearest = middle + 1u;
         else
             n = middle;
@@ -105,15 +99,14 @@ __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& sc
     const uint32_t first = few ? first_of_few(n_downstream) : nearest;
     scratch.places[threadIdx.x] = first | hit << 16;
     scratch.best[threadIdx.x] = no_rank;
-    if (threadIdx.x >= n) point.x = __uint_as_float(not_a_number);
+    if (threadIdx.x >= n) point.x = not_a_number();
 
-    const hit_point* partners = &search.downstream.points[first];
     const uint32_t first_line = threadIdx.x / warp_size * warp_size * max_partners;
     uint32_t end = first_line;
     uint8_t line = static_cast<uint8_t>(threadIdx.x % warp_size * max_partners);
 #pragma unroll 4  // more loads at once would cost registers
     for (uint32_t k = 0; k < max_partners; ++k, ++line) {
-        const bool is_chosen = are_partners(search.cuts, partners[k], point);
+        const bool is_chosen = are_partners(search.cuts, search.downstream[first + k], point);
         const uint32_t chosen = __ballot_sync(warp_lanes(), is_chosen);
         if (is_chosen) scratch.lines[end + static_cast<uint32_t>(__popc(chosen & lanes_before()))] = line;
         end += static_cast<uint32_t>(__popc(chosen));
@@ -225,7 +218,7 @@ __device__ void make_seeds(triplet_search& search, triplet_scratch& scratch, uin
         const uint32_t at = block_exclusive_count(found, scratch.sum, n_found);
         if (found) {
             const uint32_t places = scratch.places[m], hit = places >> 16;
-            const uint32_t first_hit = search.downstream[(places & 0xffffu) + best % max_partners].hit();
+            const uint32_t first_hit = search.downstream.hit[(places & 0xffffu) + best % max_partners];
             const event_column<uint16_t> seed = search.seed_hits.from(4u * (search.n_seeds + at));
             seed[0] = static_cast<uint16_t>(first_hit);
             seed[1] = static_cast<uint16_t>(hit);

@@ -25,6 +25,9 @@ struct alignas(16) hit_point {
     __device__ uint32_t hit() const { return __float_as_uint(phi_and_hit) >> 16; }
 };
 
+/// No distance from it is below any limit.
+__device__ float not_a_number() { return __uint_as_float(0x7fc00000u); }
+
 /// Hits of one event, sorted by phi in each module pair.
 struct velo_hits {
     event_column<const float> x, y, z;

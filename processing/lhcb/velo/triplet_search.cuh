@@ -39,15 +39,16 @@ constexpr uint32_t open_skipped_unit = 1u << 18;
 /// window of places. Where there are more hits than a window has, those places hold the hits from the other end: phi
 /// wraps.
 struct downstream_hits {
-    event_column<float> x, y, z;
-    event_column<int32_t> phi;
     event_column<uint16_t> hit;
-    event_column<hit_point> points;  // on a GPU: instead of the others
+    event_column<hit_point> points;  // on a GPU: of all hits, and behind them that of nobody
+    uint32_t nobody;                 // its index: no line goes through it
+    float *x, *y, *z;                // on a CPU: copies, one behind the other
+    int32_t* phi;
 
     __device__ hit_point operator[](uint32_t place) const
     {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        return points[place];
+        return points[hit[place]];
 #else
         return {x[place], y[place], z[place], __uint_as_float(static_cast<uint32_t>(hit[place]) << 16)};
 #endif

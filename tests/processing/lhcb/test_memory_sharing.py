@@ -155,11 +155,11 @@ def backend(request: pytest.FixtureRequest) -> Iterator[PoisonedBackend]:
     made.close()
 
 
-def test_a_slot_of_the_default_node_takes_at_most_4_gib_of_a_device() -> None:
+def test_a_slot_of_the_default_node_takes_at_most_3_gib_of_a_device() -> None:
     plan = plan_memory(HLT1_SEQUENCE, NODE_LIMITS, fuse_events=False)
-    assert plan.memory.device <= 4 * GIB
+    assert plan.memory.device <= 3 * GIB
     everything = plan_memory(HLT1_SEQUENCE, NODE_LIMITS, retain="all", fuse_events=False)
-    assert everything.memory.device > 1.9 * plan.memory.device
+    assert everything.memory.device > 2 * plan.memory.device
 
 
 def test_a_slot_of_the_default_node_takes_half_a_gib_of_the_host() -> None:

@@ -48,12 +48,7 @@ struct velo_search_by_triplet_parameters {
         uint16_t* unused_hits;
         float* points;
         uint32_t* open_found;
-        float* downstream_x;
-        float* downstream_y;
-        float* downstream_z;
-        int32_t* downstream_phi;
         uint16_t* downstream_hit;
-        float* downstream_points;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } scratch;
     float max_seed_scatter;

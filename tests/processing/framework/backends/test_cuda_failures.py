@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
 from hltnode.processing.framework.engine import Workspace
@@ -127,7 +128,7 @@ def test_pinned_memory_that_is_short_is_memory_of_the_host(tiny: ModuleType, cup
         ("streamCreate", "make a stream"),
         ("eventCreate", "make a stream and its events"),
         ("streamBeginCapture", "make a graph of 2 kernels"),
-        ("launchKernel", "launch fragment_offsets with 64 blocks of 64 threads"),
+        ("launchKernel", f"launch fragment_offsets with 64 blocks of {fragment_offsets.block_size} threads"),
         ("streamEndCapture", "make a graph of 2 kernels"),
         ("graphInstantiate", "make a graph of 2 kernels"),
         ("graphUpload", "make a graph of 2 kernels"),
