@@ -238,16 +238,20 @@ port = {self.http}
 
     def fill_disk(self) -> None:
         """The file system has no free page until `empty_disk`."""
-        status = os.statvfs(self.root)
-        used = (status.f_blocks - status.f_bfree) * status.f_frsize
-        self._mount(f"remount,size={used}")
+        while True:
+            status = os.statvfs(self.root)
+            used = (status.f_blocks - status.f_bfree) * status.f_frsize
+            if self._mount(f"remount,size={used}", check=False):
+                return
+            # The node has written since, and no file system becomes smaller than what it holds.
 
     def empty_disk(self) -> None:
         """There is room again."""
         self._mount("remount,size=4g")
 
-    def _mount(self, options: str) -> None:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.root)], check=True)
+    def _mount(self, options: str, *, check: bool = True) -> bool:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.root)]
+        return subprocess.run(command, check=check, capture_output=not check).returncode == 0
 
     # What it says and holds
 
