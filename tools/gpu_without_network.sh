@@ -7,9 +7,9 @@
 set -eu
 
 PACKED=build/gpu-machine
-PYTHON_VERSION=3.12
-PACKAGES="annotated-types crc32c msgspec pydantic pydantic-core pydantic-settings pytest-asyncio python-dotenv pyzmq
-    structlog typing-inspection"
+PYTHON_VERSION=${PYTHON_VERSION:-3.12}
+PACKAGES="crc32c h11 hypothesis msgpack msgspec prometheus-client pydantic pydantic-settings pytest-asyncio pytest-timeout pyzmq
+    rich structlog typer uvloop"
 
 pack() {
     shared=${1:-../shared}
@@ -33,7 +33,7 @@ run() {
     python3 -m pip install --quiet --no-index --no-deps --no-build-isolation --editable .
     status=0
     PYTHONPATH="$site" HLTNODE_SHARED="$PWD/$PACKED/shared" make gpu GPU_PYTHON=python3 || status=$?
-    if [ -n "${1:-}" ] && [ -d build/gpu ]; then cp build/gpu/* "$1/"; fi
+    if [ -n "${1:-}" ] && [ -d build/gpu ]; then mkdir -p "$1" && cp build/gpu/* "$1/"; fi
     return $status
 }
 

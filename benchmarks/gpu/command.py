@@ -57,10 +57,10 @@ class Workload:
 
 def workload(shared: Path, device: int) -> Workload:
     """Real events where they are, else simulated ones alone."""
-    if not shared.is_dir():
-        return Workload(samples.simulated(), samples.simulated(SIMULATED_EVENTS), None, None)
+    if not (shared / "data" / "lhcb-minbias-mdf").is_dir():
+        return Workload(samples.simulated(dense=True), samples.simulated(SIMULATED_EVENTS), None, None)
     return Workload(
-        compared=[*samples.simulated(), *samples.real(shared)],
+        compared=[*samples.simulated(dense=True), *samples.real(shared)],
         measured=samples.real(shared, REAL_TIMES),
         count=partial(device_code.count, shared),
         node=partial(

@@ -16,8 +16,10 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.trigger_config import TriggerConfig
+from tests.processing.lhcb.velo.dense_events import overlaid
 
 SIMULATED = 8
+LARGE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,15 @@ class Sample:
     geometry: VeloGeometry
 
 
-def simulated(n_events: int = SIMULATED) -> list[Sample]:
-    """Minimum bias, by both encodings."""
+def simulated(n_events: int = SIMULATED, *, dense: bool = False) -> list[Sample]:
+    """Minimum bias, by both encodings; if `dense`, then one event more with the clusters of LARGE others, which has the
+    launches for large events."""
     geometry = VeloGeometry.builtin()
     samples = []
     for banks in ("retina", "superpixel"):
         events = list(simulate_events(n_events, 1, geometry=geometry, velo_banks=banks))
+        if dense:
+            events.append(overlaid(list(simulate_events(LARGE, 2, geometry=geometry, velo_banks=banks))))
         samples.append(Sample(f"simulated, {banks}", encode_mep(HLT1, events, encoding=banks), geometry))
     return samples
 

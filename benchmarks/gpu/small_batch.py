@@ -1,4 +1,4 @@
-"""One batch of two simulated events of each encoding through the CUDA back end: what compute-sanitizer looks at.
+"""A batch of two simulated events and a large one, by each encoding, on the CUDA back end: what compute-sanitizer sees.
 
 python -m benchmarks.gpu.small_batch DEVICE
 """
@@ -14,14 +14,14 @@ EVENTS = 2
 
 def main(device: int) -> None:
     """Raises BackendError."""
-    for sample in simulated(EVENTS):
+    for sample in simulated(EVENTS, dense=True):
         engine = engine_of(CudaBackend(HLT1.kernels, device=device), sample, 1)
         workspace = engine.create_workspace()
         fill(workspace, [sample.mep])
         workspace.submit()
         workspace.wait()
         engine.close()
-        print(f"{sample.name}: {int(workspace.output.accepted.sum())} of {EVENTS} accepted")
+        print(f"{sample.name}: {int(workspace.output.accepted.sum())} of {sample.mep.n_events} accepted")
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ class FsyncPolicy(StrEnum):
 
 @unique
 class BackendChoice(StrEnum):
-    """Which back end runs the kernels; auto takes CUDA where a device answers."""
+    """Which back end runs the kernels; auto takes CUDA where a GPU is there."""
 
     AUTO = "auto"
     CPU = "cpu"

@@ -176,7 +176,8 @@ class PipelineSection(_Section):
     flush_deadline_ms: int = Field(default=20, ge=1, le=60_000)
     """Time in milliseconds from the first MEP in a slot until the slot is sealed even if it is not full."""
     backend: BackendChoice = BackendChoice.AUTO
-    """auto takes CUDA if there is a working device, and the CPU otherwise."""
+    """auto takes CUDA, or the CPU where CuPy, the driver or a GPU is not there. A GPU that is there and cannot be used
+    ends the start."""
     device: int = Field(default=0, ge=0, le=1023)
     """Which of several GPUs computes: its number in nvidia-smi, counted from 0 among those that CUDA_VISIBLE_DEVICES
     leaves. A node uses one GPU; several GPUs need a node each."""

@@ -88,8 +88,8 @@ velo_types = SharedTypes(
     },
 )
 """Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free:
-kernels may read, not use, this far behind the last hit. no_module_pair marks a place without a hit: a filler word, or a
-column that does not exist. velo_pixel_pitch is in mm."""
+kernels may read, not use, columns this far behind the last hit, and use their own scratch. no_module_pair marks a place
+without a hit: a filler word, or a column that does not exist. velo_pixel_pitch is in mm."""
 
 velo_geometry = constant_column("velo_geometry", VELO_GEOMETRY)
 

@@ -13,10 +13,9 @@
 // Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
 //      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the fate of the seed,
 //      velo_seeds.count [event]; velo_hits.used [hit].
-// Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_hit [unused hit of one pair]. What
-//      forwarding alone uses (open_found) and what seeding alone uses (downstream_hit) may share memory. A GPU loads a
-//      hit by one access, from points, where all hits stand. A CPU loads the coordinates of eight hits; in the memory
-//      of points it has x, y, z and phi of the unused hits downstream.
+// Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_hit [unused hit of one pair]. A GPU
+//      loads a hit by one access, from points, where all hits stand. A CPU loads the coordinates of eight hits; in the
+//      memory of points it has x, y, z and phi of the unused hits downstream.
 // One block per event; threads stride over open tracks and over middle hits. A block of one warp has no barriers but
 // its own. On a GPU a line is one thread's, and the lines of a middle hit are its warp's.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track

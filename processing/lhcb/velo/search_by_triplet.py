@@ -34,14 +34,14 @@ search_by_triplet = Algorithm.beside(
         velo.seed_count,
         velo.hit_used,
     ),
-    # At most one open track for each hit. What forwarding alone uses and what seeding alone uses share memory.
+    # At most one open track for each hit.
     scratch=(
         Scratch("open_tracks", U32, per=velo.clusters, width=2),
         Scratch("hit_bid", U32, per=velo.clusters),
         Scratch("unused_hits", U16, per=velo.clusters),
         Scratch("points", F32, per=velo.clusters, width=4),
-        Scratch("open_found", U32, per=velo.clusters, phase="forwarding"),
-        Scratch("downstream_hit", U16, per=velo.clusters, phase="seeding"),
+        Scratch("open_found", U32, per=velo.clusters),
+        Scratch("downstream_hit", U16, per=velo.clusters),
     ),
     constants={
         "max_seed_scatter": 0.08,
