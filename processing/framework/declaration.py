@@ -64,16 +64,12 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that an algorithm alone uses: `width` elements for each object of a collection.
-
-    Scratch of different `phase` is never in use at the same time and shares memory.
-    """
+    """Memory that an algorithm alone uses: `width` elements for each object of a collection."""
 
     name: str
     dtype: np.dtype[Any]
     per: Collection
     width: int = 1
-    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)

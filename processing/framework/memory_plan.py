@@ -52,12 +52,8 @@ class Area:
         return next((region for region in self.regions if region.column.name == name), None)
 
     def alive(self, step: int) -> tuple[Region, ...]:
-        """Regions in use at a step; of those that overlay one another the first."""
-        found: dict[int, Region] = {}
-        for region in self.regions:
-            if region.first <= step <= region.last:
-                found.setdefault(region.offset, region)
-        return tuple(found.values())
+        """Regions in use at a step."""
+        return tuple(region for region in self.regions if region.first <= step <= region.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +172,14 @@ def plan_memory(
         else:
             last = len(stages) - 1 if column.name in retained else max(used)
             arena.append(Region(column, 0, column.nbytes(limits), min(used), last))
-    overlays = [group for algorithm in sequence for group in _overlays(algorithm)]
     return MemoryPlan(
         sequence=sequence,
         limits=limits,
         fuse_events=fuse_events,
         mirrors=tuple(column for column in columns if column.role & (Role.INPUT | Role.OUTPUT)),
         constants=tuple(column for column in columns if column.role & Role.CONSTANT),
-        arena=_share(arena, overlays, ARENA_ALIGNMENT),
-        thread=_share(thread, overlays, THREAD_ALIGNMENT),
+        arena=_share(arena, ARENA_ALIGNMENT),
+        thread=_share(thread, THREAD_ALIGNMENT),
         stages=stages,
         retained=retained,
     )
@@ -247,40 +242,15 @@ def _belongs_to_thread(
     return offsets.dtype == U32 and written < min(stages)
 
 
-def _overlays(algorithm: Algorithm) -> list[tuple[Column, ...]]:
-    """Scratch columns of different phases that lie in one place.
-
-    Events of a batch are in different phases at the same time. So two columns may overlay one another only if the
-    parts of an event do: both belong to one collection and have as many bytes per object.
-    """
-    by_stride: dict[tuple[int, int], dict[str, list[Column]]] = {}
-    for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True):
-        if item.phase:
-            phases = by_stride.setdefault((id(item.per), item.width * item.dtype.itemsize), {})
-            phases.setdefault(item.phase, []).append(column)
-    groups: list[tuple[Column, ...]] = []
-    for phases in by_stride.values():
-        longest = max(map(len, phases.values()))
-        groups += [tuple(columns[i] for columns in phases.values() if i < len(columns)) for i in range(longest)]
-    return groups
-
-
-def _share(regions: Sequence[Region], overlays: Sequence[tuple[Column, ...]], alignment: int) -> Area:
+def _share(regions: Sequence[Region], alignment: int) -> Area:
     """Lay regions so that none overlaps another that is in use at the same step, largest first, each in the smallest
     gap that holds it."""
-    leader = {column: group[0] for group in overlays for column in group}
-    groups: dict[tuple[Column, int, int], list[Region]] = {}
-    for region in regions:
-        # A retained column lives longer than those that it could overlay.
-        groups.setdefault((leader.get(region.column, region.column), region.first, region.last), []).append(region)
     placed: list[Region] = []
     offset_of: dict[Column, int] = {}
-    for members in sorted(groups.values(), key=lambda group: (-group[0].nbytes, group[0].first, group[0].column.name)):
-        region = members[0]
+    for region in sorted(regions, key=lambda region: (-region.nbytes, region.first, region.column.name)):
         others = [other for other in placed if other.first <= region.last and region.first <= other.last]
-        offset = _best_gap(others, region.nbytes, alignment)
+        offset = offset_of[region.column] = _best_gap(others, region.nbytes, alignment)
         placed.append(replace(region, offset=offset))
-        offset_of |= {member.column: offset for member in members}
     laid = tuple(replace(region, offset=offset_of[region.column]) for region in regions)
     end = max((region.offset + region.nbytes for region in laid), default=0)
     return Area(laid, _aligned(end + TAIL, alignment) if laid else 0)

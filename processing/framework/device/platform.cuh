@@ -66,13 +66,6 @@ inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
     return old;
 }
 
-inline float atomicAdd(float* address, float value)
-{
-    const float old = *address;
-    *address = old + value;
-    return old;
-}
-
 inline uint32_t atomicOr(uint32_t* address, uint32_t value)
 {
     const uint32_t old = *address;

@@ -23,9 +23,9 @@ struct warp_queue {
             return;
         }
         const uint32_t lane = threadIdx.x % warp_size;
-        const uint32_t lanes = static_cast<uint32_t>(__popc(warp_lanes()));
+        const uint32_t lanes = n_warp_lanes();
         const uint32_t offered = __ballot_sync(warp_lanes(), offers);
-        if (offers) items[n + static_cast<uint32_t>(__popc(offered & ((1u << lane) - 1u)))] = item;
+        if (offers) items[n + static_cast<uint32_t>(__popc(offered & lanes_before()))] = item;
         n += static_cast<uint32_t>(__popc(offered));
         __syncwarp(warp_lanes());
         if (n < lanes) return;

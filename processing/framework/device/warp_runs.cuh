@@ -25,13 +25,12 @@ __device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, 
     const uint32_t with_work = __ballot_sync(warp_lanes(), n > 0u);
     if (with_work == 0u) return;
     const uint32_t lane = threadIdx.x % warp_size;
-    const uint32_t lanes_before = (1u << lane) - 1u;
-    const uint32_t lanes = static_cast<uint32_t>(__popc(warp_lanes()));  // as many places has a window
+    const uint32_t lanes = n_warp_lanes();  // as many places has a window
     const uint32_t last = warp_inclusive_sum(n);
     const uint32_t first = last - n;
     const uint32_t total = of_last_lane(last);
     if (n > 0u) {
-        const uint32_t run = static_cast<uint32_t>(__popc(with_work & lanes_before));
+        const uint32_t run = static_cast<uint32_t>(__popc(with_work & lanes_before()));
         runs.items[run] = item;
         runs.firsts[run] = first;
     }
@@ -47,7 +46,7 @@ __device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, 
         for (uint32_t place = from + lane; place - lane < end; place += lanes) {
             const uint32_t begins = runs.begins[window++];
             if (place < end) {
-                const uint32_t run = n_begun + static_cast<uint32_t>(__popc(begins & (lanes_before << 1 | 1u))) - 1u;
+                const uint32_t run = n_begun + static_cast<uint32_t>(__popc(begins & (lanes_before() << 1 | 1u))) - 1u;
                 work(runs.items[run], place - runs.firsts[run]);
             }
             n_begun += static_cast<uint32_t>(__popc(begins));

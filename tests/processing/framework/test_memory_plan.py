@@ -147,35 +147,9 @@ def test_offsets_live_as_long_as_columns_that_are_placed_by_them() -> None:
     assert the(plan.arena, offset).last == 2
 
 
-def test_scratch_of_different_phases_shares_memory_where_the_parts_of_an_event_do() -> None:
-    scratch = (
-        Scratch("whole", U32, per=HITS),
-        Scratch("seed_x", F32, per=HITS, phase="seeding"),
-        Scratch("seed_y", F32, per=HITS, phase="seeding"),
-        Scratch("found", U32, per=HITS, phase="forwarding"),
-        Scratch("short", U16, per=HITS, phase="forwarding"),
-    )
-    for plan, area in (
-        (on_device(an_algorithm("search", scratch=scratch)), "arena"),
-        (on_cpu(an_algorithm("search", scratch=scratch)), "thread"),
-    ):
-        found = {name: the(getattr(plan, area), f"search/{name}") for name in ("whole", "seed_x", "found", "short")}
-        assert found["seed_x"].offset == found["found"].offset
-        # Half as many bytes per object: another event would lie where this one is in its other phase.
-        assert not overlap(found["short"], found["seed_x"])
-        assert not overlap(found["whole"], found["seed_x"])
-        assert not overlap(the(getattr(plan, area), "search/seed_y"), found["seed_x"])
-
-
-def test_scratch_of_one_phase_shares_no_memory() -> None:
-    scratch = (Scratch("x", F32, per=HITS, phase="seeding"), Scratch("y", F32, per=HITS, phase="seeding"))
+def test_scratch_of_one_algorithm_shares_no_memory() -> None:
+    scratch = (Scratch("x", F32, per=HITS), Scratch("y", F32, per=HITS))
     plan = on_device(an_algorithm("search", scratch=scratch))
-    assert not overlap(*plan.arena.regions)
-
-
-def test_a_retained_scratch_column_shares_memory_with_no_other_phase() -> None:
-    scratch = (Scratch("x", F32, per=HITS, phase="seeding"), Scratch("y", F32, per=HITS, phase="forwarding"))
-    plan = on_device(an_algorithm("search", scratch=scratch), an_algorithm("fit"), retain=("search/x",))
     assert not overlap(*plan.arena.regions)
 
 
@@ -280,7 +254,6 @@ def sequences(draw: st.DrawFn) -> tuple[AlgorithmSequence, tuple[str, ...]]:
                 f"s{i}",
                 draw(st.sampled_from(COLUMN_TYPES)),
                 per=draw(st.sampled_from(collections)),
-                phase=draw(st.sampled_from(["", "one", "two"])),
             )
             for i in range(draw(st.integers(0, 4)))
         )
@@ -306,22 +279,8 @@ def test_no_two_columns_in_use_overlap_in_any_sequence(
 ) -> None:
     sequence, retain = drawn
     plan = plan_memory(sequence, LIMITS, retain=retain, fuse_events=fuse_events)
-    phase_of = {
-        column: (algorithm.name, scratch.phase)
-        for algorithm in sequence
-        for scratch, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True)
-    }
     for area in (plan.arena, plan.thread):
-        for one, other in combinations(area.regions, 2):
-            if not overlap(one, other):
-                continue
-            (owner, phase), (other_owner, other_phase) = phase_of[one.column], phase_of[other.column]
-            assert owner == other_owner
-            assert "" not in (phase, other_phase)
-            assert phase != other_phase
-            assert one.offset == other.offset
-            assert one.column.collection is other.column.collection
-            assert one.column.width * one.column.dtype.itemsize == other.column.width * other.column.dtype.itemsize
+        assert not any(overlap(one, other) for one, other in combinations(area.regions, 2))
         for region in area.regions:
             assert region.offset + region.nbytes <= area.nbytes
     assert all(region.offset % ARENA_ALIGNMENT == 0 for region in plan.arena.regions)
