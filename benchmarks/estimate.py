@@ -18,8 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 SECTOR_BYTES = 32
-EVENTS_PER_MEP = 64
-"""Whose sizes a block of `fragment_offsets` takes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,8 @@ class Assumptions:
     moves_whole_sectors: bool
     """Whether all sectors come from the memory of the device, or each used byte once and the rest from caches."""
     shares_blocks_of_meps: bool
-    """Whether MEPs are full, so that the kernels with a block for each MFP serve EVENTS_PER_MEP events by it."""
+    """Whether MEPs have an event for each thread of the kernels with a block for each MFP, so that the block serves all
+    of them."""
     host_bytes_per_s: float
     """Copy to the device."""
 
@@ -117,7 +116,7 @@ def _kernel(row: Mapping[str, Any], events: int, assumed: Assumptions, gpu: Gpu)
     factor = row["machine_per_ptx"] or assumed.machine_per_ptx
     shared_by = 1.0
     if row["grid"] == "ROWS" and assumed.shares_blocks_of_meps:
-        shared_by = max(1.0, EVENTS_PER_MEP / events)
+        shared_by = max(1.0, row["block_size"] / events)
     instructions = factor * row["warp_instructions"] / shared_by
     accesses = row["global_instructions"] / shared_by
     warps_of_block = -(-row["block_size"] // 32)

@@ -179,7 +179,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     if work.node is not None:
         measure_node = work.node
         attempt(report, "Node", lambda: [node_throughput(measure_node())])
-    attempt(report, "pytest -m gpu", lambda: [gpu_tests()])
+    attempt(report, "pytest -m gpu", lambda: [gpu_tests(device)])
     attempt(report, "compute-sanitizer", lambda: [sanitizer(device)])
     print(f"{FOLDER / 'report.md'}: {'all passed' if report.good else 'something FAILED'}")
     return 0 if report.good else 1

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.gpu.report import Section
@@ -17,11 +17,18 @@ TAIL = 40
 """Lines of output that are kept of what failed."""
 
 
-def run(command: Sequence[str], seconds: int) -> tuple[int | None, str]:
+def run(command: Sequence[str], seconds: int, environment: Mapping[str, str] | None = None) -> tuple[int | None, str]:
     """Exit code (None: it took too long) and output."""
     try:
         done = subprocess.run(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=seconds
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired as error:
         output = error.stdout or b""
@@ -33,11 +40,18 @@ def _quoted(output: str) -> str:
     return "```\n" + "\n".join(output.rstrip().splitlines()[-TAIL:]) + "\n```\n"
 
 
-def gpu_tests() -> Section:
+def only(device: int) -> dict[str, str]:
+    """The environment in which the GPU of this ordinal is the only one."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    chosen = str(device) if visible is None else visible.split(",")[device]
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ, "CUDA_VISIBLE_DEVICES": chosen}
+
+
+def gpu_tests(device: int) -> Section:
     """pytest -m gpu. Tests that skip are no success: on this machine none of them may."""
     options = ["-q", "-m", "gpu", "-p", "no:cacheprovider", "-W", "default", "--timeout", "200"]
     command = [sys.executable, "-m", "pytest", *options, "tests/processing"]
-    code, output = run(command, PYTEST_SECONDS)
+    code, output = run(command, PYTEST_SECONDS, only(device))
     last = (output.rstrip().splitlines() or [""])[-1].strip("= ")
     good = code == 0 and "passed" in last and "skipped" not in last
     shown = f"took longer than {PYTEST_SECONDS} s" if code is None else last

@@ -173,7 +173,7 @@ def test_tests_that_skip_on_a_machine_with_a_gpu_are_no_success(
 ) -> None:
     run = tools.run
     monkeypatch.setattr(tools, "run", lambda _, seconds: run([sys.executable, "-c", script], seconds))
-    assert tools.gpu_tests().good is good
+    assert tools.gpu_tests(0).good is good
 
 
 @pytest.mark.timeout(200)
@@ -186,3 +186,13 @@ def test_without_a_gpu_one_line_says_so_and_the_exit_code_is_not_zero() -> None:
     assert done.stdout == ""
     assert done.stderr.startswith("no GPU to measure on: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("visible", "expected"), [(None, "1"), ("3,5", "5")])
+def test_pytest_sees_the_gpu_that_is_measured_alone(
+    monkeypatch: pytest.MonkeyPatch, visible: str | None, expected: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert tools.only(1)["CUDA_VISIBLE_DEVICES"] == expected

@@ -49,7 +49,9 @@ def test_a_driver_that_is_too_old_is_named_with_what_to_install(
 
 def test_a_driver_of_an_older_minor_release_is_taken(tiny: ModuleType, cupy: CupyStandIn) -> None:
     cupy.cuda_version, cupy.driver_version = 13020, 13000
-    CudaBackend(tiny.TINY.kernels).close()
+    backend = CudaBackend(tiny.TINY.kernels)
+    assert backend.description == f"GPU 0, {cupy.gpus[0].name}"
+    backend.close()
 
 
 @pytest.mark.parametrize(("devices", "error"), [(0, 0), (0, NO_DEVICE)])
