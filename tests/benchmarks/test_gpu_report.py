@@ -172,7 +172,9 @@ def test_tests_that_skip_on_a_machine_with_a_gpu_are_no_success(
     monkeypatch: pytest.MonkeyPatch, script: str, good: bool
 ) -> None:
     run = tools.run
-    monkeypatch.setattr(tools, "run", lambda _, seconds: run([sys.executable, "-c", script], seconds))
+    monkeypatch.setattr(
+        tools, "run", lambda _, seconds, environment: run([sys.executable, "-c", script], seconds, environment)
+    )
     assert tools.gpu_tests(0).good is good
 
 
