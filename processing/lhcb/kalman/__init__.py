@@ -1,0 +1,1 @@
+"""Kalman fits of long tracks with their momentum."""

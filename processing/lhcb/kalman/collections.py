@@ -1,0 +1,21 @@
+"""What the Kalman fit says of long tracks: columns of the collection long_tracks, shapes and units."""
+
+from hltnode.processing.framework.collections import F32, U8
+from hltnode.processing.lhcb.long_tracks.collections import long_tracks
+
+long_beam_state = {
+    name: long_tracks.column(f"beam_{name}", F32)
+    for name in ("x", "y", "z", "tx", "ty", "qop", "c00", "c20", "c22", "c11", "c31", "c33")
+}
+"""The state of each track closest to the beam line: mm, slopes, 1/MeV; covariances of (x, y, tx, ty) = (0, 1, 2, 3), x
+and y being independent."""
+long_chi2 = long_tracks.column("chi2", F32)
+"""Chi2 of the fit to the VELO hits divided by its degrees of freedom."""
+long_ip = long_tracks.column("ip", F32)
+"""mm, to the vertex below; 0 without one."""
+long_ip_chi2 = long_tracks.column("ip_chi2", F32)
+"""The smallest to any primary vertex; 0 without one."""
+long_pv = long_tracks.column("pv", U8)
+"""Index of that vertex in the event, or NO_PV."""
+long_ghost_probability = long_tracks.column("ghost_probability", F32)
+"""0 to 1."""

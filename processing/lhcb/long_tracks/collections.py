@@ -1,0 +1,77 @@
+"""The collections of the long tracking: SciFi seeds and long tracks, with their bounds, shapes and units."""
+
+from enum import IntEnum
+
+from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
+from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
+
+MAX_TRACKS_PER_EVENT = 1024
+MAX_SEEDS_PER_EVENT = 2048
+Z_END_SCIFI = 9410.0
+
+
+class TrackOrigin(IntEnum):
+    """Which search found a long track."""
+
+    FORWARD = 0
+    """A VELO-UT track, followed forward."""
+    FORWARD_NO_UT = 1
+    """A VELO track, followed forward."""
+    MATCHED = 2
+    """A VELO track matched to a SciFi seed."""
+
+
+long_types = SharedTypes(
+    __file__,
+    "long_types",
+    enums={"track_origin": TrackOrigin},
+    sizes={
+        "max_long_tracks": MAX_TRACKS_PER_EVENT,
+        "max_scifi_seeds": MAX_SEEDS_PER_EVENT,
+        "max_scifi_track_hits": N_LAYERS,
+        "z_end_scifi": Z_END_SCIFI,
+    },
+)
+
+scifi_seeds = Collection(
+    "scifi_seeds",
+    capacity=lambda limits: limits.events * MAX_SEEDS_PER_EVENT,
+    placement=Placement.fixed(MAX_SEEDS_PER_EVENT),
+    max_per_event=MAX_SEEDS_PER_EVENT,
+)
+"""Track segments found in the SciFi tracker alone."""
+seed_count = scifi_seeds.per_event("count", U32)
+seed_state = {name: scifi_seeds.column(name, F32) for name in ("x", "y", "tx", "ty", "curvature", "quality")}
+"""State at z = 9410 mm (mm, slopes); curvature of x(z) in 1/mm; quality: the smaller the better."""
+seed_hit_count = scifi_seeds.column("hit_count", U8)
+seed_hits = scifi_seeds.column("hits", U16, width=N_LAYERS)
+"""[seed][12]: the hit of each layer, relative to the first SciFi hit of the event, or NO_HIT."""
+
+long_tracks = Collection(
+    "long_tracks",
+    capacity=lambda limits: limits.events * MAX_TRACKS_PER_EVENT,
+    placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
+    max_per_event=MAX_TRACKS_PER_EVENT,
+)
+"""Tracks with a VELO and a SciFi part; at most one of each VELO track. An event with more of them is flagged; the first
+ones are kept. They ascend by the number of their VELO track."""
+long_count = long_tracks.per_event("count", U32, role=Role.OUTPUT)
+long_velo_track = long_tracks.column("velo_track", U16)
+"""Number of the VELO track in its event."""
+long_ut_track = long_tracks.column("ut_track", U16)
+"""Number of the VELO-UT track in its event, or NO_TRACK."""
+long_origin = long_tracks.column("origin", U8)
+"""TrackOrigin."""
+long_qop = long_tracks.column("qop", F32)
+"""Charge over momentum, 1/MeV."""
+long_state = {name: long_tracks.column(name, F32) for name in ("x", "y", "tx", "ty")}
+"""State at z = 9410 mm; mm and slopes."""
+long_quality = long_tracks.column("quality", F32)
+"""Of the search that found it; the smaller the better, comparable among tracks of one origin."""
+long_hit_count = long_tracks.column("hit_count", U8)
+"""SciFi hits."""
+long_hits = long_tracks.column("hits", U16, width=N_LAYERS)
+"""[track][12]: the SciFi hit of each layer, relative to the first SciFi hit of the event, or NO_HIT."""
+long_ut_hits = long_tracks.column("ut_hits", U16, width=4)
+"""[track][4]: the UT hit of each layer, relative to the first UT hit of the event, or NO_HIT: those of its VELO-UT
+track, or found once the SciFi part was known."""

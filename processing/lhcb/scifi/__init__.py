@@ -1,0 +1,1 @@
+"""The SciFi tracker: from raw banks to hits sorted by x in each zone."""

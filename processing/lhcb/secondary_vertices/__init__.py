@@ -1,0 +1,1 @@
+"""Vertices of two long tracks away from the primary vertices."""
