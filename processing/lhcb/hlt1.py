@@ -1,8 +1,9 @@
-"""HLT1, the chain of LHCb: its algorithms in the order in which they run, and what it reads and delivers."""
+"""HLT1, the chain of LHCb: its sequences of algorithms, and what they read and deliver."""
 
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
@@ -33,54 +34,53 @@ from hltnode.processing.lhcb.velo.masked_clustering import masked_clustering
 from hltnode.processing.lhcb.velo.search_by_triplet import search_by_triplet
 from hltnode.processing.lhcb.velo.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.line import selection_types
-from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
 from hltnode.protocol.raw_data.source_id import SubDetector
 
-HLT1_SEQUENCE = AlgorithmSequence(
-    (
-        fragment_offsets,
-        estimate_input_size,
-        global_event_cut,
-        cluster_offsets,
-        odin_decode,
-        decode_retina_clusters,
-        masked_clustering,
-        sort_by_phi,
-        search_by_triplet,
-        kill_clones,
-        filter_three_hit_tracks,
-        consolidate_tracks,
-        kalman_filter,
-        extrapolate,
-        peaks,
-        multi_fit,
-        cleanup,
-        impact_parameter,
-        event_lines,
-    )
+# Algorithms over single events stand together, so that the CPU takes an event through all of them at once.
+VELO_SIZES = (estimate_input_size, global_event_cut, cluster_offsets)
+VELO = (
+    decode_retina_clusters,
+    masked_clustering,
+    sort_by_phi,
+    search_by_triplet,
+    kill_clones,
+    filter_three_hit_tracks,
+    consolidate_tracks,
+    kalman_filter,
 )
+PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, impact_parameter)
+
+HLT1_SEQUENCE = AlgorithmSequence((fragment_offsets, *VELO_SIZES, odin_decode, *VELO, *PRIMARY_VERTICES, event_lines))
 """The VELO chain of HLT1 with its default constants."""
+
+SEQUENCES = {
+    "velo": Sequence(
+        algorithms=HLT1_SEQUENCE,
+        subdetectors=frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C}),
+        counts={"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count},
+    ),
+}
+"""What a trigger configuration may choose from."""
 
 
 def geometry_constants(velo: VeloGeometry) -> Constants:
-    """The constants of the sequence that come from the geometry."""
+    """The constants of the VELO chain that come from the geometry."""
     return {velo_geometry.name: np.frombuffer(velo.to_bytes(), dtype=np.uint8)}
 
 
-def load_geometry(directory: Path | None) -> Constants:
-    """The constants from the geometry files of a folder, or of the built-in detector. Raises GeometryError."""
-    return geometry_constants(VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory))
+def _velo(directory: Path | None) -> NDArray[np.uint8]:
+    velo = VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
+    return geometry_constants(velo)[velo_geometry.name]
 
 
-HLT1 = TriggerChain(
+HLT1 = TriggerChain.offering(
+    SEQUENCES,
     name="hlt1",
-    sequence=HLT1_SEQUENCE,
     kernels=KernelSources("lhcb/generated/hlt1_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._hlt1_kernels"),
     source=Path(__file__),
     readout=LHCB_READOUT,
-    subdetectors=frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C}),
-    counts={"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count},
     types=(raw_data_types, velo_types, pv_types, selection_types, line_types),
     menu=HLT1_MENU,
-    load_geometry=load_geometry,
+    geometry={velo_geometry.name: _velo},
 )
