@@ -9,7 +9,16 @@
 #include "lhcb/primary_vertices/impact_parameter.cuh"
 #include "lhcb/primary_vertices/multi_fit.cuh"
 #include "lhcb/primary_vertices/peaks.cuh"
+#include "lhcb/raw_data/global_event_cut.cuh"
 #include "lhcb/raw_data/odin_decode.cuh"
+#include "lhcb/scifi/count_hits.cuh"
+#include "lhcb/scifi/decode_clusters.cuh"
+#include "lhcb/scifi/hit_offsets.cuh"
+#include "lhcb/ut/decode_banks.cuh"
+#include "lhcb/ut/estimate_input_size.cuh"
+#include "lhcb/ut/hit_offsets.cuh"
+#include "lhcb/ut/search_tracks.cuh"
+#include "lhcb/ut/select_tracks.cuh"
 #include "lhcb/velo/cluster_offsets.cuh"
 #include "lhcb/velo/consolidate_tracks.cuh"
 #include "lhcb/velo/decode_retina_clusters.cuh"
@@ -41,4 +50,13 @@
     X(pv_beamline_multi_fit) \
     X(pv_beamline_cleanup) \
     X(velo_impact_parameter) \
-    X(event_lines)
+    X(event_lines) \
+    X(global_event_cut) \
+    X(ut_estimate_input_size) \
+    X(ut_hit_offsets) \
+    X(scifi_count_hits) \
+    X(scifi_hit_offsets) \
+    X(ut_decode_banks) \
+    X(ut_search_tracks) \
+    X(ut_select_tracks) \
+    X(scifi_decode_clusters)
