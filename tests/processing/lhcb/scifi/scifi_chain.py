@@ -48,7 +48,7 @@ FREE_PLACES = 8
 
 @cache
 def scifi_chain(*, with_velo: bool = False) -> Chain:
-    """Fragments, global event cut and SciFi; with the VELO's tracks if asked for. Its kernels are built at first use."""
+    """Fragments, global event cut and SciFi; with the VELO tracks if asked for. Its kernels are built at first use."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-scifi-"))
     fragments, *velo = VELO_ALGORITHMS
     assert fragments is fragment_offsets
