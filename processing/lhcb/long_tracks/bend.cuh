@@ -6,6 +6,7 @@
 
 #include "framework/device/platform.cuh"
 #include "lhcb/long_tracks/generated/long_track_parameter_types.h"
+#include "lhcb/ut/generated/ut_types.h"
 
 namespace hlt {
 

@@ -10,7 +10,7 @@ from hltnode.processing.framework.collections import Record, SharedTypes, consta
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
 from hltnode.processing.lhcb.geometry.ideal_ut import DX_DY as UT_DX_DY
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.processing.lhcb.parametrisation.forms import SHAPE, Z_REFERENCE, Z_VELO
+from hltnode.processing.lhcb.parametrisation.forms import SHAPE, Z_REFERENCE
 from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
 
 N_UT_LAYERS = len(UT_DX_DY)
@@ -56,7 +56,6 @@ parameter_types = SharedTypes(
     "long_track_parameter_types",
     records=(LONG_TRACK_PARAMETERS,),
     sizes={
-        "z_velo_end": Z_VELO,
         "z_scifi_reference": Z_REFERENCE,
         "n_bend_powers": SHAPE[0],
         "n_tx_powers": SHAPE[1],

@@ -40,7 +40,6 @@ from hltnode.processing.lhcb.geometry.ut_tables import (
 )
 from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
 from hltnode.protocol.lhcb.banks.ut import N_BOARDS, N_LANES, N_STRIPS
-from hltnode.protocol.raw_data.raw_bank import BankType
 
 GROUP_STRIDE = MAX_GROUPS + 1
 """Sector groups of all layers: sectors of equal x in one layer. The real detector has 84."""
@@ -123,7 +122,6 @@ ut_types = SharedTypes(
     "ut_types",
     records=(UT_STRIPS, UT_INTERVAL, UT_GEOMETRY, UT_TABLES),
     sizes={
-        "ut_bank_type": int(BankType.UT),
         "n_ut_boards": N_BOARDS,
         "n_ut_lanes": N_LANES,
         "n_ut_strips": N_STRIPS,

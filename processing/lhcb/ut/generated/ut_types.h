@@ -6,7 +6,6 @@
 
 namespace hlt {
 
-constexpr uint32_t ut_bank_type = 66;
 constexpr uint32_t n_ut_boards = 240;
 constexpr uint32_t n_ut_lanes = 6;
 constexpr uint32_t n_ut_strips = 512;

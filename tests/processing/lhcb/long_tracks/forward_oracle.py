@@ -131,7 +131,11 @@ class Bend:
 
     def lever(self, z: float, kink: float) -> float:
         dz = z - Z_REFERENCE
-        return z - self.value("z_magnet", kink) + (self.value("curvature", kink) + self.value("cubic", kink) * dz) * dz * dz
+        return (
+            z
+            - self.value("z_magnet", kink)
+            + (self.value("curvature", kink) + self.value("cubic", kink) * dz) * dz * dz
+        )
 
     def y_change(self, z: float, kink: float) -> float:
         return self.ty * kink * (self.value("y_shift", kink) + self.value("y_slope", kink) * (z - Z_REFERENCE))
@@ -272,7 +276,10 @@ class ForwardSearch:
         x, y, tx, ty = line
         s = self.settings
         hits = self.hits
-        z_of = [float(z + dz_dy * (y + ty * (z - Z_VELO) + where.shift)) for z, dz_dy in zip(self.layer_z, self.dz_dy, strict=True)]
+        z_of = [
+            float(z + dz_dy * (y + ty * (z - Z_VELO) + where.shift))
+            for z, dz_dy in zip(self.layer_z, self.dz_dy, strict=True)
+        ]
         straight = [x + tx * (z - Z_VELO) + where.offset for z in z_of]
         nodes = (where.low, 0.5 * (where.low + where.high), where.high)
         levers = [[bend.lever(z, kink) + where.per_kink for kink in nodes] for z in z_of]
@@ -370,7 +377,11 @@ class ForwardSearch:
             if score > best_score:
                 best_score, best_shift = score, shift
         for layer in STEREO_LAYERS:
-            near = [(abs(other - best_shift), i) for of, i, other in found if of == layer and abs(other - best_shift) < s.max_shift_spread]
+            near = [
+                (abs(other - best_shift), i)
+                for of, i, other in found
+                if of == layer and abs(other - best_shift) < s.max_shift_spread
+            ]
             if near:
                 chosen[layer] = min(near)[1]
         if len(chosen) < s.min_hits or not any(layer in chosen for layer in STEREO_LAYERS):
@@ -461,9 +472,7 @@ def select(candidates: Sequence[Candidate], s: Settings) -> list[Candidate]:
     for candidate in sorted(alive, key=lambda c: (c.quality, c.velo_track)):
         for hit in candidate.hits.items():
             owner.setdefault(hit, candidate)
-    kept = [
-        c for c in alive if sum(owner[hit] is not c for hit in c.hits.items()) <= s.max_shared * len(c.hits)
-    ]
+    kept = [c for c in alive if sum(owner[hit] is not c for hit in c.hits.items()) <= s.max_shared * len(c.hits)]
     return sorted(kept, key=lambda c: c.velo_track)
 
 
