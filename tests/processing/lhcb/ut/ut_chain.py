@@ -147,39 +147,42 @@ class UtChain:
         workspace.seal([MepInBatch(mep.n_events, mep.fragments)])
         workspace.submit()
         workspace.wait()
-        return [self._event(event) for event in range(workspace.n_events)]
+        return [read_ut_event(workspace, event) for event in range(workspace.n_events)]
 
-    def _velo_tracks(self, event: int) -> VeloTracks:
-        fetch = self.workspace.fetch
-        first_cluster = int(fetch("velo_clusters.offset")[event])
-        first = first_cluster // 2
-        last = first + int(self.workspace.host_array("velo_tracks.count")[event])
-        hits = fetch("velo_tracks.hits").reshape(-1, MAX_HITS_PER_TRACK)[first:last]
-        counts = fetch("velo_tracks.hit_count")[first:last]
-        ids = fetch("velo_hits.id")[first_cluster:]
-        return VeloTracks(
-            states={name: fetch(f"velo_end.{name}")[first:last] for name in ("x", "y", "tx", "ty")},
-            backward=fetch("velo_tracks.backward")[first:last],
-            ids=[ids[track[:n]] for track, n in zip(hits, counts, strict=True)],
-        )
 
-    def _event(self, event: int) -> UtEvent:
-        fetch = self.workspace.fetch
-        tracks = slice(
-            event * MAX_TRACKS_PER_EVENT,
-            event * MAX_TRACKS_PER_EVENT + int(self.workspace.host_array("ut_tracks.count")[event]),
-        )
-        first = int(fetch("ut_hits.offset")[event])
-        last = first + int(self.workspace.host_array("ut_hits.count")[event])
-        return UtEvent(
-            flags=int(self.workspace.host_array("events.flags")[event]),
-            hits={name: fetch(f"ut_hits.{name}")[first:last] for name in HIT_COLUMNS},
-            group_offset=fetch("ut_hits.group_offset").reshape(-1, GROUP_STRIDE)[event],
-            sector_offset=fetch("ut_hits.sector_offset").reshape(-1, SECTOR_STRIDE)[event],
-            tracks={name: fetch(f"ut_tracks.{name}")[tracks] for name in TRACK_COLUMNS if name != "hits"}
-            | {"hits": fetch("ut_tracks.hits").reshape(-1, N_LAYERS)[tracks]},
-            velo=self._velo_tracks(event),
-        )
+def _read_velo_tracks(workspace: Workspace, event: int) -> VeloTracks:
+    fetch = workspace.fetch
+    first_cluster = int(fetch("velo_clusters.offset")[event])
+    first = first_cluster // 2
+    last = first + int(workspace.host_array("velo_tracks.count")[event])
+    hits = fetch("velo_tracks.hits").reshape(-1, MAX_HITS_PER_TRACK)[first:last]
+    counts = fetch("velo_tracks.hit_count")[first:last]
+    ids = fetch("velo_hits.id")[first_cluster:]
+    return VeloTracks(
+        states={name: fetch(f"velo_end.{name}")[first:last] for name in ("x", "y", "tx", "ty")},
+        backward=fetch("velo_tracks.backward")[first:last],
+        ids=[ids[track[:n]] for track, n in zip(hits, counts, strict=True)],
+    )
+
+
+def read_ut_event(workspace: Workspace, event: int) -> UtEvent:
+    """What a chain with the UT made of one event of the batch that it has just run."""
+    fetch = workspace.fetch
+    tracks = slice(
+        event * MAX_TRACKS_PER_EVENT,
+        event * MAX_TRACKS_PER_EVENT + int(workspace.host_array("ut_tracks.count")[event]),
+    )
+    first = int(fetch("ut_hits.offset")[event])
+    last = first + int(workspace.host_array("ut_hits.count")[event])
+    return UtEvent(
+        flags=int(workspace.host_array("events.flags")[event]),
+        hits={name: fetch(f"ut_hits.{name}")[first:last] for name in HIT_COLUMNS},
+        group_offset=fetch("ut_hits.group_offset").reshape(-1, GROUP_STRIDE)[event],
+        sector_offset=fetch("ut_hits.sector_offset").reshape(-1, SECTOR_STRIDE)[event],
+        tracks={name: fetch(f"ut_tracks.{name}")[tracks] for name in TRACK_COLUMNS if name != "hits"}
+        | {"hits": fetch("ut_tracks.hits").reshape(-1, N_LAYERS)[tracks]},
+        velo=_read_velo_tracks(workspace, event),
+    )
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
