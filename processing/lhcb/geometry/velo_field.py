@@ -29,5 +29,5 @@ class VeloField:
         return cls(float(by), float(gradient))
 
     def to_bytes(self) -> bytes:
-        """As kernels see it: the second derivative of x(z) divided by q/p (MeV/mm) at z = 0, and its slope (MeV/mm²)."""
+        """As kernels see it: x''(z) divided by q/p (MeV/mm) at z = 0, and its change along z (MeV/mm²)."""
         return np.array([-MEV_PER_T_MM * self.by, -MEV_PER_T_MM * self.gradient], "<f4").tobytes()

@@ -7,7 +7,7 @@ from hltnode.processing.lhcb.long_tracks.collections import MAX_TRACKS_PER_EVENT
 
 MAX_PAIRS_PER_EVENT = 2048
 MAX_VERTICES_PER_EVENT = 512
-MAX_V0_PAIRS_PER_EVENT = 64
+MAX_V0_PAIRS_PER_EVENT = 256
 
 
 class TrackUse(IntFlag):
@@ -103,9 +103,7 @@ vertex_pv = two_track_vertices.column("pv", U8)
 """Index of the primary vertex to which the line of flight comes closest, or NO_PV."""
 vertex_position = {name: two_track_vertices.column(name, F32) for name in ("x", "y", "z")}
 """mm."""
-vertex_covariance = {
-    name: two_track_vertices.column(name, F32) for name in ("c00", "c10", "c11", "c20", "c21", "c22")
-}
+vertex_covariance = {name: two_track_vertices.column(name, F32) for name in ("c00", "c10", "c11", "c20", "c21", "c22")}
 """mm²: 0 = x, 1 = y, 2 = z."""
 vertex_fit = {name: two_track_vertices.column(name, F32) for name in ("chi2", "doca")}
 """chi2 of the fit, one degree of freedom; smallest distance of the two tracks in mm."""
@@ -118,7 +116,8 @@ vertex_flight = {
 chi2; eta: pseudorapidity of the flight; dira: cosine of the angle between flight and momentum; m_corr: corrected mass
 with pion masses, MeV."""
 vertex_masses = {
-    name: two_track_vertices.column(name, F32) for name in ("m_pipi", "m_kpi", "m_pik", "m_kk", "m_ppi", "m_pip", "m_mumu")
+    name: two_track_vertices.column(name, F32)
+    for name in ("m_pipi", "m_kpi", "m_pik", "m_kk", "m_ppi", "m_pip", "m_mumu")
 }
 """Invariant masses in MeV under hypotheses for the first and the second track: pion, kaon, proton (p in m_ppi), muon."""
 vertex_of_tracks = {

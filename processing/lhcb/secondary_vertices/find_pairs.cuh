@@ -17,13 +17,25 @@
 
 namespace hlt {
 
+struct pair_track {
+    uint32_t use;
+    float x0, y0, tx, ty;
+    float ip_chi2;
+};
+
+/// The tracks of an event.
 struct pair_tracks {
-    const uint32_t* use;
-    const float* x0;
-    const float* y0;
-    const float* tx;
-    const float* ty;
-    const float* ip_chi2;
+    const uint32_t* __restrict__ use;
+    const float* __restrict__ x0;
+    const float* __restrict__ y0;
+    const float* __restrict__ tx;
+    const float* __restrict__ ty;
+    const float* __restrict__ ip_chi2;
+
+    __device__ __forceinline__ pair_track operator[](uint32_t i) const
+    {
+        return {use[i], x0[i], y0[i], tx[i], ty[i], ip_chi2[i]};
+    }
 };
 
 struct pair_cuts {
@@ -32,38 +44,42 @@ struct pair_cuts {
 };
 
 /// Bits of vertex_kind that the pair may have; no branches, so that a loop over it uses vector registers.
-__device__ __forceinline__ uint32_t pair_kind(const pair_tracks& tracks, const pair_cuts& cuts, uint32_t a, uint32_t b)
+__device__ __forceinline__ uint32_t pair_kind(const pair_track& a, const pair_track& b, const pair_cuts& cuts)
 {
-    const uint32_t use_a = tracks.use[a], use_b = tracks.use[b];
-    const uint32_t both = use_a & use_b, differ = use_a ^ use_b;
-    const float dtx = tracks.tx[a] - tracks.tx[b], dty = tracks.ty[a] - tracks.ty[b];
-    const float cz = tracks.ty[a] * dtx - tracks.tx[a] * dty;
+    const uint32_t both = a.use & b.use, either = a.use | b.use, differ = a.use ^ b.use;
+    const float dtx = a.tx - b.tx, dty = a.ty - b.ty;
+    const float cz = a.ty * dtx - a.tx * dty;
     const float c2 = dtx * dtx + dty * dty + cz * cz;
-    const float w = (tracks.x0[b] - tracks.x0[a]) * dty - (tracks.y0[b] - tracks.y0[a]) * dtx;
+    const float w = (b.x0 - a.x0) * dty - (b.y0 - a.y0) * dtx;
     const float w2 = w * w;
 
-    const bool one_pv = ((differ >> use_pv_shift) == 0) | (tracks.ip_chi2[a] >= cuts.same_pv_below) |
-                        (tracks.ip_chi2[b] >= cuts.same_pv_below);
-    const bool displaced = ((both & for_displaced) != 0) & one_pv & (w2 < cuts.displaced_doca2 * c2);
-    const bool v0 = ((both & for_v0) != 0) & (((use_a | use_b) & for_v0_far) != 0) & ((differ & is_positive) != 0) &
-                    (w2 < cuts.v0_doca2 * c2);
-    const bool dimuon = ((both & for_dimuon) != 0) & (w2 < cuts.dimuon_doca2 * c2);
-    return (displaced ? vertex_displaced : 0u) | (v0 ? vertex_ks : 0u) | (dimuon ? vertex_dimuon : 0u);
+    // Masks instead of conditions: what the tracks may be used for has the same bits as what the vertex may be.
+    const uint32_t displaced = w2 < cuts.displaced_doca2 * c2 ? both & for_displaced : 0u;
+    const uint32_t v0 = w2 < cuts.v0_doca2 * c2 ? both & for_v0 : 0u;
+    const uint32_t dimuon = w2 < cuts.dimuon_doca2 * c2 ? both & for_dimuon : 0u;
+    const uint32_t one_pv = (differ >> use_pv_shift) == 0 ? vertex_displaced : 0u;
+    const uint32_t far_a = a.ip_chi2 < cuts.same_pv_below ? 0u : vertex_displaced;
+    const uint32_t far_b = b.ip_chi2 < cuts.same_pv_below ? 0u : vertex_displaced;
+    const uint32_t far_and_opposite = either / (for_v0_far / for_v0) & differ / (is_positive / for_v0);
+    return (displaced & (one_pv | far_a | far_b)) | (v0 & far_and_opposite) | dimuon;
 }
+static_assert(uint32_t{for_displaced} == uint32_t{vertex_displaced} && uint32_t{for_v0} == uint32_t{vertex_ks} &&
+              uint32_t{for_dimuon} == uint32_t{vertex_dimuon} && for_v0_far > for_v0 && is_positive > for_v0);
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 /// The partners of track `a` behind it.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 class pair_row {
   public:
     __device__ uint32_t find(const pair_tracks& tracks, const pair_cuts& cuts, uint32_t a, uint32_t n)
     {
+        const pair_track first = tracks[a];
         uint32_t found = 0;
-        for (uint32_t b = a + 1; b < n; ++b) found += pair_kind(tracks, cuts, a, b) != 0 ? 1u : 0u;
+        for (uint32_t b = a + 1; b < n; ++b) found += pair_kind(first, tracks[b], cuts) != 0 ? 1u : 0u;
         return found;
     }
     __device__ uint32_t kind(const pair_tracks& tracks, const pair_cuts& cuts, uint32_t a, uint32_t b) const
     {
-        return pair_kind(tracks, cuts, a, b);
+        return pair_kind(tracks[a], tracks[b], cuts);
     }
 };
 #else
@@ -71,10 +87,12 @@ class pair_row {
   public:
     uint32_t find(const pair_tracks& tracks, const pair_cuts& cuts, uint32_t a, uint32_t n)
     {
+        const pair_track first = tracks[a];
         uint32_t found = 0;
         for (uint32_t b = a + 1; b < n; ++b) {
-            kinds_[b] = pair_kind(tracks, cuts, a, b);
-            found += kinds_[b] != 0 ? 1u : 0u;
+            const uint32_t kind = pair_kind(first, tracks[b], cuts);
+            kinds_[b] = kind;
+            found += kind != 0 ? 1u : 0u;
         }
         return found;
     }

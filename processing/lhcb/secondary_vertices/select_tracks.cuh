@@ -36,7 +36,7 @@ HLT_KERNEL(secondary_vertices_select_tracks)
             const float momentum = 1.f / (qop < 0.f ? -qop : qop);
             const float pt = momentum * sqrtf((tx * tx + ty * ty) / (1.f + tx * tx + ty * ty));
             const float ip = p.long_tracks.ip[track], ip_chi2 = p.long_tracks.ip_chi2[track];
-            if (p.long_tracks.chi2[track] < p.max_chi2 && momentum < hlt::vertex_max_momentum) {
+            if (p.long_tracks.chi2[track] < p.max_chi2 && momentum > 0.f && momentum < hlt::vertex_max_momentum) {
                 if (pt > p.displaced_min_pt && ip > p.displaced_min_ip && ip_chi2 > p.displaced_min_ip_chi2)
                     use |= hlt::for_displaced;
                 if (pt > p.v0_min_pt && ip > p.v0_min_ip && ip_chi2 > p.v0_min_ip_chi2) {

@@ -28,7 +28,7 @@ struct secondary_vertices_pair_v0s_parameters {
         uint16_t* vertices;
         float* mass;
         float* doca;
-        __device__ uint32_t first(uint32_t event) const { return event * 64u; }
+        __device__ uint32_t first(uint32_t event) const { return event * 256u; }
     } v0_pairs;
     float max_doca;
 

@@ -8,7 +8,7 @@ namespace hlt {
 
 constexpr uint32_t max_vertex_pairs = 2048;
 constexpr uint32_t max_two_track_vertices = 512;
-constexpr uint32_t max_v0_pairs = 64;
+constexpr uint32_t max_v0_pairs = 256;
 constexpr uint32_t use_pv_shift = 8;
 
 enum track_use : uint32_t {

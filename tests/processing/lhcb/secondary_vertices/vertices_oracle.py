@@ -9,6 +9,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.processing.lhcb.kalman.velo_fit_oracle import Field
+
 PION, KAON, PROTON, MUON = 139.57039, 493.677, 938.27209, 105.65838
 NO_PV = 255
 MASSES = {
@@ -40,6 +42,18 @@ class Cuts:
     z: tuple[float, float] = (-600.0, 800.0)
     ks_mass: tuple[float, float] = (400.0, 600.0)
     max_lambda_mass: float = 1140.0
+
+
+def moved(track: Track, z: float, field: Field) -> dict[str, float]:
+    """A track with its state at another z; the covariances stay those at the beam line."""
+    dz, old, qop = z - track["beam_z"], track["beam_z"], track["beam_qop"]
+    bent = field.position(z) - field.position(old) - field.slope(old) * dz
+    return {
+        **track,
+        "beam_x": track["beam_x"] + dz * track["beam_tx"] + qop * float(bent),
+        "beam_y": track["beam_y"] + dz * track["beam_ty"],
+        "beam_tx": track["beam_tx"] + qop * (field.slope(z) - field.slope(old)),
+    }
 
 
 def momentum(track: Track) -> Vector:
@@ -92,9 +106,8 @@ def allowed_kinds(a: Track, b: Track, cuts: Cuts) -> tuple[set[str], float]:
     return kinds, doca
 
 
-def fit(a: Track, b: Track) -> tuple[Vector, NDArray[np.float64], float]:
-    """(position, covariance, chi2): least squares with the errors of the tracks at their closest approach."""
-    z, _ = closest_approach(a, b)
+def fit(a: Track, b: Track, z: float) -> tuple[Vector, NDArray[np.float64], float]:
+    """(position, covariance, chi2): least squares of tracks with states at `z` and the errors that they have there."""
     rows, values, weights = [], [], []
     for track in (a, b):
         dz = z - track["beam_z"]
@@ -103,11 +116,11 @@ def fit(a: Track, b: Track) -> tuple[Vector, NDArray[np.float64], float]:
             row = [0.0, 0.0, -slope]
             row[axis] = 1.0
             rows.append(row)
-            values.append(track[f"beam_{x}"] + dz * slope - slope * z)
+            values.append(track[f"beam_{x}"] - slope * z)
             variance = track[f"beam_{c0}"] + 2 * dz * track[f"beam_{c1}"] + dz**2 * track[f"beam_{c2}"]
             weights.append(1.0 / variance)
     design, value, weight = np.array(rows), np.array(values), np.array(weights)
-    covariance = np.linalg.inv(design.T @ (weight[:, None] * design))
+    covariance: NDArray[np.float64] = np.linalg.inv(design.T @ (weight[:, None] * design))
     position = covariance @ design.T @ (weight * value)
     residual = value - design @ position
     return position, covariance, float(residual @ (weight * residual))
@@ -132,16 +145,18 @@ def covariance_of(pv: np.void) -> NDArray[np.float64]:
     )
 
 
-def describe(a: Track, b: Track, pvs: NDArray[np.void]) -> dict[str, float]:
+def describe(a: Track, b: Track, pvs: NDArray[np.void], field: Field) -> dict[str, float]:
     """Everything that is stored of a vertex, by the names of its columns."""
-    position, covariance, chi2 = fit(a, b)
+    z, doca = closest_approach(a, b)
+    a, b = moved(a, z, field), moved(b, z, field)
+    position, covariance, chi2 = fit(a, b, z)
     momenta = [momentum(a), momentum(b)]
     p = momenta[0] + momenta[1]
     values = {
         **dict(zip("xyz", position, strict=True)),
         **{f"c{i}{j}": covariance[i, j] for i in range(3) for j in range(i + 1)},
         "chi2": chi2,
-        "doca": closest_approach(a, b)[1],
+        "doca": doca,
         **dict(zip(("px", "py", "pz"), p, strict=True)),
         "pt": float(np.hypot(p[0], p[1])),
         **{name: mass(momenta, masses) for name, masses in MASSES.items()},
@@ -199,7 +214,7 @@ def kinds(a: Track, b: Track, vertex: Mapping[str, float], pvs: NDArray[np.void]
 
 
 def find_vertices(
-    tracks: Sequence[Track], pvs: NDArray[np.void], cuts: Cuts | None = None
+    tracks: Sequence[Track], pvs: NDArray[np.void], field: Field, cuts: Cuts | None = None
 ) -> list[tuple[int, int, set[str], dict[str, float]]]:
     """(first track, second track, kinds, columns) of each vertex of an event, in order."""
     cuts = cuts or Cuts()
@@ -211,7 +226,7 @@ def find_vertices(
             continue  # parallel
         if not allowed_kinds(a, b, cuts)[0]:
             continue
-        vertex = describe(a, b, pvs)
+        vertex = describe(a, b, pvs, field)
         if found := kinds(a, b, vertex, pvs, cuts):
             result.append((i, j, found, vertex))
     return result
