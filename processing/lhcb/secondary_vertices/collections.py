@@ -119,8 +119,8 @@ vertex_masses = {
     name: two_track_vertices.column(name, F32)
     for name in ("m_pipi", "m_kpi", "m_pik", "m_kk", "m_ppi", "m_pip", "m_mumu")
 }
-"""Invariant masses in MeV under hypotheses for the first and the second track: m_kpi is that of a kaon and a pion, m_pip
-that of a pion and a proton."""
+"""Invariant masses in MeV under hypotheses for the first and the second track: m_kpi is that of a kaon and a pion,
+m_pip that of a pion and a proton."""
 vertex_of_tracks = {
     name: two_track_vertices.column(name, F32) for name in ("min_pt", "sum_pt", "min_p", "min_ip", "min_ip_chi2")
 }

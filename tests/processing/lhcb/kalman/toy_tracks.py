@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def toy_track(
     position = np.array(vertex[:2]) + slopes * (z[0] - vertex[2])
     slope = slopes.copy()
     points = [position]
-    for before, here in zip(z[:-1], z[1:], strict=True):
+    for before, here in pairwise(z):
         thickness = MODULE + (FOIL if behind_foil(*(position + slope * (here - before))) else 0.0)
         position, slope = _scattered(rng, position, slope, here - before, qop, thickness, 0.643, 0.526)
         points.append(position)

@@ -221,7 +221,9 @@ def test_pairs_are_cut_by_use_distance_and_primary_vertex() -> None:
         first = event * MAX_TRACKS_PER_EVENT
         n = int(columns["vertex_tracks.count"][event])
         assert columns["vertex_tracks.track"][first : first + n].tolist() == useful
-        expected = [pair for pair in combinations(useful, 2) if allowed_kinds(*(tracks[i] for i in pair), cuts)[0]]
+        expected = [
+            pair for pair in combinations(useful, 2) if allowed_kinds(tracks[pair[0]], tracks[pair[1]], cuts)[0]
+        ]
         first = event * MAX_PAIRS_PER_EVENT
         n = int(columns["vertex_pairs.count"][event])
         found = columns["vertex_pairs.tracks"].reshape(-1, 2)[first : first + n]
@@ -356,7 +358,7 @@ def test_two_v0_without_a_common_track_make_a_composite_candidate() -> None:
 
 def test_an_event_with_too_many_v0_is_flagged() -> None:
     rng = np.random.default_rng(9)
-    places = [(float(x), float(y), 90.0) for x in (-2.0, -1.0, 1.0, 2.0) for y in (-2.0, -1.0, 1.0, 2.0)]
+    places = [(float(x), float(y), 90.0) for x in (-2.0, -1.0, 0.5, 1.0, 2.0) for y in (-2.0, -1.0, 1.0, 2.0)]
     many = [track for at in places for track in decay(rng, at, 497.6, (PION, PION), 1.5e4)]
     columns = found_in(ToyEvents([many, many[:4]], [[PV], [PV]]))
     assert columns["v0_pairs.count"][0] == MAX_V0_PAIRS_PER_EVENT

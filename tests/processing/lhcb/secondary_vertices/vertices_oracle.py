@@ -128,8 +128,8 @@ def fit(a: Track, b: Track, z: float) -> tuple[Vector, NDArray[np.float64], floa
 
 def mass(momenta: Sequence[Vector], masses: Sequence[float]) -> float:
     """Invariant mass of particles."""
-    energy = sum(np.sqrt(p @ p + m**2) for p, m in zip(momenta, masses, strict=True))
-    total = sum(momenta)
+    energy = sum(float(np.sqrt(p @ p + m**2)) for p, m in zip(momenta, masses, strict=True))
+    total = np.sum(momenta, axis=0)
     return float(np.sqrt(energy**2 - total @ total))
 
 
