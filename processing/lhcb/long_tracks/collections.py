@@ -4,12 +4,15 @@ from enum import IntEnum
 
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
-from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, max_hits, scifi_hit_offset, scifi_hits
+from hltnode.processing.lhcb.scifi.collections import N_ZONES, ZONE_STRIDE, max_hits, scifi_hit_offset, scifi_hits
 
 MAX_TRACKS_PER_EVENT = 1024
 MAX_X_SEEDS_PER_EVENT = 1024
 MAX_SEEDS_PER_EVENT = 2 * MAX_X_SEEDS_PER_EVENT
 N_X_LAYERS = 6
+N_X_BINS = 128
+X_BIN_WIDTH = 50.0
+X_BIN_STRIDE = N_ZONES * N_X_BINS + 8
 N_UT_LAYERS = 4
 Z_END_SCIFI = 9410.0
 
@@ -31,6 +34,9 @@ long_types = SharedTypes(
     enums={"track_origin": TrackOrigin},
     sizes={
         "max_long_tracks": MAX_TRACKS_PER_EVENT,
+        "n_seeding_bins": N_X_BINS,
+        "seeding_bin_width": X_BIN_WIDTH,
+        "seeding_bin_stride": X_BIN_STRIDE,
         "max_x_seeds": MAX_X_SEEDS_PER_EVENT,
         "max_scifi_seeds": MAX_SEEDS_PER_EVENT,
         "max_scifi_track_hits": N_LAYERS,
@@ -51,6 +57,9 @@ seeding_hits = Collection(
 """The SciFi hits that are not used, in the order of all."""
 seeding_zone_offset = seeding_hits.per_event("zone_offset", U16, width=ZONE_STRIDE)
 """[event][32]: as that of scifi_hits."""
+seeding_bins = seeding_hits.per_event("bins", U16, width=X_BIN_STRIDE)
+"""[event][24 * 128 + 8]: hits of bin b of zone k are [128 k + b] .. [128 k + b + 1], relative to the first hit. A bin
+is 50 mm wide, the 65th begins at x = 0; those at both ends hold what lies beyond."""
 seeding_x = seeding_hits.column("x", F32)
 """mm at y = 0."""
 seeding_hit = seeding_hits.column("hit", U16)

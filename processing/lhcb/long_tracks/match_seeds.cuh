@@ -78,20 +78,24 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
             dty * dty / (1.69e-6f + 8.1e-5f * kick2), dc_scaled * dc_scaled / (0.0625f + 2.89f * kick2)};
 }
 
-/// Log-likelihood ratio of a pair, in units of chi2: the lower the better.
-__device__ float score_of(const pair_chi2& chi2, const ut_confirmation& ut, const velo_line& line, float kick,
-                          uint32_t n_hits)
+/// Log-likelihood ratio of a pair, in units of chi2: the lower the better. First without the UT, which only adds to it.
+__device__ float score_of(const pair_chi2& chi2, const velo_line& line, float kick, uint32_t n_hits)
 {
-    constexpr float from_collisions = 0.5f, from_slopes = 0.1f, from_ut = 0.4f, max_ut_chi2 = 30.f;
-    constexpr float unconfirmed = 6.f, three_layers = 2.f;
+    constexpr float of_place = 0.5f, of_slopes = 0.1f;
     constexpr float of_kick = 3.6f, of_angle = 2.4f, of_hits = 1.f, offset = -4.26f;
-    float score = from_collisions * (chi2.x + chi2.y) + from_slopes * (chi2.ty + chi2.curvature) + offset;
-    if (ut.n_crossed >= 3u)
-        score += ut.n_layers < 3u ? unconfirmed
-                                  : from_ut * min_of(ut.chi2, max_ut_chi2) + (ut.n_layers == 3u ? three_layers : 0.f);
+    float score = of_place * (chi2.x + chi2.y) + of_slopes * (chi2.ty + chi2.curvature) + offset;
     score += of_kick * log_approximate(absolute(kick) + 0.01f);
     score -= of_angle * log_approximate(line.tx * line.tx + line.ty * line.ty + 1e-6f);
     return score - of_hits * static_cast<float>(n_hits);
+}
+
+/// What the UT adds: nothing where the track crosses too few of its layers.
+__device__ float score_of(const ut_confirmation& ut)
+{
+    constexpr float unconfirmed = 6.f, three_layers = 2.f, of_chi2 = 0.4f, max_chi2 = 30.f;
+    if (ut.n_crossed < 3u) return 0.f;
+    if (ut.n_layers < 3u) return unconfirmed;
+    return of_chi2 * min_of(ut.chi2, max_chi2) + (ut.n_layers == 3u ? three_layers : 0.f);
 }
 
 constexpr float score_offset = 64.f, score_scale = 512.f;
@@ -204,8 +208,10 @@ HLT_KERNEL(long_tracks_match_seeds)
                 const hlt::pair_chi2 chi2 = hlt::compare(seed, line);
                 if (!(chi2.sum() < p.max_chi2)) continue;
                 const float pair_kick = seed.curve.b - line.tx;
-                const float score =
-                    hlt::score_of(chi2, hlt::confirm_in_ut(ut, line, pair_kick), line, pair_kick, seed.n_hits);
+                float score = hlt::score_of(chi2, line, pair_kick, seed.n_hits);
+                // A pair that loses without the UT loses with it.
+                if (!(score < p.max_score) || hlt::bid_of_pair(score, number) >= best[track]) continue;
+                score += hlt::score_of(hlt::confirm_in_ut(ut, line, pair_kick));
                 if (score < p.max_score) atomicMin(&best[track], hlt::bid_of_pair(score, number));
             }
         }
@@ -246,7 +252,7 @@ HLT_KERNEL(long_tracks_match_seeds)
         p.matched_tracks.velo_track[to] = static_cast<uint16_t>(track);
         p.matched_tracks.seed[to] = static_cast<uint16_t>(seed_number);
         p.matched_tracks.qop[to] = hlt::qop_of(p.scifi_seeds.tx[first_seed + seed_number], line, p.seeding_tables->polarity);
-        p.matched_tracks.quality[to] = hlt::score_of(hlt::compare(seed, line), in_ut, line, kick, seed.n_hits);
+        p.matched_tracks.quality[to] = hlt::score_of(hlt::compare(seed, line), line, kick, seed.n_hits) + hlt::score_of(in_ut);
         for (uint32_t layer = 0; layer < hlt::n_long_ut_layers; ++layer)
             p.matched_tracks.ut_hits[to * hlt::n_long_ut_layers + layer] =
                 in_ut.n_layers < 3u ? static_cast<uint16_t>(hlt::no_ut_hit) : in_ut.hits[layer];

@@ -27,8 +27,6 @@ struct seed_curve {
     }
 };
 
-constexpr float magnet_z = 5200.f;
-
 /// What the magnet has done to a track that comes from the collisions.
 struct kick_estimate {
     float size;     // change of the slope in x
@@ -38,7 +36,7 @@ struct kick_estimate {
 
 __device__ kick_estimate kick_of(const seed_curve& curve)
 {
-    const float before = (curve.a + curve.b * (magnet_z - z_scifi_reference)) / magnet_z;
+    const float before = (curve.a + curve.b * (z_magnet - z_scifi_reference)) / z_magnet;
     const float kick = curve.b - before;
     return {kick, before, kick * (0.38f * before - 0.55f * kick)};
 }

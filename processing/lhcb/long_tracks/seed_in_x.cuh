@@ -67,6 +67,7 @@ struct followed_pair {
 
 struct x_search_cuts {
     float max_x0;
+    float max_magnet_x;
     float max_chi2;
     float missing_hit_penalty;
 };
@@ -74,9 +75,8 @@ struct x_search_cuts {
 /// What the search for partners of one hit knows.
 class x_pair_search {
   public:
-    __device__ x_pair_search(const x_search& search, const float* x, const uint16_t* zone_offset, uint32_t half,
-                             const x_search_cuts& cuts)
-        : search_(search), x_(x), zone_offset_(zone_offset), half_(half), cuts_(cuts)
+    __device__ x_pair_search(const x_search& search, const seeding_hit_view& hits, uint32_t half, const x_search_cuts& cuts)
+        : search_(search), hits_(hits), x_(hits.x), half_(half), cuts_(cuts)
     {
     }
 
@@ -84,47 +84,45 @@ class x_pair_search {
     /// first two steps must find a hit.
     __device__ void run(uint32_t first, const uint8_t* taken, bool strict, two_curves& best) const
     {
-        const layer_hits partners = hits_of_layer(zone_offset_, search_.last_layer, half_);
+        const layer_hits partners = hits_of_layer(hits_, search_.last_layer, half_);
         const layer_hits next = layer_of_step(0), after = layer_of_step(1);
         const float x_first = x_[first];
-        const float middle = x_first + x_first * search_.scale;
-        const float reach = cuts_.max_x0 * search_.scale;
+        const float from_origin = x_first + x_first * search_.scale, by_x0 = cuts_.max_x0 * search_.scale;
+        const float from_magnet = x_first + x_first * search_.magnet_scale;
+        const float by_magnet = cuts_.max_magnet_x * search_.magnet_scale;
+        const float low = max_of(from_origin - by_x0, from_magnet - by_magnet);
+        const float high = min_of(from_origin + by_x0, from_magnet + by_magnet);
         const bool skips = strict && taken[first] != 0u;
-        uint32_t partner = first_hit_at(x_, partners, middle - reach);
-        for (uint32_t tries = 0; partner < partners.end && tries < max_tries; ++partner, ++tries) {
-            if (x_[partner] > middle + reach) break;
-            if (skips && taken[partner] != 0u) continue;
-            const followed_pair pair = follow(first, partner);
-            const x_step& step = search_.steps[0][0];
-            uint32_t tried[max_tried];
-            uint32_t n_tried = 0;
-            const layer_hits near = window(next, pair.places[0], step.tolerance);
-            for (uint32_t hit = near.first; hit < near.end && x_[hit] <= pair.places[0] + step.tolerance; ++hit) {
-                followed_pair with_hit = pair;
-                with_hit.add(step, 0, x_[hit] - pair.places[0]);
-                x_curve curve{};
-                curve.step_hits[0] = hit;
-                if (!finish(first, partner, with_hit, 1u, strict, curve, best)) continue;
-                if (n_tried < max_tried && curve.step_hits[1] != no_scifi_hit) tried[n_tried++] = curve.step_hits[1];
+        const uint32_t begin = first_hit_at(x_, partners, low);
+        const uint32_t end = min_of(partners.end, begin + max_tries);
+        for (uint32_t base = begin; base < end && x_[base] <= high; base += pair_lanes) {
+            pair_block pairs;
+            pairs.n = min_of(pair_lanes, end - base);
+            for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
+                const float slope = (x_[base + lane] - x_first) * search_.inverse_step;
+                const float curvature = search_.curvature * (x_first - slope * search_.z);
+                pairs.slope[lane] = slope;
+                pairs.curvature[lane] = curvature;
+                pairs.first_places[lane] = x_first + slope * search_.lever[0] + curvature * search_.bend[0];
+                pairs.second_places[lane] = x_first + slope * search_.lever[1] + curvature * search_.bend[1];
+                pairs.near[lane] = 0;
             }
-            if (strict) continue;
-            const x_step& second = search_.steps[0][1];
-            const layer_hits beside = window(after, pair.places[1], second.tolerance);
-            for (uint32_t hit = beside.first; hit < beside.end && x_[hit] <= pair.places[1] + second.tolerance; ++hit) {
-                bool known = false;
-                for (uint32_t k = 0; k < n_tried; ++k) known = known || tried[k] == hit;
-                if (known) continue;
-                followed_pair with_hit = pair;
-                with_hit.add(second, 1, x_[hit] - pair.places[1]);
-                x_curve curve{};
-                curve.step_hits[0] = no_scifi_hit;
-                curve.step_hits[1] = hit;
-                finish(first, partner, with_hit, 2u, strict, curve, best);
+            look_around(pairs, pairs.first_places, next, search_.steps[0][0].tolerance, 1u);
+            if (!strict) look_around(pairs, pairs.second_places, after, search_.steps[0][1].tolerance, 2u);
+            for (uint32_t lane = 0; lane < pairs.n; ++lane) {
+                const uint32_t partner = base + lane;
+                if (pairs.near[lane] == 0u || !(x_[partner] <= high) || (skips && taken[partner] != 0u)) continue;
+                follow_pair(first, partner, follow(x_first, pairs.slope[lane], pairs.curvature[lane]), strict, best);
             }
         }
     }
 
   private:
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    static constexpr uint32_t pair_lanes = 1;
+#else
+    static constexpr uint32_t pair_lanes = 8;  // scifi_hit_padding: hits behind the last one may be read
+#endif
     static constexpr uint32_t max_tries = 512;
     static constexpr uint32_t max_in_window = 16;
     static constexpr uint32_t max_tried = 4;
@@ -133,23 +131,77 @@ class x_pair_search {
     __device__ layer_hits window(const layer_hits& hits, float where, float tolerance) const
     {
         const uint32_t begin = first_hit_at(x_, hits, where - tolerance);
-        return {begin, min_of(hits.end, begin + max_in_window)};
+        return {begin, min_of(hits.end, begin + max_in_window), hits.bins};
     }
 
     __device__ layer_hits layer_of_step(uint32_t i) const
     {
-        return hits_of_layer(zone_offset_, search_.layers[i], half_);
+        return hits_of_layer(hits_, search_.layers[i], half_);
+    }
+
+    /// Pairs of one first hit that are looked at together: vector registers of a CPU.
+    struct pair_block {
+        uint32_t n;
+        float slope[pair_lanes];
+        float curvature[pair_lanes];
+        float first_places[pair_lanes];
+        float second_places[pair_lanes];
+        uint32_t near[pair_lanes];
+    };
+
+    /// Set `bit` for the pairs that have a hit around their place. Places follow the partners, up or down.
+    __device__ void look_around(pair_block& pairs, const float* places, const layer_hits& hits, float tolerance,
+                                uint32_t bit) const
+    {
+        const float one = places[0], other = places[pairs.n - 1u];
+        const float high = max_of(one, other) + tolerance;
+        for (uint32_t hit = first_hit_at(x_, hits, min_of(one, other) - tolerance); hit < hits.end; ++hit) {
+            const float x = x_[hit];
+            if (x > high) break;
+            for (uint32_t lane = 0; lane < pair_lanes; ++lane)
+                pairs.near[lane] |= x >= places[lane] - tolerance && x <= places[lane] + tolerance ? bit : 0u;
+        }
+    }
+
+    /// The curves through a pair and hits around its places.
+    __device__ void follow_pair(uint32_t first, uint32_t partner, const followed_pair& pair, bool strict,
+                                two_curves& best) const
+    {
+        const x_step& step = search_.steps[0][0];
+        uint32_t tried[max_tried];
+        uint32_t n_tried = 0;
+        const layer_hits near = window(layer_of_step(0), pair.places[0], step.tolerance);
+        for (uint32_t hit = near.first; hit < near.end && x_[hit] <= pair.places[0] + step.tolerance; ++hit) {
+            followed_pair with_hit = pair;
+            with_hit.add(step, 0, x_[hit] - pair.places[0]);
+            x_curve curve{};
+            curve.step_hits[0] = hit;
+            if (!finish(first, partner, with_hit, 1u, strict, curve, best)) continue;
+            if (n_tried < max_tried && curve.step_hits[1] != no_scifi_hit) tried[n_tried++] = curve.step_hits[1];
+        }
+        if (strict) return;
+        const x_step& second = search_.steps[0][1];
+        const layer_hits beside = window(layer_of_step(1), pair.places[1], second.tolerance);
+        for (uint32_t hit = beside.first; hit < beside.end && x_[hit] <= pair.places[1] + second.tolerance; ++hit) {
+            bool known = false;
+            for (uint32_t k = 0; k < n_tried; ++k) known = known || tried[k] == hit;
+            if (known) continue;
+            followed_pair with_hit = pair;
+            with_hit.add(second, 1, x_[hit] - pair.places[1]);
+            x_curve curve{};
+            curve.step_hits[0] = no_scifi_hit;
+            curve.step_hits[1] = hit;
+            finish(first, partner, with_hit, 2u, strict, curve, best);
+        }
     }
 
     /// The line and expected curve through a pair.
-    __device__ followed_pair follow(uint32_t first, uint32_t partner) const
+    __device__ followed_pair follow(float x_first, float slope, float curvature) const
     {
-        const float slope = (x_[partner] - x_[first]) * search_.inverse_step;
-        const float curvature = search_.curvature * (x_[first] - slope * search_.z);
         followed_pair pair;
         for (uint32_t k = 0; k < n_x_steps; ++k)
-            pair.places[k] = x_[first] + slope * search_.lever[k] + curvature * search_.bend[k];
-        pair.a = x_[first] + slope * search_.lever[n_x_steps] + curvature * search_.bend[n_x_steps];
+            pair.places[k] = x_first + slope * search_.lever[k] + curvature * search_.bend[k];
+        pair.a = x_first + slope * search_.lever[n_x_steps] + curvature * search_.bend[n_x_steps];
         pair.b = slope + curvature * search_.slope_bend;
         pair.c = curvature;
         pair.chi2 = 0.f;
@@ -187,8 +239,8 @@ class x_pair_search {
     }
 
     const x_search& search_;
+    seeding_hit_view hits_;
     const float* x_;
-    const uint16_t* zone_offset_;
     uint32_t half_;
     x_search_cuts cuts_;
 };
@@ -287,8 +339,9 @@ HLT_KERNEL(long_tracks_seed_in_x)
     if (!p.takes(event)) return;
     const uint32_t first = p.seeding_hits.first(event);
     const uint32_t first_seed = p.x_seeds.first(event);
-    const float* x = p.seeding_hits.x + first;
     const uint16_t* zone_offset = p.seeding_hits.zone_offset + event * hlt::scifi_zone_stride;
+    const hlt::seeding_hit_view hits{p.seeding_hits.x + first, zone_offset,
+                                     p.seeding_hits.bins + event * hlt::seeding_bin_stride};
     uint32_t* owner = p.scratch.owner + first;
     uint8_t* taken = p.scratch.taken + first;
     const hlt::x_seed_columns seeds{p.x_seeds.a + first_seed,
@@ -314,8 +367,8 @@ HLT_KERNEL(long_tracks_seed_in_x)
             hlt::two_curves best;
             best.n = 0;
             if (hit < end) {
-                const hlt::x_pair_search pairs(search, x, zone_offset, hit < middle ? 0u : 1u,
-                                               {p.max_x0, p.max_chi2, p.missing_hit_penalty});
+                const hlt::x_pair_search pairs(search, hits, hit < middle ? 0u : 1u,
+                                               {p.max_x0, p.max_magnet_x, p.max_chi2, p.missing_hit_penalty});
                 pairs.run(hit, taken, number != 0u, best);
             }
             uint32_t total = 0;

@@ -62,9 +62,9 @@ __device__ void keep_better(two_lines& best, const stereo_line& line)
 class stereo_search {
   public:
     /// Layers where the curve leaves the detector have no hits.
-    __device__ stereo_search(const seeding_tables& tables, const float* x, const uint16_t* zone_offset,
-                             const seed_curve& curve, uint32_t half)
-        : x_(x), sign_(half == 0u ? -1.f : 1.f)
+    __device__ stereo_search(const seeding_tables& tables, const seeding_hit_view& hits, const seed_curve& curve,
+                             uint32_t half)
+        : x_(hits.x), sign_(half == 0u ? -1.f : 1.f)
     {
         const kick_estimate kick = kick_of(curve);
         bend_ = kick.y_slope;
@@ -81,33 +81,36 @@ class stereo_search {
             at.depth = z_scifi_reference + (1.f + bend_) * distance;
             const float to_inner = at.dx_dy * sign_ * inner_y, to_outer = at.dx_dy * sign_ * outer_y;
             const float low = at.place - max_of(to_inner, to_outer), high = at.place - min_of(to_inner, to_outer);
-            const layer_hits all = hits_of_layer(zone_offset, number, half);
-            at.hits.first = first_hit_at(x, all, low);
-            at.hits.end = min_of(first_hit_at(x, {at.hits.first, all.end}, high), at.hits.first + max_in_window);
+            const layer_hits all = hits_of_layer(hits, number, half);
+            at.hits = all;
+            at.hits.first = first_hit_at(x_, all, low);
+            at.hits.end = min_of(first_hit_at(x_, all, high), at.hits.first + max_in_window);
         }
     }
 
     __device__ void run(float max_line_chi2, float missing_hit_penalty, two_lines& best) const
     {
-        uint8_t layers_in_bin[n_bins + 8] = {};
+        alignas(16) uint8_t layers_in_bin[n_bins + 8] = {};
         fill(layers_in_bin);
-        uint8_t count[n_bins + 8] = {};
+        alignas(16) uint8_t count[n_bins + 8] = {};
         for (uint32_t bin = 0; bin < n_bins - 1u; ++bin) {
-            uint32_t bits = layers_in_bin[bin] | layers_in_bin[bin + 1u];
-            bits = (bits & 0x15u) + (bits >> 1 & 0x15u);
-            count[bin] = static_cast<uint8_t>((bits & 3u) + (bits >> 2 & 3u) + (bits >> 4 & 3u));
+            const uint8_t bits = layers_in_bin[bin] | layers_in_bin[bin + 1u];
+            const uint8_t pairs = static_cast<uint8_t>((bits & 0x15u) + (bits >> 1 & 0x15u));
+            count[bin] = static_cast<uint8_t>((pairs & 3u) + (pairs >> 2 & 3u) + (pairs >> 4));
         }
         uint32_t n_peaks = 0;
-        uint32_t before = 0;
-        for (uint32_t bin = 0; bin < n_bins - 1u; ++bin) {
-            const uint32_t here = count[bin];
-            if (here >= min_stereo_hits && here > before && here >= count[bin + 1u] && n_peaks < max_peaks) {
+        for (uint32_t group = 0; group < n_bins; group += 8u) {
+            // Four to six layers have bit 2 set: most groups of eight bins have none.
+            if (((load_word<uint32_t>(count + group) | load_word<uint32_t>(count + group + 4u)) & 0x04040404u) == 0u)
+                continue;
+            for (uint32_t bin = group; bin < group + 8u; ++bin) {
+                const uint32_t here = count[bin], before = bin == 0u ? 0u : count[bin - 1u];
+                if (here < min_stereo_hits || here <= before || here < count[bin + 1u] || n_peaks >= max_peaks) continue;
                 ++n_peaks;
                 const float slope = sign_ * (first_bin + bin_width * static_cast<float>(bin + 1u));
                 stereo_line line;
                 if (refine(slope, max_line_chi2, missing_hit_penalty, line)) keep_better(best, line);
             }
-            before = here;
         }
     }
 
@@ -245,9 +248,10 @@ HLT_KERNEL(long_tracks_seed_in_y)
     const uint32_t first = p.seeding_hits.first(event);
     const uint32_t first_curve = p.x_seeds.first(event);
     const uint32_t first_seed = p.scifi_seeds.first(event);
-    const float* x = p.seeding_hits.x + first;
     const uint16_t* number = p.seeding_hits.hit + first;
     const uint16_t* zone_offset = p.seeding_hits.zone_offset + event * hlt::scifi_zone_stride;
+    const hlt::seeding_hit_view hits{p.seeding_hits.x + first, zone_offset,
+                                     p.seeding_hits.bins + event * hlt::seeding_bin_stride};
     const hlt::seeding_tables& tables = *p.seeding_tables;
     __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
 
@@ -266,7 +270,7 @@ HLT_KERNEL(long_tracks_seed_in_y)
             const uint32_t half = hit < zone_offset[2u * layer + 1u] ? 0u : 1u;
             const hlt::seed_curve curve{p.x_seeds.a[first_curve + i], p.x_seeds.b[first_curve + i],
                                         p.x_seeds.c[first_curve + i]};
-            const hlt::stereo_search search(tables, x, zone_offset, curve, half);
+            const hlt::stereo_search search(tables, hits, curve, half);
             hlt::two_lines lines;
             lines.n = 0;
             search.run(p.max_line_chi2, p.missing_hit_penalty, lines);
@@ -280,7 +284,7 @@ HLT_KERNEL(long_tracks_seed_in_y)
                 seed.curve = curve;
                 seed.y = line.y;
                 seed.ty = line.ty;
-                hlt::fit_seed(tables, x, seed);
+                hlt::fit_seed(tables, hits.x, seed);
                 if (seed.chi2 < p.max_chi2) ++n_fitted;
             }
         }

@@ -23,6 +23,8 @@ N_STEPS = len(X_LAYERS) - 2
 N_PATTERNS = 1 << N_STEPS
 Z_REFERENCE = 8520.0
 """mm: the plane of (a, b, c)."""
+Z_MAGNET = 5200.0
+"""mm: where the kick of the magnet seems to be."""
 CUBIC = -0.00028
 """1/mm, of the residual field behind the magnet (Allen 2023)."""
 HIT_ERROR = 0.13
@@ -59,6 +61,7 @@ X_SEARCH = Record(
             ("z", "<f4"),
             ("inverse_step", "<f4"),
             ("scale", "<f4"),
+            ("magnet_scale", "<f4"),
             ("curvature", "<f4"),
             ("lever", "<f4", (N_STEPS + 1,)),
             ("bend", "<f4", (N_STEPS + 1,)),
@@ -71,6 +74,7 @@ X_SEARCH = Record(
         "z": "mm, of the first layer",
         "inverse_step": "1/mm, of the distance in z from the first to the last layer",
         "scale": "that distance over z",
+        "magnet_scale": "that distance over the one from the magnet to the first layer",
         "curvature": "1/mm for each mm of the tangent at z = 0",
         "lever": "mm in z from the first layer to those of the steps and to the reference plane",
         "bend": "mm^2: how far a curve through the pair is from a line there, for each 1/mm of curvature",
@@ -103,6 +107,7 @@ seeding_types = SharedTypes(
         "n_x_steps": N_STEPS,
         "n_x_searches": len(_SEARCHES),
         "z_scifi_reference": Z_REFERENCE,
+        "z_magnet": Z_MAGNET,
         "scifi_cubic": CUBIC,
         "scifi_hit_error": HIT_ERROR,
     },
@@ -164,6 +169,7 @@ class SeedingTables:
         ends = np.array([*z[list(layers)], Z_REFERENCE])
         search["first_layer"], search["last_layer"], search["layers"] = first, last, layers
         search["z"], search["inverse_step"], search["scale"] = z[first], 1.0 / step, step / z[first]
+        search["magnet_scale"] = step / (z[first] - Z_MAGNET)
         search["curvature"] = curvature
         search["lever"] = ends - z[first]
         search["bend"] = bend(ends) - bend(z[first]) - (ends - z[first]) * chord

@@ -3,6 +3,7 @@
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.long_tracks.collections import (
     scifi_used,
+    seeding_bins,
     seeding_hit,
     seeding_x,
     seeding_zone_offset,
@@ -14,5 +15,5 @@ select_seeding_hits = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=64,
     reads=(scifi_count, scifi_zone_offset, scifi_x, scifi_used),
-    writes=(seeding_zone_offset, seeding_x, seeding_hit),
+    writes=(seeding_zone_offset, seeding_bins, seeding_x, seeding_hit),
 )

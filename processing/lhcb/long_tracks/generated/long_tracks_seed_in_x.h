@@ -13,6 +13,7 @@ struct long_tracks_seed_in_x_parameters {
     struct {
         const uint32_t* scifi_hits_offset;
         const uint16_t* zone_offset;
+        const uint16_t* bins;
         const float* x;
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
     } seeding_hits;
@@ -36,6 +37,7 @@ struct long_tracks_seed_in_x_parameters {
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
     } scratch;
     float max_x0;
+    float max_magnet_x;
     float max_chi2;
     float missing_hit_penalty;
     uint32_t max_shared_hits;

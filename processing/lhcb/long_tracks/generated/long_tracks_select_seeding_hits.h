@@ -19,6 +19,7 @@ struct long_tracks_select_seeding_hits_parameters {
     struct {
         const uint32_t* scifi_hits_offset;
         uint16_t* zone_offset;
+        uint16_t* bins;
         float* x;
         uint16_t* hit;
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
