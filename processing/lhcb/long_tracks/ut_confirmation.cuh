@@ -5,6 +5,7 @@
 #pragma once
 
 #include "framework/device/platform.cuh"
+#include "lhcb/long_tracks/bend.cuh"
 #include "lhcb/long_tracks/generated/long_types.h"
 #include "lhcb/long_tracks/seed_fit.cuh"
 #include "lhcb/ut/generated/ut_types.h"
@@ -87,12 +88,6 @@ struct ut_candidate {
     uint16_t hit;
 };
 
-struct velo_line {
-    float x, y, tx, ty;  // at z = 770 mm
-};
-
-constexpr float z_end_velo = 770.f;
-
 __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_line& line, float kick)
 {
     // z in mm, displacement in mm of a track per kick (median of real tracks), and the stereo angles.
@@ -114,7 +109,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
     for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
         result.hits[layer] = static_cast<uint16_t>(no_ut_hit);
         n_candidates[layer] = 0;
-        const float distance = layer_z[layer] - z_end_velo;
+        const float distance = layer_z[layer] - z_velo_end;
         const float x = line.x + line.tx * distance + displacement_of_kick[layer] * kick;
         const float y = line.y + line.ty * distance;
         const bool in_hole = absolute(x) < hole && absolute(y) < hole;
@@ -127,13 +122,12 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
             if (end - hits.bin_begin[bin] > max_in_ut_bin) continue;
             for (uint32_t i = hits.bin_begin[bin]; i < end && n_candidates[layer] < max_ut_candidates; ++i) {
                 const uint32_t hit = hits.order[i];
-                const float to_hit = hits.z[hit] - z_end_velo;
+                const float to_hit = hits.z[hit] - z_velo_end;
                 const float y_hit = line.y + line.ty * to_hit;
                 const float residual = hits.x[hit] + dx_dy[layer] * y_hit - (line.x + line.tx * to_hit) -
                                        displacement_of_kick[layer] * kick;
                 if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
-                const float displacement =
-                    residual / (1.f + growth / half_depth * (hits.z[hit] - middle_z));
+                const float displacement = residual / (1.f + growth / half_depth * (hits.z[hit] - middle_z));
                 if (absolute(displacement) < window)
                     candidates[layer][n_candidates[layer]++] = {displacement, static_cast<uint16_t>(hit)};
             }
