@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.collections import Role
+from hltnode.processing.framework.collections import Column, Role
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
@@ -22,6 +23,11 @@ from hltnode.processing.lhcb.velo.collections import unsorted
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms
 
+COUNTS = {
+    **dict.fromkeys(("velo_beamline", "velo_end", "ut_candidates"), "velo_tracks.count"),
+    **{"forward_candidates": "ut_tracks.count", "seeding_hits": "scifi_hits.count"},
+}
+"""Columns that hold how many objects a collection has, where it has none of its own."""
 UNORDERED = (unsorted,)
 """Collections whose objects may lie in any order."""
 INPUTS = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
@@ -58,7 +64,30 @@ class Reference:
             plan=plan,
             sizes_apart=sizes_apart,
         )
-        return [name for name, made in self.made.items() if result[name].tobytes() != made]
+        found = {name: result[name].tobytes() for name in self.made}
+        expected, got = self._used(self.made), self._used(found)
+        return [name for name in expected if expected[name] != got[name]]
+
+    def _used(self, made: dict[str, bytes]) -> dict[str, bytes]:
+        """The parts of columns that hold objects: behind the last one of an event kernels may write what they like."""
+        columns = {column.name: column for column in self.sequence.columns}
+        return {name: used_part(columns[name], content, made, self.n_events) for name, content in made.items()}
+
+
+def used_part(column: Column, content: bytes, made: dict[str, bytes], n_events: int) -> bytes:
+    """What a column holds of the objects of its collection, if it is known how many there are."""
+    collection = column.collection
+    if column.of_event or collection is None or collection.placement is None:
+        return content
+    count = COUNTS.get(collection.name, f"{collection.name}.count")
+    offsets = collection.placement.offsets
+    if count not in made or (offsets is not None and offsets.name not in made):
+        return content
+    begin = None if offsets is None else np.frombuffer(made[offsets.name], np.uint32)
+    counts = np.frombuffer(made[count], np.uint32)[:n_events]
+    values = np.frombuffer(content, column.dtype).reshape(-1, column.width)
+    parts = zip(collection.placement.first(begin, n_events), counts, strict=True)
+    return b"".join(values[first : first + n].tobytes() for first, n in parts)
 
 
 def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence: str = "velo") -> Reference:
