@@ -73,7 +73,8 @@ __device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_
     for (uint32_t k = 0; k < min_of(window.n_hits - first, ut_stride); ++k) {
         const float dz = window.z[first + k] - z, du = window.u[first + k] - u, distance = fabsf(dz);
         const float at_kink = u * dz + du * (z_ut_kink - z);
-        if (fabsf(du) <= limits.max_slope_difference * distance && fabsf(at_kink) <= limits.max_kink_distance * distance)
+        if (fabsf(du) <= limits.max_slope_difference * distance &&
+            fabsf(at_kink) <= limits.max_kink_distance * distance)
             bits |= 1u << k;
     }
     return bits;
@@ -144,15 +145,13 @@ HLT_KERNEL(ut_search_tracks)
     const hlt::ut_geometry& geometry = *p.ut_geometry;
     const hlt::ut_tables& tables = *p.ut_tables;
     const uint32_t first_hit = p.ut_hits.first(event), first_track = p.velo_end.first(event);
-    const hlt::ut_hits_of_event hits{{p.ut_hits.x, first_hit},
-                                     {p.ut_hits.z, first_hit},
-                                     {p.ut_hits.y_begin, first_hit},
-                                     {p.ut_hits.y_end, first_hit},
-                                     {p.ut_hits.weight, first_hit},
-                                     p.ut_hits.sector_offset + event * hlt::ut_sector_stride};
+    const hlt::ut_hits_of_event hits{
+        {p.ut_hits.x, first_hit},       {p.ut_hits.z, first_hit},
+        {p.ut_hits.y_begin, first_hit}, {p.ut_hits.y_end, first_hit},
+        {p.ut_hits.weight, first_hit},  p.ut_hits.sector_offset + event * hlt::ut_sector_stride};
     const hlt::ut_search_limits limits{p.max_slope_difference, p.max_kink_distance, p.max_distance,
                                        p.three_hits_penalty, p.max_search_chi2};
-    constexpr float window_per_p = 4.0212e-5f;     // 1/(mm MeV): what the field bends before the middle of the UT
+    constexpr float window_per_p = 4.0212e-5f;  // 1/(mm MeV): what the field bends before the middle of the UT
     constexpr float y_per_deflection = 0.08f;
     constexpr float max_radius = 1200.f;  // mm, of the UT
     const uint32_t n_tracks = p.velo_tracks.count[event];

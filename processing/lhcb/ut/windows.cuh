@@ -1,7 +1,8 @@
 // The hits that can continue a VELO track, layer by layer.
 //
 // Hits are described by their distance in x from the straight line of the VELO track, at the y of that line: `u`. A
-// straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the track.
+// straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the
+// track.
 //
 // Hits are compared eight at a time: vectors on a CPU, a loop on a GPU, with the same result.
 #pragma once
