@@ -46,8 +46,8 @@ class UtSectorGroups:
 
     @classmethod
     def of(cls, geometry: UtGeometry) -> Self:
-        """Raises GeometryError if there are too many groups, or the sectors of a group overlap so much that their hits
-        could not be in the order of both ends."""
+        """Raises GeometryError if there are too many groups, or if the sectors of a group overlap so much that no order
+        of hits is that of both ends of their strips."""
         groups: list[NDArray[np.int64]] = []
         first_group = [0]
         for begin, end in pairwise(LAYER_OFFSETS):
@@ -61,7 +61,7 @@ class UtSectorGroups:
         for begin, end in pairwise(first_sector):
             for ends in (lower[begin:end], upper[begin:end]):
                 if (ends[1:].min(axis=1) < ends[:-1].max(axis=1)).any():
-                    raise GeometryError(f"UT: sectors of the group from {sectors[begin]} on overlap in y")
+                    raise GeometryError(f"UT: sectors of the group of {sectors[begin]} are in no order by both ends")
         first_x = geometry.p0[sectors, 0].astype(np.float64)
         last_x = first_x + N_STRIPS * geometry.dp0di[sectors, 0].astype(np.float64)
         x = np.stack([np.minimum(first_x, last_x), np.maximum(first_x, last_x)], axis=1)

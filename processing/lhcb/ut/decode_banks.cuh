@@ -136,8 +136,7 @@ __device__ bool decode_ut_bank(const ut_bank& bank, const ut_geometry& geometry,
         const bool exists = lane < n_ut_lanes;
         broken |= !exists;
         const uint32_t sector = exists ? sector_of_lane[lane] : no_ut_sector;
-        const uint32_t word =
-            sector == no_ut_sector ? no_ut_word : ut_word(geometry, sector, strip, fraction, broken);
+        const uint32_t word = sector == no_ut_sector ? no_ut_word : ut_word(geometry, sector, strip, fraction, broken);
         words[i] = word;
         if (word != no_ut_word) atomicAdd(&counts[sector], 1u);
     }

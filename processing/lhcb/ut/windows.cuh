@@ -1,7 +1,8 @@
 // The hits that can continue a VELO track, layer by layer.
 //
 // Hits are described by their distance in x from the straight line of the VELO track, at the y of that line: `u`. A
-// straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the track.
+// straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the
+// track.
 //
 // Hits are compared eight at a time: vectors on a CPU, a loop on a GPU, with the same result.
 #pragma once
@@ -35,18 +36,27 @@ struct ut_window {
     float z[max_ut_window_hits + 2u * ut_stride];
     uint32_t hit[max_ut_window_hits + 2u * ut_stride];
 
-    /// A full window gives up its farthest hits.
-    __device__ void limit()
+    /// A full window gives up its farthest hits, and takes none any more that are as far.
+    __device__ void limit(float& tolerance)
     {
+        if (n_hits <= max_ut_window_hits) return;
         while (n_hits > max_ut_window_hits) {
-            uint32_t farthest = 0;
-            for (uint32_t i = 1; i < n_hits; ++i)
-                if (fabsf(u[i]) >= fabsf(u[farthest])) farthest = i;
+            const uint32_t last = farthest();
             --n_hits;
-            u[farthest] = u[n_hits];
-            z[farthest] = z[n_hits];
-            hit[farthest] = hit[n_hits];
+            u[last] = u[n_hits];
+            z[last] = z[n_hits];
+            hit[last] = hit[n_hits];
         }
+        tolerance = fabsf(u[farthest()]);
+    }
+
+  private:
+    __device__ uint32_t farthest() const
+    {
+        uint32_t at = 0;
+        for (uint32_t i = 1; i < n_hits; ++i)
+            if (fabsf(u[i]) >= fabsf(u[at])) at = i;
+        return at;
     }
 };
 
@@ -58,10 +68,10 @@ struct ut_window_limits {
     float per_deflection;  // and more for each mm of |u|: the y of a track of small momentum is less certain
 };
 
-/// Add those of the hits from `begin` on, ut_stride of them at most, that are inside the limits.
-__device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const ut_seed& seed,
-                                            const ut_window_limits& limits, uint32_t begin, uint32_t end,
-                                            ut_window& window)
+/// Add those of the hits from `begin` on, ut_stride of them at most, that are inside the limits, which become narrower
+/// when the window is full.
+__device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const ut_seed& seed, ut_window_limits& limits,
+                                            uint32_t begin, uint32_t end, ut_window& window)
 {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     const uint32_t last = min_of(begin + ut_stride, end);
@@ -93,7 +103,7 @@ __device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const 
     store_packed(window.hit + window.n_hits, number + begin, bits);
     window.n_hits += static_cast<uint32_t>(__popc(bits));
 #endif
-    window.limit();
+    window.limit(limits.tolerance);
 }
 
 /// The bin of a value in a table of `n_bins` bins from -half on.
@@ -107,7 +117,7 @@ __device__ uint32_t ut_bin(float value, float half, float width, uint32_t n_bins
 __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_event& hits, const ut_seed& seed,
                                uint32_t layer, float tolerance, float per_deflection, ut_window& window)
 {
-    const ut_window_limits limits{geometry.dx_dy[layer], tolerance, 0.5f, per_deflection};
+    ut_window_limits limits{geometry.dx_dy[layer], tolerance, 0.5f, per_deflection};
     const float depth = geometry.layer_depth[layer], to_layer = geometry.layer_z[layer] - z_velo_end;
     const float x_track = seed.x + to_layer * seed.tx, y_track = seed.y + to_layer * seed.ty;
     // Sectors stand up to `depth` in front of the middle of the layer and behind it.
@@ -124,8 +134,12 @@ __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_eve
         // Hits of sectors that stand above one another follow one another.
         const uint16_t* const offset = hits.sector_offset + geometry.first_sector[group];
         const uint32_t end = offset[geometry.sectors_of_y[group][last_y_bin].end];
-        for (uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first]; i < end; i += ut_stride)
+        uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first];
+        // Also if there are none: a branch that cannot be foretold costs a CPU more.
+        do {
             add_ut_hits(hits, seed, limits, i, end, window);
+            i += ut_stride;
+        } while (i < end);
     }
     // No hit is near a line there.
     for (uint32_t i = 0; i < ut_stride; ++i) window.u[window.n_hits + i] = 3e38f, window.z[window.n_hits + i] = 0.f;

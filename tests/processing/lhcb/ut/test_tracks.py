@@ -39,8 +39,8 @@ def run(events: Sequence[Sequence[RawBank]], detector: Detector) -> list[UtEvent
 def of_oracle(event: UtEvent, detector: Detector) -> list[UtTrack]:
     layer_of_group = np.searchsorted(UtSectorGroups.of(detector.ut).first_group, np.arange(128), side="right") - 1
     n_hits = np.diff(event.group_offset.astype(int), append=len(event.hits["x"]))
-    columns = [event.hits[name].astype(np.float64) for name in ("x", "z", "y_begin", "y_end", "weight")]
-    hits = OracleHits(*columns, layer=np.repeat(layer_of_group, n_hits))
+    columns = {name: event.hits[name].astype(np.float64) for name in ("x", "z", "y_begin", "y_end", "weight")}
+    hits = OracleHits(**columns, layer=np.repeat(layer_of_group, n_hits))
     return velo_ut_tracks(event.velo.states, event.velo.backward, hits, detector.tables, detector.polarity)
 
 
