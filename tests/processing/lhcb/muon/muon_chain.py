@@ -121,6 +121,7 @@ class MuonBatch:
     fields: FieldsOfInterest = field(default_factory=FieldsOfInterest.builtin)
     limits: BatchLimits | None = None
     flags: EventFlag = NO_FLAG
+    max_hits: int | None = None
 
     def run(self, launch: Launch | None = None, *, fill: int = 0) -> list[MuonEvent]:
         """Run the chain, on the CPU unless told otherwise, in memory that begins as bytes of `fill`."""
@@ -130,8 +131,9 @@ class MuonBatch:
             input_bytes=OTHER_BANKS * self.mep.n_events + self.mep.data.nbytes,
             rows=max(len(self.mep.fragments), 1),
         )
+        offsets = hit_offsets if self.max_hits is None else hit_offsets.with_constants({"max_hits": self.max_hits})
         columns = run_algorithms(
-            (*DECODING, *IDENTIFICATION),
+            (fragment_offsets, find_cells, offsets, cross_strips, *IDENTIFICATION),
             self._given(),
             self.mep.n_events,
             limits,
