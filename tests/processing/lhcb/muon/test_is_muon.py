@@ -163,6 +163,7 @@ def device_code() -> Module:
     return parse(ptx_of(nvrtc_of(CUDA_VERSION), muon_chain().kernels, "90"))
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("block_size", [32, 100])
 def test_device_code_gives_the_same_without_conflicts(block_size: int, backward: bool) -> None:
