@@ -52,11 +52,7 @@ class FieldsOfInterest:
 
     def to_bytes(self) -> bytes:
         """For the kernels: the record muon_field_of_interest (processing/lhcb/muon/collections.py)."""
-        return b"".join(
-            np.ascontiguousarray(of[:, axis], dtype="<f4").tobytes()
-            for of in (self.a, self.b, self.c)
-            for axis in (0, 1)
-        )
+        return b"".join(np.ascontiguousarray(of, dtype="<f4").tobytes() for of in (self.a, self.b, self.c))
 
     def half_sizes(
         self, station: NDArray[np.int64], region: NDArray[np.int64], p: NDArray[np.float64]

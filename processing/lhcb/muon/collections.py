@@ -82,8 +82,8 @@ MUON_GEOMETRY = Record(
 
 FIELD_OF_INTEREST = Record(
     "muon_field_of_interest",
-    np.dtype([(name, "<f4", (N_STATIONS, N_REGIONS)) for name in ("ax", "ay", "bx", "by", "cx", "cy")]),
-    {"ax": "half sizes of a hit: a + b exp(-c p)", "cx": "1/GeV"},
+    np.dtype([(name, "<f4", (N_STATIONS, 2 * N_REGIONS)) for name in "abc"]),
+    {"a": "by station: x in each region, then y; a + b exp(-c p) half sizes of a hit", "c": "1/GeV"},
 )
 """The fields of interest as kernels see them: FieldsOfInterest.to_bytes()."""
 

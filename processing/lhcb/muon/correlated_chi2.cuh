@@ -37,32 +37,41 @@ __device__ muon_absorber muon_absorber_of(uint32_t i)
     return {filter_z + n * filter_pitch, 800.f, filter_theta_p, calorimeter_loss + (n + 0.5f) * filter_loss};
 }
 
-/// Covariance (mm^2) that the absorbers make between the places at two z.
-__device__ float muon_scattering(float momentum, float z_i, float z_j)
+using muon_matrix = float[n_muon_stations][n_muon_stations];  // the lower half is used
+
+/// Covariances (mm^2) that the absorbers make between places at the z of hits.
+__device__ void muon_scattering(float momentum, const float (&z)[n_muon_stations], muon_matrix& c)
 {
-    float sum = 0.f;
+    for (uint32_t i = 0; i < n_muon_stations; ++i)
+        for (uint32_t j = 0; j <= i; ++j) c[i][j] = 0.f;
+#pragma unroll 1  // registers
     for (uint32_t k = 0; k < n_muon_absorbers; ++k) {
         const muon_absorber absorber = muon_absorber_of(k);
-        const float di = z_i - absorber.z, dj = z_j - absorber.z;
-        if (!(di > 0.f) || !(dj > 0.f)) break;
         const float theta = absorber.theta_p / max_of(momentum - absorber.loss, least_muon_part * momentum);
-        sum += theta * theta * (di * dj + absorber.length * absorber.length / 12.f);
+        const float length2 = absorber.length * absorber.length / 12.f;
+        for (uint32_t i = 0; i < n_muon_stations; ++i) {
+            for (uint32_t j = 0; j <= i; ++j) {
+                const float di = z[i] - absorber.z, dj = z[j] - absorber.z;
+                c[i][j] += di > 0.f && dj > 0.f ? theta * theta * (di * dj + length2) : 0.f;
+            }
+        }
     }
-    return sum;
 }
 
-/// r^T C^-1 r by Cholesky's decomposition; C is packed by rows, its lower half.
-__device__ float muon_quadratic_form(float (&c)[n_muon_stations][n_muon_stations], float (&r)[n_muon_stations],
-                                     uint32_t n)
+/// r^T C^-1 r of the stations that are there, by Cholesky's decomposition; r is overwritten.
+__device__ float muon_quadratic_form(const muon_matrix& scattering, const float (&variance)[n_muon_stations],
+                                     float (&r)[n_muon_stations])
 {
+    muon_matrix c;
     float sum = 0.f;
-    for (uint32_t i = 0; i < n; ++i) {
+    for (uint32_t i = 0; i < n_muon_stations; ++i) {
+        const bool there = variance[i] > 0.f;
         for (uint32_t j = 0; j < i; ++j) {
-            float value = c[i][j];
+            float value = there && variance[j] > 0.f ? scattering[i][j] : 0.f;
             for (uint32_t k = 0; k < j; ++k) value -= c[i][k] * c[j][k];
             c[i][j] = value / c[j][j];
         }
-        float square = c[i][i], left = r[i];
+        float square = there ? scattering[i][i] + variance[i] : 1.f, left = there ? r[i] : 0.f;
         for (uint32_t k = 0; k < i; ++k) {
             square -= c[i][k] * c[i][k];
             left -= c[i][k] * r[k];
@@ -90,27 +99,30 @@ HLT_KERNEL(muon_correlated_chi2)
         if (p.long_tracks.is_muon[track] == 0u) continue;
         const float momentum = hlt::muon_momentum(p.long_tracks.qop[track]);
 
-        float z[hlt::n_muon_stations], residual[2][hlt::n_muon_stations], variance[2][hlt::n_muon_stations];
+        float z[hlt::n_muon_stations];
+        uint32_t hit[hlt::n_muon_stations];
         uint32_t n = 0;
         for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
-            const uint32_t nearest = p.long_tracks.muon_hits[track * hlt::n_muon_stations + station];
-            if (nearest == hlt::no_muon_hit) continue;
-            const uint32_t hit = first_hit + nearest;
-            const float dz = p.muon_hits.z[hit] - hlt::z_end_scifi;
-            z[n] = p.muon_hits.z[hit];
-            residual[0][n] = p.muon_hits.x[hit] - (p.long_tracks.x[track] + dz * p.long_tracks.tx[track]);
-            residual[1][n] = p.muon_hits.y[hit] - (p.long_tracks.y[track] + dz * p.long_tracks.ty[track]);
-            variance[0][n] = p.muon_hits.dx[hit] * p.muon_hits.dx[hit] / 3.f;
-            variance[1][n] = p.muon_hits.dy[hit] * p.muon_hits.dy[hit] / 3.f;
-            ++n;
+            hit[station] = p.long_tracks.muon_hits[track * hlt::n_muon_stations + station];
+            z[station] = hit[station] == hlt::no_muon_hit ? 0.f : p.muon_hits.z[first_hit + hit[station]];
+            n += hit[station] == hlt::no_muon_hit ? 0u : 1u;
         }
+        hlt::muon_matrix scattering;
+        hlt::muon_scattering(momentum, z, scattering);
         float sum = 0.f;
         for (uint32_t axis = 0; axis < 2u; ++axis) {
-            float c[hlt::n_muon_stations][hlt::n_muon_stations];
-            for (uint32_t i = 0; i < n; ++i)
-                for (uint32_t j = 0; j <= i; ++j)
-                    c[i][j] = hlt::muon_scattering(momentum, z[i], z[j]) + (i == j ? variance[axis][i] : 0.f);
-            sum += hlt::muon_quadratic_form(c, residual[axis], n);
+            const float* const middle = (axis == 0u ? p.muon_hits.x : p.muon_hits.y) + first_hit;
+            const float* const half_size = (axis == 0u ? p.muon_hits.dx : p.muon_hits.dy) + first_hit;
+            const float at_end = (axis == 0u ? p.long_tracks.x : p.long_tracks.y)[track];
+            const float slope = (axis == 0u ? p.long_tracks.tx : p.long_tracks.ty)[track];
+            float residual[hlt::n_muon_stations], variance[hlt::n_muon_stations];
+            for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
+                residual[station] = variance[station] = 0.f;
+                if (hit[station] == hlt::no_muon_hit) continue;
+                residual[station] = middle[hit[station]] - (at_end + (z[station] - hlt::z_end_scifi) * slope);
+                variance[station] = half_size[hit[station]] * half_size[hit[station]] / 3.f;
+            }
+            sum += hlt::muon_quadratic_form(scattering, variance, residual);
         }
         const float chi2 = sum / static_cast<float>(n);
         p.long_tracks.muon_chi2[track] = chi2;

@@ -1,10 +1,9 @@
 // Where the muon hits of each event lie: prefix sum of their numbers, with some places left free behind each event.
 //
-// An event with more hits than a 16-bit index reaches, or that no longer fits in the buffers, gets bound 0 and is
-// flagged: it is kept, without muon hits.
-// In:  muon_hits.bound [event]. Out: muon_hits.offset [event + 1]; muon_hits.bound, events.flags.
-// One block; threads stride over the events.
-// Bounds: offsets never exceed max_muon_hits, the size of every buffer of muon hits.
+// An event with more than max_hits, which would cost identification too much, or that no longer fits in the buffers,
+// gets bound 0 and is flagged: it is kept, without muon hits. In:  muon_hits.bound [event]. Out: muon_hits.offset
+// [event + 1]; muon_hits.bound, events.flags. One block; threads stride over the events. Bounds: offsets never exceed
+// max_muon_hits, the size of every buffer of muon hits.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -20,7 +19,7 @@ HLT_KERNEL(muon_hit_offsets)
     for (uint32_t base = 0; base < n; base += blockDim.x) {
         const uint32_t event = base + threadIdx.x;
         const uint32_t wanted = event < n ? p.muon_hits.bound[event] : 0;
-        const uint32_t bound = wanted <= hlt::max_muon_hits_of_event ? wanted : 0;
+        const uint32_t bound = wanted <= hlt::min_of(p.max_hits, hlt::max_muon_hits_of_event) ? wanted : 0;
         uint32_t total;
         const uint32_t places = bound > 0u ? bound + hlt::muon_hit_padding : 0u;
         const uint32_t offset = running + hlt::block_exclusive_sum(places, scratch, total);

@@ -10,5 +10,7 @@ hit_offsets = Algorithm.beside(
     block_size=256,
     updates=(event_flags, muon_bound),
     writes=(muon_hit_offset,),
+    # docs/physics/muon.md: 30 times the largest real event.
+    constants={"max_hits": 16_384},
     capacities={"max_muon_hits": muon_hits.capacity},
 )

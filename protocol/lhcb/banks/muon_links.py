@@ -100,8 +100,10 @@ def _digits_of(bank: RawBank, links_of_streams: Sequence[int]) -> Iterator[tuple
         return
     links, at = list(range(links_of_streams[stream])), 1
     if content[0] & LINK_MAP:
-        connected = int.from_bytes(content[1 : 1 + MAP_SIZE], "big")
         at += MAP_SIZE
+        if at > len(content):
+            raise MuonBankError(RejectReason.TRUNCATED, f"{where}: {len(content)} bytes end in the map of links")
+        connected = int.from_bytes(content[1:at], "big")
         links = [link for link in range(MAX_LINKS) if connected >> link & 1]
         if links and links[-1] >= links_of_streams[stream]:
             raise MuonBankError(RejectReason.MALFORMED, f"{where}: link {links[-1]} is not active")

@@ -15,5 +15,6 @@ struct muon_hit_offsets_parameters {
         uint32_t* bound;
         uint32_t* offset;
     } muon_hits;
+    uint32_t max_hits;
     uint32_t max_muon_hits;
 };

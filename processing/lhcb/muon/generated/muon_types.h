@@ -57,12 +57,9 @@ struct muon_geometry {
 static_assert(sizeof(muon_geometry) == 2510208);
 
 struct muon_field_of_interest {
-    float ax[4][4];  // half sizes of a hit: a + b exp(-c p)
-    float ay[4][4];
-    float bx[4][4];
-    float by[4][4];
-    float cx[4][4];  // 1/GeV
-    float cy[4][4];
+    float a[4][8];  // by station: x in each region, then y; a + b exp(-c p) half sizes of a hit
+    float b[4][8];
+    float c[4][8];  // 1/GeV
 };
 static_assert(sizeof(muon_field_of_interest) == 384);
 

@@ -12,6 +12,7 @@ from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.muon import GEOMETRY_FILE, TABLES_FILE, MuonGeometry, MuonHits, MuonTiles
 from hltnode.protocol import RawBank
 from hltnode.protocol.lhcb.banks.muon import MuonDigits, batch_of, decode_muon
+from tests.processing.lhcb.muon.muon_samples import links_geometry
 
 # Fields of a hit in the reference files, one array per station: all words of 32 bits.
 REFERENCE = ("tile", "x", "dx", "y", "dy", "z", "dz", "uncrossed", "time", "time_difference", "cluster_size", "region")
@@ -217,4 +218,32 @@ def test_a_file_of_the_wrong_size_is_named(tmp_path: Path, ideal: MuonGeometry, 
         MuonGeometry.load(tmp_path)
     path.unlink()
     with pytest.raises(GeometryError, match=file):
+        MuonGeometry.load(tmp_path)
+
+
+def write_links_geometry(directory: Path, geometry: MuonGeometry) -> Path:
+    """A read-out by links in the layout of docs/formats/geometry-files.md."""
+    assert geometry.links is not None
+    tables = MuonGeometry(MuonGeometry.builtin().tile_of_address, geometry.pad, geometry.x_strip, geometry.y_strip)
+    write_geometry(directory, tables)
+    words = [np.array([3]), np.zeros(22), geometry.links, np.zeros(2 * 44 * 24), *geometry.tile_of_address]
+    (directory / GEOMETRY_FILE).write_bytes(np.concatenate(words).astype("<u4").tobytes())
+    return directory
+
+
+def test_a_written_read_out_by_links_is_read_back_unchanged(tmp_path: Path) -> None:
+    loaded = MuonGeometry.load(write_links_geometry(tmp_path, links_geometry()))
+    assert loaded.read_out == 3
+    np.testing.assert_array_equal(loaded.links, links_geometry().links)
+    for a, b in zip(loaded.tile_of_address, links_geometry().tile_of_address, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("word", "value", "what"), [(23, 25, "25 active links"), (-1, 1, "not a strip or pad")])
+def test_a_read_out_by_links_with_impossible_content_is_named(tmp_path: Path, word: int, value: int, what: str) -> None:
+    path = write_links_geometry(tmp_path, links_geometry()) / GEOMETRY_FILE
+    words = np.fromfile(path, "<u4")
+    words[word] = value
+    words.tofile(path)
+    with pytest.raises(GeometryError, match=what):
         MuonGeometry.load(tmp_path)

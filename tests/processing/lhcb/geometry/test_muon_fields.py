@@ -29,8 +29,8 @@ def test_a_file_is_read_by_station_parameter_axis_and_region(tmp_path: Path) -> 
     values.tofile(tmp_path / FIELDS_FILE)
     fields = FieldsOfInterest.load(tmp_path)
     np.testing.assert_array_equal(fields.b, values[:, 1])
-    by_axis = np.frombuffer(fields.to_bytes(), "<f4").reshape(3, 2, 4, 4)
-    np.testing.assert_array_equal(by_axis, values.transpose(1, 2, 0, 3))
+    by_parameter = np.frombuffer(fields.to_bytes(), "<f4").reshape(3, 4, 2, 4)
+    np.testing.assert_array_equal(by_parameter, values.transpose(1, 0, 2, 3))
 
 
 def test_fields_shrink_with_momentum() -> None:

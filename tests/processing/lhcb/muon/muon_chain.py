@@ -57,7 +57,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.framework.given_columns import given_columns
-from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms
+from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, on_cpu, run_algorithms
 
 DECODING = (fragment_offsets, find_cells, hit_offsets, cross_strips)
 IDENTIFICATION = (is_muon, correlated_chi2)
@@ -121,8 +121,9 @@ class MuonBatch:
     fields: FieldsOfInterest = field(default_factory=FieldsOfInterest.builtin)
     limits: BatchLimits | None = None
     flags: EventFlag = NO_FLAG
+    max_hits: int | None = None
 
-    def run(self, launch: Launch | None = None, *, fill: int = 0) -> list[MuonEvent]:
+    def run(self, launch: Launch | None = None, *, fill: int = 0, allocate: Allocate = host_memory) -> list[MuonEvent]:
         """Run the chain, on the CPU unless told otherwise, in memory that begins as bytes of `fill`."""
         limits = self.limits or BatchLimits(
             events=self.mep.n_events,
@@ -130,13 +131,15 @@ class MuonBatch:
             input_bytes=OTHER_BANKS * self.mep.n_events + self.mep.data.nbytes,
             rows=max(len(self.mep.fragments), 1),
         )
+        offsets = hit_offsets if self.max_hits is None else hit_offsets.with_constants({"max_hits": self.max_hits})
         columns = run_algorithms(
-            (*DECODING, *IDENTIFICATION),
+            (fragment_offsets, find_cells, offsets, cross_strips, *IDENTIFICATION),
             self._given(),
             self.mep.n_events,
             limits,
             launch or on_cpu(kernels=muon_chain().kernels),
             fill=fill,
+            allocate=allocate,
         )
         return [self._event(columns, event) for event in range(self.mep.n_events)]
 

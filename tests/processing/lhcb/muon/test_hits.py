@@ -140,7 +140,10 @@ def test_banks_of_links_give_the_hits_of_the_oracle(with_maps: bool) -> None:
 def test_every_strip_at_once_makes_every_pad() -> None:
     digits = all_digits()
     limits = BatchLimits(events=1, meps=1, input_bytes=32 * 50_000, rows=10)
-    (event,) = MuonBatch(encode_mep([banks_of(digits)]), BUILTIN, limits=limits).run()
+    batch = MuonBatch(encode_mep([banks_of(digits)]), BUILTIN, limits=limits)
+    (refused,) = batch.run()
+    assert (refused.flags, len(refused.hits["x"])) == (EventFlag.OVERFLOW, 0)
+    (event,) = replace(batch, max_hits=50_000).run()
     assert event.flags == 0
     assert len(event.hits["x"]) == 46_080
     assert_hits_are(event, BUILTIN, digits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,16 @@ from hltnode.processing.lhcb.muon.collections import NO_HIT
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import with_block_size
+from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.muon.muon_chain import MuonBatch, MuonEvent, encode_mep, muon_chain
 from tests.processing.lhcb.muon.muon_oracle import identify, sorted_hits
 from tests.processing.lhcb.muon.muon_samples import BUILTIN, banks_of, random_digits, simulated_events
 from tests.processing.lhcb.muon.test_hits import real_events
 from tests.processing.lhcb.muon.truth_tracks import Tracks, forward_tracks, truth_tracks
+from tests.ptx.chain import PtxLauncher
+from tests.ptx.kernels import CUDA_VERSION, machine_of
+from tests.ptx.nvrtc import ptx_of
+from tests.ptx.parser import Module, parse
 
 FIELDS = FieldsOfInterest.builtin()
 DUMPS = "data/lhcb-minbias-reference/forward_tracks"
@@ -150,3 +156,22 @@ def test_results_do_not_depend_on_the_threads(block_size: int, backward: bool) -
     launch = with_block_size(block_size, backward=backward, kernels=muon_chain().kernels)
     for event, other in zip(expected, batch.run(launch, fill=0xFF), strict=True):
         assert event.same_as(other)
+
+
+@cache
+def device_code() -> Module:
+    return parse(ptx_of(nvrtc_of(CUDA_VERSION), muon_chain().kernels, "90"))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("block_size", [32, 100])
+def test_device_code_gives_the_same_without_conflicts(block_size: int, backward: bool) -> None:
+    rng = np.random.default_rng(6)
+    events = [banks_of(random_digits(rng, n, twice=n // 20)) for n in (0, 30, 500)] + simulated_events(6)[:1]
+    batch = MuonBatch(encode_mep(events), BUILTIN, [random_tracks(rng, n) for n in (5, 0, 150, 70)])
+    machine = machine_of(device_code(), backward=backward)
+    launcher = PtxLauncher(machine, block_size)
+    made = batch.run(launcher, fill=0xFF, allocate=machine.allocate)
+    assert all(event.same_as(other) for event, other in zip(made, batch.run(), strict=True))
+    assert not launcher.conflicts

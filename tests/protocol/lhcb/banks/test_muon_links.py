@@ -71,6 +71,7 @@ def test_an_event_that_synchronises_has_no_digits() -> None:
         (3, 44, bytes(30), RejectReason.UNKNOWN_SOURCE),
         (3, 0, b"", RejectReason.TRUNCATED),
         (3, 0, bytes(24), RejectReason.TRUNCATED),
+        (3, 0, b"\x20\0\0", RejectReason.TRUNCATED),
         (3, 0, bytes([0, 0x60, 0, 0, 0, 0, 0]), RejectReason.TRUNCATED),
         (3, 2, bytes([0, 0x50, 0, 0, 0, 0, 0]) + bytes(20), RejectReason.BAD_SIZE),
         (3, 2, bytes([0x20, 0, 0, 0x80]) + bytes(20), RejectReason.MALFORMED),
