@@ -48,22 +48,40 @@ def compare(
         write_json(json, {"real": str(real), "simulated": str(simulated), **comparison.comparison_result(*samples)})
     typer.echo(f"{'mean of':<26}{'real':>20}{'simulated':>20}{'ratio':>8}{'D':>7}{'chance':>8}")
     for pair in compared:
-        if pair.ratio is not None:
+        if pair.ratio is not None and not pair.quantity.of_tracking:
             mark = f"  differs by more than {100 * comparison.MAX_DIFFERENCE:.0f} %" if pair.differs else ""
             typer.echo(
                 f"{pair.quantity.name:<26}{_mean(pair.real):>20}{_mean(pair.simulated):>20}"
                 f"{pair.ratio:8.3f}{pair.distance:7.3f}{pair.chance:8.3f}{mark}"
             )
+    _echo_tracking(compared)
     typer.echo("D: Kolmogorov distance of the distributions; chance: what it is on average if they are the same")
     typer.echo(f"{samples[0].events} real and {samples[1].events} simulated events: {output}")
+
+
+def _echo_tracking(compared: list[comparison.Compared]) -> None:
+    """What the tracking depends on: means, widths and medians with their errors."""
+    found = [pair for pair in compared if pair.quantity.of_tracking and pair.values is not None]
+    if not found:
+        return
+    typer.echo(f"{'tracking':<32}{'':<8}{'real':>22}{'simulated':>22}{'ratio':>8}{'errors':>8}")
+    for pair in found:
+        assert pair.values is not None
+        values = "".join(f"{_with_error(*value):>22}" for value in pair.values)
+        numbers = "".join(f"{'-' if x is None else f'{x:.2f}':>8}" for x in (pair.ratio, pair.errors_apart))
+        mark = "  differs" if pair.differs else ""
+        typer.echo(f"{pair.quantity.name:<32}{pair.quantity.statistic or '':<8}{values}{numbers}{mark}")
 
 
 def _mean(of: Distribution | None) -> str:
     """Mean and its error."""
     if of is None or of.mean is None:
         return "-"
-    error = "" if of.mean_error is None else f" +- {of.mean_error:.3g}"
-    return f"{of.mean:.5g}{error}"
+    return _with_error(of.mean, of.mean_error)
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.5g}" if error is None else f"{value:.5g} +- {error:.3g}"
 
 
 def _summary(path: Path, geometry: Detector) -> SampleSummary:

@@ -47,6 +47,7 @@ _PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
 # Photons that convert in the material, and prompt hadrons that interact there, per charged particle.
 _CONVERSION_FRACTION = 0.22
 _PHOTON_PT_MEDIAN, _PHOTON_PT_SPREAD = 130.0, 1.1
+_END_OF_VELO, _CONVERSIONS_BEHIND_VELO = 770.0, 0.5
 _CONVERSION_KICK = 1.0  # MeV across the photon's direction
 _INTERACTION_FRACTION, _MOST_SLANT = 0.028, 3.5  # at right angles, and how much more at the smallest
 _INTERACTION_DAUGHTERS = 3.2
@@ -211,10 +212,11 @@ def _conversions(
     kick = _CONVERSION_KICK * random.normal(event, 3)
     momentum = np.concatenate([photon * share + kick, photon * (1 - share) - kick])
     charge = np.repeat([-1, 1], len(event))
-    vertex = np.tile(_points_in_material(random, event, positions[source], photon), (2, 1))
-    return _NewParticles(
-        np.tile(event, 2), ParticleColumns.of(vertex, momentum, -charge * _ELECTRON, charge, mother=22)
-    )
+    place = _points_in_material(random, event, positions[source], photon)
+    # The material that small angles cross is thinner behind the VELO.
+    kept = np.tile((place[:, 2] < _END_OF_VELO) | random.chance(event, _CONVERSIONS_BEHIND_VELO), 2)
+    particles = ParticleColumns.of(np.tile(place, (2, 1)), momentum, -charge * _ELECTRON, charge, mother=22)
+    return _NewParticles(np.tile(event, 2)[kept], particles.take(kept))
 
 
 def _knock_on_electrons(random: EventRandom, prompt: _NewParticles, key: Int64Array) -> _NewParticles:

@@ -35,9 +35,9 @@ _ABSORBER_Z = (13_500.0, 15_870.0, 17_070.0, 18_270.0)
 _ABSORBER_X0 = (CALORIMETERS, MUON_FILTER, MUON_FILTER, MUON_FILTER)
 _ABSORBER_LOSS = (2400.0, 1150.0, 1150.0, 1150.0)
 
-# Punch-through hadrons behind the calorimeters: fraction per GeV, its maximum, and the fraction that passes each
-# filter.
-_PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
+# Hadrons whose showers reach behind the calorimeters: their fraction, its rise per GeV and its maximum, and the
+# fraction that passes each filter.
+_PUNCH_THROUGH, _PUNCH_THROUGH_PER_GEV, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.01, 0.0012, 0.04, 0.6
 
 # Hits of everything else (showers from beam pipe and calorimeters, neutrons) in a real event, which has about this
 # number of charged particles, by station and region: nine tenths of the real hits in M2, eight of the others, the rest
@@ -47,7 +47,7 @@ _PUNCH_THROUGH, _PUNCH_THROUGH_MOST, _PUNCH_FILTER = 0.0006, 0.02, 0.3
 # there.
 _CHARGED = 294.0
 _HITS = np.array(
-    ((88.0, 44.5, 21.6, 7.3), (19.5, 7.3, 4.9, 4.8), (6.5, 2.4, 0.9, 0.8), (3.0, 1.7, 0.9, 1.3)),
+    ((88.0, 44.5, 21.6, 7.3), (22.0, 8.2, 5.5, 5.4), (8.2, 3.0, 1.15, 1.0), (3.9, 2.2, 1.2, 1.7)),
 )
 _LENGTH = np.array(
     ((2.7, 2.1, 1.7, 1.35), (2.2, 1.4, 1.2, 1.15), (1.6, 1.2, 1.1, 1.1), (1.2, 1.2, 1.1, 1.2)),
@@ -162,7 +162,7 @@ class MuonResponse:
         """Pads of the particles that pass: event, station, region, quarter, x, y."""
         gev = np.maximum(flights.p, 1.0) / 1000.0
         through = random.uniform(flights.event) < np.where(
-            muon, 1.0, np.minimum(_PUNCH_THROUGH * gev, _PUNCH_THROUGH_MOST)
+            muon, 1.0, np.minimum(_PUNCH_THROUGH + _PUNCH_THROUGH_PER_GEV * gev, _PUNCH_THROUGH_MOST)
         )
         chosen = np.flatnonzero(through & (flights.mass > 1.0))
         left = flights.take(chosen)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, SIPMS_PER_MAT
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.simulation.generation.velo_particles import FloatArray, Int64Array
+from hltnode.processing.lhcb.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.lhcb.simulation.response.strip_clusters import Clusters, Crossings, cluster, links, share_charge
 from hltnode.processing.lhcb.simulation.transport.propagation import Flights
 from hltnode.protocol.lhcb.banks.scifi import MAX_CLUSTERS_PER_LINK, PIECE, SciFiWords, hits_of_words, words_of_clusters
@@ -25,17 +25,17 @@ _LIGHT, _ATTENUATION = 21.0, 3500.0
 _THRESHOLD, _SEED, _TOTAL = 1.5, 2.5, 4.5
 _NOISE_LIGHT = 5.0
 # Depth of a mat, and the width (in channels) over which light spreads for a perpendicular path.
-_MAT_DEPTH, _SPREAD = 1.35, 1.45
+_MAT_DEPTH, _SPREAD = 0.9, 1.35
 # Slow hadrons ionise more than others: at most by this factor. More light passes the threshold in channels further out
 # (of tails, of cross-talk): each further amount equal to that of a fast particle widens by this number of channels.
 _MOST_IONISATION, _WIDTH_OF_LIGHT = 6.0, 0.4
 # Light of a path across fibres, relative to one through the mat: more than 1, as light that leaks between channels
 # closes gaps. Set from the number of hits that real particles leave in a layer.
-_LIGHT_OF_PATH = 1.7
-# Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their fractions
-# and mean lengths in channels.
-_KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.012, 2.5
-_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.18, 13.0, 60.0
+_LIGHT_OF_PATH = 2.2
+# Electrons knocked out in the mat, and slow ones (MeV) that end in it, leave trails across the fibres: their fractions,
+# the longest trail of the former and the mean length of the latter in channels.
+_KNOCK_ON_PART, _KNOCK_ON_TRAIL = 0.07, 3.8
+_STOPPING_PART, _STOPPING_TRAIL, _STOPPING_P = 0.08, 6.0, 60.0
 # Mean photo-electrons below which a channel is ignored.
 _LEAST_LIGHT = 0.5
 
@@ -43,6 +43,8 @@ _LEAST_LIGHT = 0.5
 _SIPM_STRIDE = CHANNELS_PER_SIPM + 1
 _N_MAT_INDICES = 1536
 _HALF_ZONE = 20_000.0
+# The mirrored edges are nearer to the height of the beam than this (mm).
+_EDGE_REACH = 30.0
 
 
 def _ionisation(flights: Flights) -> FloatArray:
@@ -72,6 +74,7 @@ class SciFiResponse:
         self._y_mirror, self._length = mirror[:, 1], geometry.length_y[mats].astype(np.float64)
         # x at y = 0 of the fibre in the middle of a mat, and its change with u.
         self._x0, self._dx_du = mirror[:, 0] - self._dx_dy * mirror[:, 1], ddx[:, 0] - self._dx_dy * ddx[:, 1]
+        self._dy_du = ddx[:, 1]
         self._z0 = mirror[:, 2] - self._dz_dy * mirror[:, 1]
         self._u_begin = geometry.u_begin[mats].astype(np.float64)
         self._pitch = 2.0 * geometry.half_pitch[mats].astype(np.float64)
@@ -95,14 +98,10 @@ class SciFiResponse:
 
     def _channels(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, Int64Array, FloatArray, FloatArray]:
         """Crossing, mat, SiPM, place in channels (0.5 is the middle of the first), and distance to the SiPM."""
-        s = crossings.x - self._stereo[crossings.layer] * crossings.y
-        zone = 2 * crossings.layer + (crossings.y > 0)
-        mat = self._order[np.searchsorted(self._borders, zone * 2 * _HALF_ZONE + s)]
-        # Layers are tilted: the particle crosses the fibre a little before or behind the layer's plane.
-        dz = self._z0[mat] + self._dz_dy[mat] * crossings.y - self.layer_z[crossings.layer]
-        x, y = crossings.x + crossings.tx * dz, crossings.y + crossings.ty * dz
-        u = (x - self._dx_dy[mat] * y - self._x0[mat]) / self._dx_du[mat] - self._u_begin[mat]
-        along = (y - self._y_mirror[mat]) / self._length[mat]
+        mat, u, along = self._in_mats(crossings, crossings.y > 0)
+        # The mirrored edge of a stereo mat leans across the height of the beam: behind it lies a mat of the other half.
+        beyond = np.flatnonzero((along <= 0) & (np.abs(crossings.y) < _EDGE_REACH))
+        mat[beyond], u[beyond], along[beyond] = self._in_mats(crossings.take(beyond), crossings.y[beyond] <= 0)
         sipm = np.floor(u / self._sipm_pitch[mat]).astype(np.int64)
         in_sipm = u - sipm * self._sipm_pitch[mat]
         die = CHANNELS_PER_SIPM // 2 * self._pitch[mat]
@@ -111,6 +110,19 @@ class SciFiResponse:
         hit = (along > 0) & (along < 1) & (sipm >= 0) & (sipm < SIPMS_PER_MAT) & (place < CHANNELS_PER_SIPM + 0.5)
         rows = np.flatnonzero(hit)
         return rows, mat[rows], sipm[rows], place[rows], (np.abs(self._length[mat]) * (1 - along))[rows]
+
+    def _in_mats(self, crossings: Crossings, upper: Mask) -> tuple[Int64Array, FloatArray, FloatArray]:
+        """The nearest mat of the upper or lower half, the distance from its first channel's edge (mm), and that along
+        the fibres from their mirrored end as a fraction of their length."""
+        s = crossings.x - self._stereo[crossings.layer] * crossings.y
+        zone = 2 * crossings.layer + upper
+        mat = self._order[np.searchsorted(self._borders, zone * 2 * _HALF_ZONE + s)]
+        # Layers are tilted: the particle crosses the fibre a little before or behind the layer's plane.
+        dz = self._z0[mat] + self._dz_dy[mat] * crossings.y - self.layer_z[crossings.layer]
+        x, y = crossings.x + crossings.tx * dz, crossings.y + crossings.ty * dz
+        u = (x - self._dx_dy[mat] * y - self._x0[mat]) / self._dx_du[mat]
+        along = (y - self._y_mirror[mat] - self._dy_du[mat] * u) / self._length[mat]
+        return mat, u - self._u_begin[mat], along
 
     def respond(self, random: EventRandom, crossings: Crossings, flights: Flights) -> SciFiResult:
         """The hits of crossings of the twelve layers by flights, which are at their end points."""
@@ -151,8 +163,8 @@ class SciFiResponse:
         stops = ends & ((flights.mass < 1.0) & (flights.p < _STOPPING_P))[row]
         trail: FloatArray = np.zeros(len(row))
         has_one = np.flatnonzero(random.chance(event, np.where(stops, _STOPPING_PART, _KNOCK_ON_PART)))
-        length = np.where(stops[has_one], _STOPPING_TRAIL, _KNOCK_ON_TRAIL)
-        trail[has_one] = length * random.exponential(event[has_one])
+        u = random.uniform(event[has_one])
+        trail[has_one] = np.where(stops[has_one], -_STOPPING_TRAIL * np.log1p(-u), _KNOCK_ON_TRAIL * u)
         return trail
 
     @staticmethod

@@ -29,10 +29,11 @@ from hltnode.processing.lhcb.simulation.response.pixel_clusters import COLUMN_SH
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
 HIT_EFFICIENCY = 0.995
 
-# Scattering (Highland): material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil
-# between beam and sensors, which tracks cross at small angles.
-_SENSOR_X0 = 0.0138
-_FOIL_X0 = 0.010
+# Scattering: material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil between beam
+# and sensors, which tracks cross at small angles. Set so that slopes at both ends of the VELO and the distance to the
+# origin spread as in the real events.
+_SENSOR_X0 = 0.0130
+_FOIL_X0 = 0.009
 _FOIL_RADIUS = 4.0
 # Some crossings scatter by much more than a Gaussian allows (single hard scatters): their fraction and how much wider.
 _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0

@@ -22,7 +22,7 @@ _PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11,
 _DECAYS_IN_FLIGHT = {_PION: (7804.5, 29.79, 1.0), _KAON: (3711.0, 235.5, 0.636)}
 
 # Nuclear interaction lengths per radiation length of the material that hadrons cross (plastics, carbon, silicon).
-_INTERACTION_PER_X0 = 0.50
+_INTERACTION_PER_X0 = 0.35
 _SLAB_Z, _SLAB_THICKNESS = np.array(
     [(slab.z, slab.thickness) for slab in slabs() if FIRST_Z < slab.z < LAST_Z and slab.side == 0]
 ).T
@@ -34,11 +34,11 @@ _FLANGES, _PIPE_Z, _AT_FLANGES = (6850.0, 7350.0), (1200.0, 3800.0), 0.6
 
 # Electrons knocked out near a layer (half depth of a module, mm) that leave it: their fraction of the crossings and
 # lowest energy (MeV).
-_KNOCK_ON_PART, _KNOCK_ON_LEAST, _KNOCK_ON_DEPTH = 0.04, 3.0, 20.0
+_KNOCK_ON_PART, _KNOCK_ON_LEAST, _KNOCK_ON_DEPTH = 0.032, 3.0, 20.0
 
 # Fraction of protons among slow hadrons, and the charged products of a hadronic interaction.
 _PROTONS = 0.4
-_PRODUCTS, _PRODUCT_P, _PRODUCT_SPREAD, _PRODUCT_ANGLE = 2.2, 900.0, 1.0, 18.0
+_PRODUCTS, _PRODUCT_P, _PRODUCT_SPREAD, _PRODUCT_ANGLE = 2.2, 1200.0, 1.0, 18.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,8 @@ def _in_scifi(source: Source) -> tuple[Source, ...]:
 _CHARGED = 294.0
 SOURCES = (
     # conversions behind the VELO: RICH1 and the beam pipe before it
-    Source(first_z=800, last_z=2250, rate=34, electrons=1.0, p=230, spread=2.2, angle=1.2, on_pipe=0.15, shower=2),
-    Source(first_z=800, last_z=2250, rate=12, electrons=0.0, p=1390, spread=1.0, angle=12, on_pipe=0.2),
+    Source(first_z=800, last_z=2250, rate=34, electrons=1.0, p=230, spread=1.2, angle=1.2, on_pipe=0.15, shower=2),
+    Source(first_z=800, last_z=2250, rate=18, electrons=0.0, p=2200, spread=1.1, angle=7, on_pipe=0.2),
     # UT, and particles turned back into it by the magnet: from the beam pipe behind it, in showers
     Source(
         first_z=2290, last_z=2640, rate=25, electrons=1.0, p=9, spread=1.6, angle=25, on_pipe=0.1, length=150,
@@ -92,17 +92,17 @@ SOURCES = (
         first_z=2150, last_z=2632, rate=95, electrons=1.0, p=130, spread=0.8, angle=55, on_pipe=0.0, shower=4,
         turned_back=True,
     ),
-    Source(first_z=2250, last_z=2660, rate=12, electrons=0.0, p=600, spread=1.0, angle=25, on_pipe=0.2),
+    Source(first_z=2250, last_z=2660, rate=12, electrons=0.0, p=900, spread=1.2, angle=15, on_pipe=0.2),
     # beam pipe in the magnet
     Source(first_z=2700, last_z=4000, rate=60, electrons=1.0, p=200, spread=2.0, angle=0.6, on_pipe=1.0, shower=2),
-    Source(first_z=2700, last_z=5500, rate=6, electrons=0.0, p=2500, spread=1.2, angle=8, on_pipe=0.6),
+    Source(first_z=2700, last_z=5500, rate=16, electrons=0.0, p=3200, spread=1.1, angle=6, on_pipe=0.6),
     # its supports and flanges before the SciFi
-    Source(first_z=6850, last_z=7250, rate=45, electrons=1.0, p=190, spread=1.3, angle=0.8, on_pipe=1.0, shower=3),
+    Source(first_z=6850, last_z=7250, rate=52, electrons=1.0, p=190, spread=1.3, angle=0.8, on_pipe=1.0, shower=3),
     Source(first_z=6850, last_z=7350, rate=20, electrons=0.0, p=1050, spread=1.1, angle=15, on_pipe=1.0, shower=2),
     Source(first_z=7350, last_z=7690, rate=26, electrons=1.0, p=25, spread=1.0, angle=20, length=500, shower=2),
-    *_in_scifi(Source(rate=52, electrons=1.0, p=5, spread=0.9, angle=25, length=130, shower=1.5)),
-    *_in_scifi(Source(rate=23, electrons=1.0, p=30, spread=0.6, angle=30, length=700, shower=3)),
-    *_in_scifi(Source(rate=13, electrons=1.0, p=160, spread=1.0, angle=12)),
+    *_in_scifi(Source(rate=66, electrons=1.0, p=5, spread=0.9, angle=25, length=130, shower=1.5)),
+    *_in_scifi(Source(rate=27, electrons=1.0, p=30, spread=0.6, angle=30, length=700, shower=3)),
+    *_in_scifi(Source(rate=15, electrons=1.0, p=160, spread=1.0, angle=12)),
     *_in_scifi(Source(rate=13, electrons=0.0, p=480, spread=0.8, angle=35)),
 )  # fmt: skip
 _PIPE_SLOPE = (0.0100, 0.0125)

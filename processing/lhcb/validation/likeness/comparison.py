@@ -1,11 +1,14 @@
-"""Comparison of two samples: means, ratios of means, Kolmogorov distances."""
+"""Comparison of two samples: means, widths and medians, their ratios and differences, Kolmogorov distances."""
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hltnode.processing.lhcb.validation.likeness.distribution import (
     Distribution,
     Quantity,
+    Statistic,
     distance_by_chance,
     kolmogorov_distance,
 )
@@ -14,6 +17,10 @@ from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
 
 MAX_DIFFERENCE = 0.15
 """Means that should be equal and differ by more than this fraction are listed."""
+
+TRACKING_DIFFERENCE, TRACKING_MEDIAN, TRACKING_ERRORS = 0.10, 0.5, 2.0
+"""What the tracking depends on is listed if it differs by more than this fraction (medians, which are near 0: by more
+than this value) and by more than this number of standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +32,41 @@ class Compared:
     simulated: Distribution | None
 
     @property
+    def values(self) -> tuple[tuple[float, float | None], tuple[float, float | None]] | None:
+        """What should be equal, with its standard error, in the real and the simulated sample; None if a sample lacks
+        it."""
+        real, simulated = (None if it is None else it.value() for it in (self.real, self.simulated))
+        return None if real is None or simulated is None else (real, simulated)
+
+    @property
     def ratio(self) -> float | None:
-        """Mean of the simulated sample / mean of the real one; None if their means need not be equal."""
-        if not self.quantity.means_alike or self.real is None or self.simulated is None:
+        """Mean (or width) of the simulated sample / that of the real one; None if they need not be equal."""
+        if self.values is None or self.quantity.statistic is Statistic.MEDIAN:
             return None
-        real, simulated = self.real.mean, self.simulated.mean
-        return simulated / real if real and simulated is not None else None
+        (real, _), (simulated, _) = self.values
+        return simulated / real if real else None
+
+    @property
+    def errors_apart(self) -> float | None:
+        """The difference of the simulated sample from the real one in standard errors; None if these are not known."""
+        if self.values is None:
+            return None
+        (real, real_error), (simulated, simulated_error) = self.values
+        if real_error is None or simulated_error is None:
+            return None
+        error = float(np.hypot(real_error, simulated_error))
+        return (simulated - real) / error if error else None
 
     @property
     def differs(self) -> bool:
-        return self.ratio is not None and abs(self.ratio - 1) > MAX_DIFFERENCE
+        if not self.quantity.of_tracking:
+            return self.ratio is not None and abs(self.ratio - 1) > MAX_DIFFERENCE
+        if self.values is None or self.errors_apart is None or abs(self.errors_apart) <= TRACKING_ERRORS:
+            return False
+        if self.quantity.statistic is Statistic.MEDIAN:
+            (real, _), (simulated, _) = self.values
+            return abs(simulated - real) > TRACKING_MEDIAN
+        return self.ratio is None or abs(self.ratio - 1) > TRACKING_DIFFERENCE
 
     @property
     def distance(self) -> float | None:
@@ -59,7 +91,10 @@ class Compared:
             "unit": self.quantity.unit,
             **_of_sample("real", self.real),
             **_of_sample("simulated", self.simulated),
+            "statistic": self.quantity.statistic,
+            "of_tracking": self.quantity.of_tracking,
             "ratio": self.ratio,
+            "errors_apart": self.errors_apart,
             "differs": self.differs,
             "kolmogorov_distance": self.distance,
             "kolmogorov_distance_by_chance": self.chance,
@@ -68,12 +103,16 @@ class Compared:
 
 def _of_sample(name: str, distribution: Distribution | None) -> dict[str, Any]:
     if distribution is None:
-        return {f"{name}_entries": 0, f"{name}_mean": None, f"{name}_mean_error": None, f"{name}_width": None}
+        names = ("mean", "mean_error", "width", "value", "value_error")
+        return {f"{name}_entries": 0, **{f"{name}_{of}": None for of in names}}
+    value, error = distribution.value() or (None, None)
     return {
         f"{name}_entries": distribution.entries,
         f"{name}_mean": distribution.mean,
         f"{name}_mean_error": distribution.mean_error,
         f"{name}_width": distribution.width,
+        f"{name}_value": value,
+        f"{name}_value_error": error,
     }
 
 

@@ -1,6 +1,7 @@
 """A quantity that is compared between samples, and its distribution in one of them."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,15 +9,26 @@ from numpy.typing import ArrayLike, NDArray
 from hltnode.processing.lhcb.validation.checker.binning import CENTRAL_68
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 
+# Fewer entries than this do not tell the error of their median.
+_LEAST_FOR_ERROR = 8
+
+
+class Statistic(StrEnum):
+    """What should be equal in both samples."""
+
+    MEAN = "mean"
+    WIDTH = "width"
+    MEDIAN = "median"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
     """A counted quantity: `title` in `unit`, one entry per `per`, in `bins` equal bins from `low` to `high`.
 
-    Whole numbers have bins of their own, centred on them. `means_alike`: whether the means of the samples should be
-    equal, and their ratio is given. `occupancy`: the value is the place of a hit; drawn as hits per event, with
-    `drawn_together` places in a bin, labelled with `place_names` if they are few. `falls`: drawn with a logarithmic
-    axis, because most entries are at the lower end.
+    Whole numbers have bins of their own, centred on them. `statistic`: what of the samples should be equal, None if
+    nothing. `of_tracking`: what the tracking depends on, compared with its statistical error. `occupancy`: the value is
+    the place of a hit; drawn as hits per event, with `drawn_together` places in a bin, labelled with `place_names` if
+    they are few. `falls`: drawn with a logarithmic axis, because most entries are at the lower end.
     """
 
     name: str
@@ -27,7 +39,8 @@ class Quantity:
     high: float
     bins: int
     unit: str = ""
-    means_alike: bool = True
+    statistic: Statistic | None = Statistic.MEAN
+    of_tracking: bool = False
     occupancy: bool = False
     drawn_together: int = 1
     place_names: tuple[str, ...] = ()
@@ -37,6 +50,11 @@ class Quantity:
     def whole(self) -> bool:
         """Whether the values are whole numbers."""
         return self.low == -0.5
+
+    @property
+    def fraction(self) -> bool:
+        """Whether the values are 0 and 1."""
+        return self.whole and self.bins == 2
 
     @property
     def edges(self) -> Float64Array:
@@ -82,13 +100,48 @@ class Distribution:
     @property
     def width(self) -> float | None:
         """Half of the central 68.3 %, from the bins; None if there is no entry."""
+        quantiles = self._quantiles((1 - CENTRAL_68) / 2, (1 + CENTRAL_68) / 2)
+        return None if quantiles is None else (quantiles[1] - quantiles[0]) / 2
+
+    @property
+    def median(self) -> float | None:
+        """From the bins; None if there is no entry."""
+        quantiles = self._quantiles(0.5)
+        return None if quantiles is None else quantiles[0]
+
+    def _quantiles(self, *fractions: float) -> list[float] | None:
         it = self.quantity
         if not self.entries:
             return None
         # Entries outside all bins count as entries of the outermost ones.
         cumulative = np.concatenate([[0.0], np.cumsum(self.counts[1:-1]) + self.counts[0]]) / self.entries
-        low, high = np.interp([(1 - CENTRAL_68) / 2, (1 + CENTRAL_68) / 2], cumulative, it.edges)
-        return float(high - low) / 2
+        found: list[float] = np.interp(fractions, cumulative, it.edges).tolist()
+        return found
+
+    @property
+    def _fraction_error(self) -> float | None:
+        """Binomial error; with one more entry of either kind, so that none of a few entries is not exactly 0."""
+        n = self.entries
+        likely = (self.total + 1) / (n + 2)
+        return float(np.sqrt(likely * (1 - likely) / n)) if n else None
+
+    def value(self) -> tuple[float, float | None] | None:
+        """The statistic of the quantity and its standard error, those of width and median as of a normal distribution;
+        None if there is no entry, or no statistic."""
+        found: float | None
+        match self.quantity.statistic:
+            case Statistic.MEAN:
+                found, error = self.mean, self._fraction_error if self.quantity.fraction else self.mean_error
+            case Statistic.WIDTH:
+                found = self.width
+                error = None if found is None else 0.96 * found / np.sqrt(self.entries)
+            case Statistic.MEDIAN:
+                found, width = self.median, self.width
+                few = self.entries < _LEAST_FOR_ERROR
+                error = None if width is None or few else float(np.sqrt(np.pi / 2)) * width / np.sqrt(self.entries)
+            case None:
+                return None
+        return None if found is None else (found, error)
 
 
 def kolmogorov_distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:

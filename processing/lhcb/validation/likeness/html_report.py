@@ -11,8 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array
-from hltnode.processing.lhcb.validation.likeness.comparison import MAX_DIFFERENCE, Compared
-from hltnode.processing.lhcb.validation.likeness.distribution import Distribution, Quantity
+from hltnode.processing.lhcb.validation.likeness.comparison import (
+    MAX_DIFFERENCE,
+    TRACKING_DIFFERENCE,
+    TRACKING_ERRORS,
+    TRACKING_MEDIAN,
+    Compared,
+)
+from hltnode.processing.lhcb.validation.likeness.distribution import Distribution, Quantity, Statistic
 from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
 from hltnode.processing.lhcb.validation.reports.html_report import Drawn, Row, Section, drawn, render
 from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title, panels
@@ -30,7 +36,8 @@ def likeness_page(
     names: tuple[str, str], real: SampleSummary, simulated: SampleSummary, compared: Sequence[Compared]
 ) -> str:
     """The report: names of the two samples, their summaries, and the quantities as `compare` gives them."""
-    means = [pair for pair in compared if pair.ratio is not None]
+    means = [pair for pair in compared if pair.ratio is not None and not pair.quantity.of_tracking]
+    tracking = [pair for pair in compared if pair.quantity.of_tracking and pair.values is not None]
     events = (real.events, simulated.events)
     return render(
         "likeness.html",
@@ -44,7 +51,14 @@ def likeness_page(
             (name, sample.faults) for name, sample in zip(names, (real, simulated), strict=True) if sample.faults.events
         ],
         means=[_means_row(pair) for pair in means],
-        shapes=[_shapes_row(pair) for pair in compared if pair.ratio is None and pair.distance is not None],
+        tracking=[_tracking_row(pair) for pair in tracking],
+        tracking_limits=(f"{100 * TRACKING_DIFFERENCE:.0f}", TRACKING_MEDIAN, f"{TRACKING_ERRORS:.0f}"),
+        tracking_differing=[_title(pair.quantity) for pair in tracking if pair.differs],
+        shapes=[
+            _shapes_row(pair)
+            for pair in compared
+            if pair.ratio is None and pair.distance is not None and not pair.quantity.of_tracking
+        ],
         only=_only_in_one(compared),
         sections=[
             Section(detector, _figures([pair for pair in compared if pair.quantity.detector == detector], events))
@@ -69,6 +83,19 @@ def _means_row(pair: Compared) -> Row:
     return Row(cells, pair.differs)
 
 
+def _tracking_row(pair: Compared) -> Row:
+    assert pair.values is not None
+    numbers = ("–" if number is None else f"{number:.2f}" for number in (pair.ratio, pair.errors_apart))
+    values = (_value(*value) for value in pair.values)
+    it = pair.quantity
+    cells = [_title(it), it.per, str(it.statistic), *values, *numbers, "differs" if pair.differs else ""]
+    return Row(cells, pair.differs)
+
+
+def _value(value: float, error: float | None) -> str:
+    return f"{value:.4g}" if error is None else f"{value:.4g} ± {float(f'{error:.2g}'):g}"
+
+
 def _shapes_row(pair: Compared) -> Row:
     samples = [
         "–" if sample is None or sample.mean is None else f"{sample.mean:.4g}, {sample.width:.4g}"
@@ -85,8 +112,8 @@ def _figures(compared: Sequence[Compared], events: tuple[int, int]) -> list[Draw
 
 
 def _mean(sample: Distribution) -> str:
-    error = "" if sample.mean_error is None else f" ± {float(f'{sample.mean_error:.2g}'):g}"
-    return f"{sample.mean:.4g}{error}"
+    assert sample.mean is not None
+    return _value(sample.mean, sample.mean_error)
 
 
 def _title(quantity: Quantity) -> str:
@@ -145,7 +172,7 @@ def _plural(per: str) -> str:
 
 
 def _label(name: str, sample: Distribution) -> str:
-    if not sample.quantity.means_alike or sample.mean is None:
+    if sample.quantity.statistic is not Statistic.MEAN or sample.mean is None:
         return name
     return f"{name}, mean {sample.mean:.0f}" if sample.mean >= 1000 else f"{name}, mean {sample.mean:.3g}"
 

@@ -50,7 +50,7 @@ def q_over_p(line: Float64Array, curve: Float64Array, polarity: float) -> Float6
 
 
 def _sum(coefficients: Sequence[float], powers: Sequence[Float64Array]) -> Float64Array:
-    total: Float64Array = sum((c * power for c, power in zip(coefficients, powers, strict=True)), np.float64(0.0))
+    total: Float64Array = np.einsum("i,i...->...", np.array(coefficients), np.stack(powers))
     return total
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hltnode.processing.lhcb.geometry.ideal_ut import LAYER_Z as UT_LAYER_Z
+from hltnode.processing.lhcb.geometry.muon import MuonHits
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
 from hltnode.processing.lhcb.geometry.ut import UtHitPositions
 from hltnode.processing.lhcb.simulation.detector import Detector
@@ -20,8 +22,18 @@ from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.validation.checker.truth_check import EventTruth, TruthFaults, read_truth
 from hltnode.processing.lhcb.validation.checker.vertices import MIN_TRACKS
 from hltnode.processing.lhcb.validation.likeness.distribution import Distribution
+from hltnode.processing.lhcb.validation.likeness.long_particles import LongParticles, MagnetFlight, velo_lines
+from hltnode.processing.lhcb.validation.likeness.muon_fields import muon_values
 from hltnode.processing.lhcb.validation.likeness.quantities import BANKS, QUANTITIES
 from hltnode.processing.lhcb.validation.likeness.residuals import TruthHits, curve_at, fast_long_particles, fit_curves
+from hltnode.processing.lhcb.validation.likeness.search_windows import window_values
+from hltnode.processing.lhcb.validation.likeness.tracking import (
+    Values,
+    magnet_values,
+    scifi_values,
+    t_track_values,
+    velo_values,
+)
 from hltnode.protocol.lhcb.banks.muon import N_BANKS as N_MUON_BANKS
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS as N_SCIFI_BANKS
@@ -59,6 +71,7 @@ class SampleSummary:
         self.events = 0
         self.distributions: dict[str, Distribution] = {}
         self.faults = TruthFaults()
+        self._flight: MagnetFlight | None = None
 
     def _add(self, name: str, values: ArrayLike) -> None:
         self.distributions.setdefault(name, Distribution(QUANTITIES[name])).add(values)
@@ -71,8 +84,7 @@ class SampleSummary:
         velo = self._add_velo(banks, types)
         ut = self._add_ut(banks) if BankType.UT in types else None
         scifi = self._add_scifi(banks) if BankType.FT_CLUSTER in types else None
-        if BankType.MUON in types:
-            self._add_muon(banks)
+        muon = self._add_muon(banks) if BankType.MUON in types else None
         if BankType.MC_TRACKS in types:
             hits = {VP_TYPE: velo.ids}
             if ut is not None:
@@ -87,6 +99,8 @@ class SampleSummary:
                     self._add_ut_residuals(truth.particles, ut, line)
                 if scifi is not None:
                     self._add_scifi_residuals(truth.particles, scifi)
+                if ut is not None and scifi is not None and muon is not None:
+                    self._add_tracking(truth.particles, velo, ut, scifi, muon)
 
     def _add_banks(self, banks: Sequence[RawBank]) -> None:
         for bank_type, (_, name, _, _) in BANKS.items():
@@ -144,7 +158,7 @@ class SampleSummary:
         self._add("scifi_hit_x", np.abs(positions.x))
         return positions
 
-    def _add_muon(self, banks: Sequence[RawBank]) -> None:
+    def _add_muon(self, banks: Sequence[RawBank]) -> MuonHits:
         digits = decode_muon(banks)
         self._add("muon_digits_per_event", len(digits.bank))
         self._add("muon_digits_per_bank", np.bincount(digits.bank, minlength=N_MUON_BANKS))
@@ -154,6 +168,7 @@ class SampleSummary:
         self._add("muon_hit_x", np.abs(hits.x))
         self._add("muon_hit_y", np.abs(hits.y))
         self._add("muon_time", digits.time)
+        return hits
 
     def _add_truth(self, truth: EventTruth) -> None:
         particles, values = truth.particles, truth.particles.values
@@ -209,3 +224,28 @@ class SampleSummary:
         near, place = scifi.z[in_x_layer][found.hit] - _SCIFI_MIDDLE, scifi.x[in_x_layer][found.hit]
         curve = fit_curves(found.owner, near, place, 3, len(particles))
         self._add("scifi_residual", 1000 * (place - curve_at(curve[found.owner], near)))
+
+    def _add_tracking(
+        self,
+        particles: McParticleColumns,
+        velo: _VeloHits,
+        ut: UtHitPositions,
+        scifi: SciFiHitPositions,
+        muon: MuonHits,
+    ) -> None:
+        """What the tracking depends on, of events with all detectors."""
+        line = velo_lines(particles, velo.ids, velo.position)
+        long = LongParticles.of(particles, line, scifi)
+        if self._flight is None:
+            self._flight = MagnetFlight(self.geometry.magnet, np.array(UT_LAYER_Z))
+        values: Values = {
+            **velo_values(particles, line, velo.ids, velo.position),
+            **magnet_values(long, particles, ut, self._flight, self.geometry.magnet.polarity),
+            **scifi_values(long, scifi),
+            **window_values(particles, line, scifi),
+            **t_track_values(particles),
+            **muon_values(long, particles, muon),
+        }
+        for name, of_quantity in values.items():
+            if len(of_quantity):
+                self._add(name, of_quantity)
