@@ -263,7 +263,6 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
         (words.fraction[firsts] == 1)
         & (words.edge[firsts + 1] == 1)
         & (words.fraction[firsts + 1] == 0)
-        & (distance > 0)
     )
     lone = starts[~has_next]
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1, lone)), assume_unique=True)
