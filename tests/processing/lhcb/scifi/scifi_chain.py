@@ -50,7 +50,7 @@ NO_LIMIT = 2**32 - 1
 
 @cache
 def scifi_chain(*, with_velo: bool = False) -> Chain:
-    """Fragments, global event cut and SciFi, with the tracks of the VELO if asked for; kernels are built at first use."""
+    """Fragments, global event cut and SciFi, with the VELO's tracks if asked for. Kernels are built at first use."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-scifi-"))
     fragments, *velo = VELO_ALGORITHMS
     assert fragments is fragment_offsets

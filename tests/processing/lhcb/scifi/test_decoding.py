@@ -220,7 +220,9 @@ def few_words() -> Reference:
             ]
             banks.append(bank_of(words, int(number)))
         events.append(banks)
-    return Reference(encode(events))
+    damaged = [bank_of(GOOD, 3), bank_of([(0, 9, 0, 0), (0, 3, 0, 0)], 9), bank_of([(40, 3, 0, 0)], 10)]
+    crowded = [bank_of([(link, cell, 1, 1) for link in range(16) for cell in (3, 120)], n) for n in range(3)]
+    return Reference(encode([*events, damaged, crowded]))
 
 
 def test_the_kernels_spill_nothing_and_eight_blocks_share_a_multiprocessor() -> None:
@@ -345,7 +347,7 @@ def test_an_event_that_no_longer_fits_in_the_buffers_is_flagged_and_kept_empty()
     every_channel = [(link, cell, 0, 0) for link in range(16) for cell in range(128)]
     small, large = [bank_of(GOOD, 3)], [bank_of(every_channel, 2)]
     mep = encode([small, large, small])
-    first, beyond, last = SciFiChain(GEOMETRY, replace(limits_of(mep), input_bytes=4 * 1000)).run(mep)
+    first, beyond, last = SciFiChain(GEOMETRY, replace(limits_of(mep), input_bytes=mep.data.nbytes)).run(mep)
     assert [first.flags, beyond.flags, last.flags] == [0, EventFlag.OVERFLOW, EventFlag.OVERFLOW]
     assert [len(first.ids), len(beyond.ids), len(last.ids)] == [2, 0, 0]
 
