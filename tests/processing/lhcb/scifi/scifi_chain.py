@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -68,7 +68,7 @@ def scifi_chain(*, with_velo: bool = False) -> Chain:
     return chain
 
 
-def with_constants(chain: Chain, **constants: dict[str, float | int]) -> Chain:
+def with_constants(chain: Chain, **constants: Mapping[str, float | int]) -> Chain:
     """The chain with other constants of some algorithms, by their names."""
     algorithms = [
         algorithm.with_constants(constants[algorithm.name]) if algorithm.name in constants else algorithm
