@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/device/vector8.cuh"
-#include "lhcb/scifi/generated/scifi_types.h"
+#include "lhcb/scifi/bank.cuh"
 
 namespace hlt {
 
@@ -15,9 +15,9 @@ __device__ __forceinline__ void find_scifi_u(const scifi_mat& mat, const Real& h
 }
 
 /// Half-channel in the mat (10 bits: of the SiPM, then the SiPM) | pseudo-size << 10.
-__device__ uint32_t scifi_code(uint32_t channel, uint32_t fraction, uint32_t size)
+__device__ uint32_t scifi_code(const scifi_bank_hit& hit)
 {
-    return (channel & 0x1ffu) << 1 | fraction | size << 10;
+    return (hit.channel & 0x1ffu) << 1 | hit.fraction | hit.size << 10;
 }
 
 /// Where the hits of an event are written.

@@ -2,12 +2,70 @@
 // once. For processors, where what is near in memory costs little and eight lanes compute like one.
 #pragma once
 
+#include "lhcb/scifi/bank.cuh"
 #include "lhcb/scifi/hit_columns.cuh"
-#include "lhcb/scifi/walk.cuh"
 
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 
 namespace hlt {
+
+/// What became of the words.
+struct scifi_walk {
+    uint32_t n_hits;
+    bool broken;
+    bool crowded;  // more hits than there is room for: the walk has ended early
+};
+
+/// Counts hits.
+struct scifi_hit_counter {
+    uint32_t n = 0;
+    void take(const scifi_bank_hit&) { ++n; }
+    void end_word(scifi_word) {}
+    bool has_room(uint32_t) const { return true; }
+};
+
+/// Take the hits of the words of a bank that reads `n_mats` mats: hits.take(hit) for each, then hits.end_word(word).
+template <scifi_rule rule, typename Hits>
+inline scifi_walk walk_scifi_bank(const scifi_bank& bank, uint32_t n_mats, Hits hits)
+{
+    const uint32_t before = hits.n;
+    const uint32_t n_words = bank.n_words;
+    bool broken = false;
+    int32_t last = -1;  // word
+    for (uint32_t i = 0; i < n_words; ++i) {
+        const scifi_word word = bank[i];
+        broken |= static_cast<int32_t>(word.bits) <= (last | 3);
+        if (rule != scifi_rule::one_hit_per_word && word.edge() != 0u && i + 1u < n_words) {
+            const scifi_word next = bank[i + 1u];
+            if (are_scifi_edges<rule>(word, next)) {
+                const scifi_edges edges{word, next};
+                broken |= !edges.are_possible<rule>();
+                if (broken) break;
+                const uint32_t n = count_hits_of_edges<rule>(edges);
+                if (!hits.has_room(n + (n_words - i))) return {0, false, true};
+                for (uint32_t k = 0; k < n; ++k) hits.take(hit_of_edges<rule>(edges, n, k));
+                ++i;
+                last = static_cast<int32_t>(next.bits);
+                hits.end_word(next);
+                continue;
+            }
+        }
+        hits.take(hit_of_word<rule>(word));
+        hits.end_word(word);
+        last = static_cast<int32_t>(word.bits);
+    }
+    broken |= last >= 0 && scifi_word{static_cast<uint32_t>(last)}.mat() >= n_mats;
+    return {broken ? 0u : hits.n - before, broken, false};
+}
+
+/// By the rule of the bank's version. `lossy`: each word is a hit.
+template <typename Hits>
+inline scifi_walk walk_scifi_bank(const scifi_bank& bank, uint32_t n_mats, bool lossy, const Hits& hits)
+{
+    if (lossy || bank.version == 4u) return walk_scifi_bank<scifi_rule::one_hit_per_word>(bank, n_mats, hits);
+    if (bank.version == 5u) return walk_scifi_bank<scifi_rule::version_5>(bank, n_mats, hits);
+    return walk_scifi_bank<scifi_rule::version_6>(bank, n_mats, hits);
+}
 
 /// Writes the codes of the hits of a bank, and where those of each of its mats end.
 struct scifi_code_writer {
@@ -17,10 +75,7 @@ struct scifi_code_writer {
     uint32_t n;                  // codes up to now
     uint32_t room;
 
-    void take(uint32_t channel, uint32_t fraction, uint32_t size)
-    {
-        codes[n++] = static_cast<uint16_t>(scifi_code(channel, fraction, size));
-    }
+    void take(const scifi_bank_hit& hit) { codes[n++] = static_cast<uint16_t>(scifi_code(hit)); }
     void end_word(scifi_word word) { end[min_of(word.mat(), last_mat)] = static_cast<uint16_t>(n); }
     bool has_room(uint32_t more) const { return n + more <= room; }
 };
