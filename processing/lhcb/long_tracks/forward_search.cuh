@@ -51,9 +51,8 @@ HLT_KERNEL(long_tracks_forward_search)
     const uint32_t first_scifi_hit = p.scifi_hits.first(event), first_ut_hit = p.ut_hits.first(event);
     const uint32_t first_track = p.ut_tracks.first(event), first_velo_track = p.velo_end.first(event);
     const uint32_t first_candidate = p.forward_candidates.first(event);
-    const hlt::scifi_event hits{{p.scifi_hits.x, first_scifi_hit},
-                                {p.scifi_hits.z, first_scifi_hit},
-                                {p.scifi_hits.zone_offset, event * hlt::scifi_zone_stride}};
+    __shared__ hlt::scifi_zone_index index;
+    const hlt::scifi_event hits{{p.scifi_hits.x, first_scifi_hit}, {p.scifi_hits.z, first_scifi_hit}, index};
     const hlt::forward_cuts cuts{p.n_sigma, {p.x_window, p.x_window_per_kink}, p.max_pairs, p.min_hits};
     const hlt::stereo_cuts stereo{p.stereo_margin, p.max_shift_spread};
     const hlt::fit_errors errors{p.sigma_hit * p.sigma_hit,
@@ -65,19 +64,20 @@ HLT_KERNEL(long_tracks_forward_search)
         sigma_c{p.sigma_ut_c, p.sigma_ut_c_per_kink};
 
     const uint32_t n_tracks = p.ut_tracks.count[event];
+    if (n_tracks == 0u) return;
+    hlt::fill_zone_index(index, hits.x, {p.scifi_hits.zone_offset, event * hlt::scifi_zone_stride});
+    hlt::block_barrier();
     for (uint32_t t = threadIdx.x; t < n_tracks; t += blockDim.x) {
         const uint32_t candidate_index = first_candidate + t, track = first_track + t;
         p.forward_candidates.hit_count[candidate_index] = 0;
         const uint32_t velo_track = first_velo_track + p.ut_tracks.velo_track[track];
         const hlt::velo_line line{p.velo_end.x[velo_track], p.velo_end.y[velo_track], p.velo_end.tx[velo_track],
                                   p.velo_end.ty[velo_track]};
-        const auto ut_hit = [&](uint32_t layer, float& x, float& z, float& weight) {
+        const auto ut_hit_of = [&](uint32_t layer) -> hlt::ut_hit {
             const uint32_t hit = p.ut_tracks.hits[hlt::n_ut_layers * track + layer];
-            if (hit == hlt::no_ut_hit) return false;
-            x = p.ut_hits.x[first_ut_hit + hit];
-            z = p.ut_hits.z[first_ut_hit + hit];
-            weight = p.ut_hits.weight[first_ut_hit + hit];
-            return true;
+            if (hit == hlt::no_ut_hit) return {0.f, 0.f, 0.f};
+            return {p.ut_hits.x[first_ut_hit + hit], p.ut_hits.z[first_ut_hit + hit],
+                    p.ut_hits.weight[first_ut_hit + hit]};
         };
         const float s = parameters.polarity * p.ut_tracks.qop[track] / hlt::c_per_gev_to_mev;
         const float sign = s < 0.f ? -1.f : 1.f;
@@ -91,7 +91,7 @@ HLT_KERNEL(long_tracks_forward_search)
         where.low = hlt::min_of(one, other);
         where.high = hlt::max_of(one, other);
         if (!(where.low < where.high)) continue;
-        hlt::ut_residuals ut = hlt::fit_ut_residuals(parameters, line, ut_hit);
+        hlt::ut_residuals ut = hlt::fit_ut_residuals(parameters, line, ut_hit_of);
         hlt::set_bend_in_ut(parameters, line, sign * hlt::max_of(sign * s, hlt::smallest_probed_s), ut);
         where.offset = p.offset_of_ut * ut.a;
         where.offset_per_kink = -p.offset_of_ut * ut.a_per_kink;

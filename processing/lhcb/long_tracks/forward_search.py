@@ -22,8 +22,8 @@ from hltnode.processing.lhcb.velo.collections import end_state
 
 # docs/physics/long-tracks.md; mm and MeV. Errors are what does not depend on the momentum, and what rises with the kink.
 FIT_CONSTANTS = {
-    "x_window": 0.7,
-    "x_window_per_kink": 1.5,
+    "x_window": 0.5,
+    "x_window_per_kink": 1.4,
     "stereo_margin": 1.0,
     "max_shift_spread": 7.0,
     "n_sigma": 3.5,
@@ -63,9 +63,9 @@ forward_search = Algorithm.beside(
     constants=FIT_CONSTANTS
     | {
         "min_p": 1800.0,
-        "qop_low": 0.3,
-        "qop_high": 2.2,
-        "qop_margin": 0.06,
+        "qop_low": 0.38,
+        "qop_high": 1.85,
+        "qop_margin": 0.05,
         "offset_of_ut": 2.66,
         "shift_of_ut": -3.86,
         "ut_b_of_a": 7.5e-4,

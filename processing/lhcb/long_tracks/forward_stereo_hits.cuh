@@ -36,11 +36,13 @@ __device__ bool add_stereo_hits(const long_track_parameters& parameters, const s
         z += parameters.layer_dz_dy[layer] * y;
         const float expected = line.x_at(z) + bend.kink * bend.lever(z) + candidate.offset - dx_dy * y;
         const float window = stereo_window_sigmas * sigma * (dx_dy < 0.f ? -dx_dy : dx_dy) + cuts.margin;
-        zone_cursor zone(hits, layer, half);
-        zone.go_to(hits.x, expected);
-        uint32_t begin = zone.at, end = zone.at;
-        while (begin > zone.begin && zone.at - begin < max_stereo_hits && !(hits.x[begin - 1u] < expected - window)) --begin;
-        while (end < zone.end && end - zone.at < max_stereo_hits && hits.x[end] < expected + window) ++end;
+        const scifi_zone zone(hits, layer, half);
+        const uint32_t middle = zone.from(expected);
+        const uint32_t lowest = max_of(zone.begin() + max_stereo_hits, middle) - max_stereo_hits;
+        const uint32_t highest = min_of(zone.end(), middle + max_stereo_hits);
+        uint32_t begin = middle, end = middle;
+        while (begin > lowest && !(hits.x[begin - 1u] < expected - window)) --begin;
+        while (end < highest && hits.x[end] < expected + window) ++end;
         for (uint32_t i = begin; i < end; ++i) {
             shift_of[n_found] = (expected - hits.x[i]) / dx_dy;
             hit_of[n_found] = static_cast<uint16_t>(i);

@@ -7,63 +7,12 @@
 #pragma once
 
 #include "lhcb/long_tracks/forward_hypothesis.cuh"
-#include "lhcb/scifi/generated/scifi_types.h"
+#include "lhcb/long_tracks/scifi_zones.cuh"
 
 namespace hlt {
 
 constexpr uint32_t n_scifi_x_layers = 6;
 constexpr uint32_t n_scifi_stereo_layers = 6;
-
-/// The hits of an event, and where those of zones begin.
-struct scifi_event {
-    event_column<const float> x;
-    event_column<const float> z;
-    event_column<const uint16_t> zone_offset;
-};
-
-/// Hits of a zone [begin, end), and a place among them that moves with what is looked for.
-struct zone_cursor {
-    uint32_t begin, end;
-    uint32_t at;
-
-    __device__ zone_cursor(const scifi_event& hits, uint32_t layer, uint32_t half)
-        : begin(hits.zone_offset[2u * layer + half]), end(hits.zone_offset[2u * layer + half + 1u]), at(begin)
-    {
-    }
-
-    /// Go to the first hit with at least this x, from where the cursor stands.
-    __device__ void walk_to(const event_column<const float>& hit_x, float x)
-    {
-        while (at < end && hit_x[at] < x) ++at;
-        while (at > begin && !(hit_x[at - 1u] < x)) --at;
-    }
-
-    /// The same by bisection.
-    __device__ void go_to(const event_column<const float>& hit_x, float x)
-    {
-        uint32_t low = begin, n = end - begin;
-        while (n > 0u) {
-            const uint32_t half = n / 2u;
-            const bool before = hit_x[low + half] < x;
-            low = before ? low + half + 1u : low;
-            n = before ? n - half - 1u : half;
-        }
-        at = low;
-    }
-
-    /// The hit nearest to x if it is closer than `most`.
-    __device__ uint32_t nearest(const event_column<const float>& hit_x, float x, float most)
-    {
-        walk_to(hit_x, x);
-        uint32_t found = no_scifi_hit;
-        if (at > begin && x - hit_x[at - 1u] < most) {
-            most = x - hit_x[at - 1u];
-            found = at - 1u;
-        }
-        if (at < end && hit_x[at] - x < most) found = at;
-        return found;
-    }
-};
 
 struct parabola {
     float a0, a1, a2;
@@ -143,25 +92,20 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
         const float to_tolerance = cuts.n_sigma * difference[1] / lever[1];
         const float per_dx = where.sigma_offset.per_kink / lever[1];
 
-        zone_cursor first(hits, layers.first, half), last(hits, layers.last, half);
-        zone_cursor others[4] = {{hits, layers.others[0], half},
-                                 {hits, layers.others[1], half},
-                                 {hits, layers.others[2], half},
-                                 {hits, layers.others[3], half}};
-        first.go_to(hits.x, straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low));
+        const scifi_zone first(hits, layers.first, half), last(hits, layers.last, half);
+        const scifi_zone others[4] = {{hits, layers.others[0], half},
+                                      {hits, layers.others[1], half},
+                                      {hits, layers.others[2], half},
+                                      {hits, layers.others[3], half}};
+        const float begin_x = straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low);
         const float end_x = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
-        bool walks = false;
-        for (uint32_t i = first.at; i < first.end; ++i) {
+        for (uint32_t i = first.from(begin_x); i < first.end(); ++i) {
             const float x_first = hits.x[i];
             if (!(x_first < end_x)) break;
             const float dx = x_first - straight_first;
             const float expected = straight_last + dx * ratio(dx);
             const float tolerance = to_tolerance * (where.sigma_offset.constant + per_dx * (dx < 0.f ? -dx : dx));
-            if (walks)
-                last.walk_to(hits.x, expected - tolerance);
-            else
-                last.go_to(hits.x, expected - tolerance);
-            for (uint32_t j = last.at; j < last.end; ++j) {
+            for (uint32_t j = last.from(expected - tolerance); j < last.end(); ++j) {
                 const float x_last = hits.x[j];
                 if (!(x_last < expected + tolerance)) break;
                 if (left == 0u) return;
@@ -169,21 +113,16 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
                 const float rise = x_last - straight_last - dx;
                 const float kink = rise * kink_per_rise(rise);
                 if (!(where.low <= kink && kink <= where.high)) continue;
-                if (!walks) {
-                    for (uint32_t k = 0; k < 4u; ++k)
-                        others[k].go_to(hits.x, straight[k] + dx + rise * share[k](rise));
-                }
-                walks = true;
                 const float most = cuts.x_window(kink);
                 uint32_t found[4];
                 uint32_t n = 2;
                 for (uint32_t k = 0; k < 2u; ++k) {
-                    found[k] = others[k].nearest(hits.x, straight[k] + dx + rise * share[k](rise), most);
+                    found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
                     n += found[k] != no_scifi_hit;
                 }
                 if (n == 2u) continue;
                 for (uint32_t k = 2; k < 4u; ++k) {
-                    found[k] = others[k].nearest(hits.x, straight[k] + dx + rise * share[k](rise), most);
+                    found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
                     n += found[k] != no_scifi_hit;
                 }
                 // The second seed finds again what the first has found.

@@ -49,5 +49,5 @@ select_forward = Algorithm.beside(
     ),
     scratch=(Scratch("owner", U32, per=scifi_hits),),
     # docs/physics/long-tracks.md
-    constants={"max_quality": 60.0, "max_shared_fraction": 0.4},
+    constants={"max_quality": 70.0, "max_shared_fraction": 0.4},
 )

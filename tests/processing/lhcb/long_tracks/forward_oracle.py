@@ -24,10 +24,10 @@ Line = tuple[float, float, float, float]
 class Settings:
     """The constants of the search; mm, MeV. Errors are pairs: what does not depend on the momentum, and per kink."""
 
-    min_p: float = 2500.0
-    qop_low: float = 0.3
-    qop_high: float = 2.2
-    qop_margin: float = 0.06
+    min_p: float = 1800.0
+    qop_low: float = 0.38
+    qop_high: float = 1.85
+    qop_margin: float = 0.05
     offset_of_ut: float = 2.66
     shift_of_ut: float = -3.86
     slope_of_ut: float = 7.5e-4
@@ -43,7 +43,7 @@ class Settings:
     hit_scatter: float = 0.67
     sigma_curvature: tuple[float, float] = (1.5e-7, 1e-6)
     n_sigma: float = 3.5
-    x_window: tuple[float, float] = (0.7, 1.5)
+    x_window: tuple[float, float] = (0.5, 1.4)
     max_pairs: int = 2000
     stereo_margin: float = 1.0
     max_shift_spread: float = 7.0
@@ -54,7 +54,7 @@ class Settings:
     penalty_missing: float = 4.0
     penalty_missing_ut: float = 8.0
     per_kink: float = 15.0
-    max_quality: float = 60.0
+    max_quality: float = 70.0
     max_shared: float = 0.4
 
 
@@ -320,13 +320,10 @@ class ForwardSearch:
                         continue
                     most = _sigma(s.x_window, kink)
                     chosen = {first: i, last: j}
-                    for layers, needed in ((middle, 3), (beside, 4)):
-                        for layer in layers:
-                            place = straight[layer] + dx + rise * value(share[layer], rise)
-                            if (hit := self._nearest(layer, half, place, most)) is not None:
-                                chosen[layer] = hit
-                        if len(chosen) < needed:
-                            break
+                    for layer in (*middle, *beside):
+                        place = straight[layer] + dx + rise * value(share[layer], rise)
+                        if (hit := self._nearest(layer, half, place, most)) is not None:
+                            chosen[layer] = hit
                     # The second seed finds again what the first has found.
                     if len(chosen) < 4 or (first == 3 and 0 in chosen and 8 in chosen):
                         continue
