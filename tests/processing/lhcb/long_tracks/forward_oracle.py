@@ -25,16 +25,16 @@ class Settings:
     """The constants of the search; mm, MeV. Errors are pairs: what does not depend on the momentum, and per kink."""
 
     min_p: float = 1800.0
-    qop_low: float = 0.38
-    qop_high: float = 1.85
-    qop_margin: float = 0.05
+    qop_low: float = 0.43
+    qop_high: float = 1.75
+    qop_margin: float = 0.045
     offset_of_ut: float = 2.66
     shift_of_ut: float = -3.86
     slope_of_ut: float = 7.5e-4
     sigma_offset: tuple[float, float] = (1.0, 27.0)
     sigma_shift: tuple[float, float] = (1.7, 41.0)
-    sigma_offset_ut: tuple[float, float] = (0.7, 12.0)
-    sigma_shift_ut: tuple[float, float] = (1.4, 24.0)
+    sigma_offset_ut: tuple[float, float] = (0.6, 10.0)
+    sigma_shift_ut: tuple[float, float] = (1.2, 20.0)
     sigma_ty: tuple[float, float] = (3e-4, 7.5e-3)
     sigma_a: tuple[float, float] = (0.15, 5.0)
     sigma_b: tuple[float, float] = (1e-4, 4e-3)
@@ -45,7 +45,7 @@ class Settings:
     n_sigma: float = 3.5
     x_window: tuple[float, float] = (0.5, 1.4)
     max_pairs: int = 2000
-    stereo_margin: float = 1.0
+    stereo_margin: float = 0.7
     max_shift_spread: float = 7.0
     max_stereo_hits: int = 4
     min_hits: int = 9
