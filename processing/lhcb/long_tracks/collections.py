@@ -4,10 +4,14 @@ from enum import IntEnum
 
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
+from hltnode.processing.lhcb.scifi.collections import scifi_hits
 
 MAX_TRACKS_PER_EVENT = 1024
 MAX_SEEDS_PER_EVENT = 2048
 Z_END_SCIFI = 9410.0
+FIRST_BID_WITHOUT_UT = 1 << 31
+"""Bids of candidates without UT are not below; the bits under it are those of a float."""
+NO_BID = 0xFFFFFFFF
 
 
 class TrackOrigin(IntEnum):
@@ -30,6 +34,8 @@ long_types = SharedTypes(
         "max_scifi_seeds": MAX_SEEDS_PER_EVENT,
         "max_scifi_track_hits": N_LAYERS,
         "z_end_scifi": Z_END_SCIFI,
+        "first_bid_without_ut": FIRST_BID_WITHOUT_UT,
+        "no_bid": NO_BID,
     },
 )
 
@@ -53,13 +59,26 @@ forward_candidates = Collection(
     placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
     max_per_event=MAX_TRACKS_PER_EVENT,
 )
-"""The best continuation of each VELO-UT track, by its number in the event."""
+"""The best continuation of each VELO track that the forward search has found, by its number in the event."""
 candidate_hit_count = forward_candidates.column("hit_count", U8)
 """SciFi hits; 0 for a track without continuation."""
+candidate_ut_track = forward_candidates.column("ut_track", U16)
+"""Number of the VELO-UT track that it continues, or NO_TRACK."""
 candidate_hits = forward_candidates.column("hits", U16, width=N_LAYERS)
+candidate_ut_hits = forward_candidates.column("ut_hits", U16, width=4)
 candidate_quality = forward_candidates.column("quality", F32)
 candidate_state = {name: forward_candidates.column(name, F32) for name in ("qop", "x", "y", "tx", "ty")}
 """As long_tracks has them."""
+candidate_columns = (
+    candidate_hit_count,
+    candidate_ut_track,
+    candidate_hits,
+    candidate_ut_hits,
+    candidate_quality,
+    *candidate_state.values(),
+)
+scifi_owner = scifi_hits.column("owner", U32)
+"""The lowest bid of the forward candidates that use a SciFi hit, or NO_BID (forward_track.cuh)."""
 
 long_tracks = Collection(
     "long_tracks",

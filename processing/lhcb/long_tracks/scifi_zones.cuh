@@ -6,15 +6,16 @@
 
 namespace hlt {
 
-constexpr uint32_t n_scifi_bins = 128;
-constexpr float scifi_bins_begin = -3276.8f;    // mm
+constexpr uint32_t n_scifi_bins = 127;
+constexpr float scifi_bins_begin = -3251.2f;  // mm
 constexpr float scifi_bins_per_mm = 1.f / 51.2f;
 
 /// The hits in bins of x: those of bin b of a zone are [b] .. [b + 1], relative to the first hit of the event. Hits
 /// beyond the first or last bin belong to it.
-struct scifi_zone_index {
+struct alignas(16) scifi_zone_index {
     uint16_t first[n_scifi_zones][n_scifi_bins + 1u];
 };
+static_assert(sizeof(scifi_zone_index) % 16u == 0u);
 
 /// Larger for larger x, not a number in the first bin.
 __device__ uint32_t scifi_bin(float x)
@@ -24,10 +25,13 @@ __device__ uint32_t scifi_bin(float x)
     return at > 0.f ? static_cast<uint32_t>(at < last ? at : last) : 0u;
 }
 
-/// The threads of a block fill the index of their event: each hit those bins that begin with it.
+/// The threads of a block fill the index of their event: each hit those bins that begin with it. It is cleared before,
+/// so that hits which do not ascend cannot leave a place that leads out of the event.
 __device__ void fill_zone_index(scifi_zone_index& index, const event_column<const float>& x,
                                 const event_column<const uint16_t>& zone_offset)
 {
+    zero_words(&index, sizeof index / sizeof(uint32_t));
+    block_barrier();
     for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
         const uint32_t begin = zone_offset[zone], end = zone_offset[zone + 1u];
         for (uint32_t i = begin + threadIdx.x; i <= end; i += blockDim.x) {
@@ -70,10 +74,10 @@ class scifi_zone {
         for (;; at += 8u) {
             float8 eight;
             load8(eight, &x_[at]);
-            const uint32_t n_left = end - at;
+            const uint32_t n_left = max_of(end, at) - at;
             const uint32_t used = n_left < 8u ? (1u << n_left) - 1u : 0xffu;
             const uint32_t n_before = static_cast<uint32_t>(__popc(bits_of(eight < x) & used));
-            if (n_before < 8u) return at + n_before;
+            if (n_before < 8u || n_left <= 8u) return at + n_before;
         }
 #endif
     }

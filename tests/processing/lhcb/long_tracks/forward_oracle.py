@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import hypot, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,13 @@ class Settings:
     per_kink: float = 15.0
     max_quality: float = 70.0
     max_shared: float = 0.4
+    max_used_hits: int = 2
+    max_tx: float = 0.35
+    max_ty: float = 0.30
+
+
+WITHOUT_UT = Settings(min_p=5000.0, max_quality=15.0)
+"""The constants of the search without UT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +260,17 @@ class ForwardSearch:
     def _count(self, name: str, n: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + n
 
-    def best(self, track: int, line: Line, ut: UtPart | None) -> Candidate | None:
-        """The best continuation of a VELO track (its line at Z_VELO), or None."""
-        found = self.all(track, line, ut)
-        return min(found, key=lambda candidate: candidate.quality) if found else None
+    def best(
+        self, track: int, line: Line, ut: UtPart | None, used: Container[tuple[int, int]] = ()
+    ) -> Candidate | None:
+        """The best good continuation of a VELO track, with few hits that are used, or None."""
+        good = [
+            candidate
+            for candidate in self.all(track, line, ut)
+            if candidate.quality < self.settings.max_quality
+            and sum(hit in used for hit in candidate.hits.items()) <= self.settings.max_used_hits
+        ]
+        return min(good, key=lambda candidate: candidate.quality) if good else None
 
     def all(self, track: int, line: Line, ut: UtPart | None) -> list[Candidate]:
         bend = Bend(self.record, line[2], line[3])
@@ -283,6 +297,8 @@ class ForwardSearch:
         straight = [x + tx * (z - Z_VELO) + where.offset for z in z_of]
         nodes = (where.low, 0.5 * (where.low + where.high), where.high)
         levers = [[bend.lever(z, kink) + where.per_kink for kink in nodes] for z in z_of]
+        if not where.low < where.high:
+            return
         left = s.max_pairs
         for first, last, middle, beside in SEEDS:
             differences = [b - a for a, b in zip(levers[first], levers[last], strict=True)]
@@ -462,24 +478,47 @@ class ForwardSearch:
         )
 
 
+def forward_tracks(
+    record: np.void,
+    hits: OracleHits,
+    lines: Mapping[int, Line],
+    ut_parts: Mapping[int, UtPart],
+    s: Settings,
+    without: Settings | None,
+) -> list[Candidate]:
+    """The long tracks of an event; `lines` and `ut_parts`: of VELO tracks, by their number, which fly forward.
+
+    `without`: the settings of the search without UT, if there is one.
+    """
+    search = ForwardSearch(record, hits, s)
+    candidates = {}
+    for number, ut in ut_parts.items():
+        if (best := search.best(number, lines[number], ut)) is not None:
+            candidates[number] = best
+    used = {hit for candidate in candidates.values() for hit in candidate.hits.items()}
+    if without is not None:
+        search = ForwardSearch(record, hits, without)
+        for number, line in lines.items():
+            if number not in candidates and abs(line[2]) < without.max_tx and abs(line[3]) < without.max_ty:
+                if (best := search.best(number, line, None, used)) is not None:
+                    candidates[number] = best
+    return select(list(candidates.values()), s)
+
+
 def select(candidates: Sequence[Candidate], s: Settings) -> list[Candidate]:
     """The candidates of an event that own enough of their hits; a hit belongs to the best candidate that uses it."""
-    alive = [c for c in candidates if c.quality < s.max_quality]
+
+    def bid(candidate: Candidate) -> tuple[bool, int, int]:
+        bits = int(np.float32(candidate.quality).view(np.uint32)) >> 16
+        return candidate.ut_track < 0, bits, candidate.velo_track
+
     owner: dict[tuple[int, int], Candidate] = {}
-    for candidate in sorted(alive, key=lambda c: (c.quality, c.velo_track)):
+    for candidate in sorted(candidates, key=bid):
         for hit in candidate.hits.items():
             owner.setdefault(hit, candidate)
-    kept = [c for c in alive if sum(owner[hit] is not c for hit in c.hits.items()) <= s.max_shared * len(c.hits)]
-    return sorted(kept, key=lambda c: c.velo_track)
-
-
-def all_names(candidates: Sequence[Candidate]) -> Mapping[str, float]:
-    """Sums of the terms of the quality."""
-    sums: dict[str, float] = {}
-    for candidate in candidates:
-        for name, value in candidate.terms.items():
-            sums[name] = sums.get(name, 0.0) + value
-    return sums
-
-
-__all__ = ["Candidate", "ForwardSearch", "OracleHits", "Settings", "UtPart", "hypot", "select"]
+    kept = [
+        candidate
+        for candidate in candidates
+        if sum(owner[hit] is not candidate for hit in candidate.hits.items()) <= s.max_shared * len(candidate.hits)
+    ]
+    return sorted(kept, key=lambda candidate: candidate.velo_track)

@@ -1,12 +1,9 @@
-"""long_tracks_forward_search: the SciFi hits that continue each VELO-UT track best."""
+"""long_tracks_search_with_ut: the SciFi hits that continue each VELO-UT track best."""
 
+from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.long_tracks.collections import (
-    candidate_hit_count,
-    candidate_hits,
-    candidate_quality,
-    candidate_state,
-)
+from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_owner
+from hltnode.processing.lhcb.long_tracks.forward_constants import FORWARD_CONSTANTS
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters
 from hltnode.processing.lhcb.scifi.collections import scifi_x, scifi_z, scifi_zone_offset
 from hltnode.processing.lhcb.ut.collections import (
@@ -20,28 +17,7 @@ from hltnode.processing.lhcb.ut.collections import (
 )
 from hltnode.processing.lhcb.velo.collections import end_state
 
-# docs/physics/long-tracks.md; mm and MeV. Errors are what does not depend on the momentum, and what rises with the kink.
-FIT_CONSTANTS = {
-    "x_window": 0.5,
-    "x_window_per_kink": 1.4,
-    "stereo_margin": 0.7,
-    "max_shift_spread": 7.0,
-    "n_sigma": 3.5,
-    "sigma_ty": 3e-4,
-    "sigma_ty_per_kink": 7.5e-3,
-    "sigma_curvature": 1.5e-7,
-    "sigma_curvature_per_kink": 1e-6,
-    "sigma_hit": 0.1,
-    "hit_scatter_per_kink": 0.67,
-    "max_hit_chi2": 16.0,
-    "min_hits": 9,
-    "max_pairs": 2000,
-    "chi2_weight": 0.6,
-    "missing_hit_penalty": 4.0,
-    "quality_per_kink": 15.0,
-}
-
-forward_search = Algorithm.beside(
+search_with_ut = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=64,
@@ -59,8 +35,9 @@ forward_search = Algorithm.beside(
         ut_track_qop,
         ut_track_hits,
     ),
-    writes=(candidate_hit_count, candidate_hits, candidate_quality, *candidate_state.values()),
-    constants=FIT_CONSTANTS
+    updates=(event_flags, *candidate_columns, scifi_owner),
+    # docs/physics/long-tracks.md; mm and MeV.
+    constants=FORWARD_CONSTANTS
     | {
         "min_p": 1800.0,
         "qop_low": 0.43,
@@ -80,5 +57,6 @@ forward_search = Algorithm.beside(
         "sigma_ut_c": 0.35,
         "sigma_ut_c_per_kink": 7.5,
         "missing_ut_hit_penalty": 8.0,
+        "max_quality": 70.0,
     },
 )
