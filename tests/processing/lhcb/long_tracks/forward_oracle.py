@@ -499,9 +499,10 @@ def forward_tracks(
     if without is not None:
         search = ForwardSearch(record, hits, without)
         for number, line in lines.items():
-            if number not in candidates and abs(line[2]) < without.max_tx and abs(line[3]) < without.max_ty:
-                if (best := search.best(number, line, None, used)) is not None:
-                    candidates[number] = best
+            if number in candidates or abs(line[2]) >= without.max_tx or abs(line[3]) >= without.max_ty:
+                continue
+            if (best := search.best(number, line, None, used)) is not None:
+                candidates[number] = best
     return select(list(candidates.values()), s)
 
 

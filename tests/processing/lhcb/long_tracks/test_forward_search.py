@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ from tests.processing.lhcb.velo.velo_chain import real_events
 
 NO_HIT = 0xFFFF
 N_SIMULATED = 6
+ROUNDING = 1e-3
+"""mm"""
 # Largest differences between single and double precision.
 TOLERANCE = {"x": 2e-3, "y": 1e-2, "tx": 5e-6, "ty": 1e-5, "quality": 2e-2}
 Constants = dict[str, NDArray[np.uint8]]
@@ -52,8 +55,8 @@ def run(mep: EncodedMep, constants: Constants) -> list[ForwardEvent]:
     return ForwardChain(constants, limits_of(mep)).run(mep)
 
 
-def expected_tracks(event: ForwardEvent, constants: Constants) -> list[Candidate]:
-    """The long tracks that the oracle finds from the hits and the VELO-UT tracks of the chain."""
+def expected_tracks(event: ForwardEvent, constants: Constants, wider: float = 0.0) -> list[Candidate]:
+    """The long tracks that the oracle finds of hits and VELO-UT tracks of the chain; `wider` (mm): windows."""
     record = constants[long_track_parameters.name].view(LONG_TRACK_PARAMETERS.dtype)[0]
     hits = OracleHits(
         event.scifi["x"].astype(float), event.scifi["z"].astype(float), event.zone_offset.astype(np.int64)
@@ -69,15 +72,27 @@ def expected_tracks(event: ForwardEvent, constants: Constants) -> list[Candidate
         chosen = tracks["hits"][number][layers]
         of_track = (ut_hits[name][chosen].astype(float) for name in ("x", "z", "weight"))
         ut_parts[velo_track] = UtPart(number, float(tracks["qop"][number]), layers, *of_track)
-    return forward_tracks(record, hits, lines, ut_parts, Settings(), WITHOUT_UT)
+    with_ut, without_ut = (
+        replace(settings, x_window=(settings.x_window[0] + wider, settings.x_window[1]))
+        for settings in (Settings(), WITHOUT_UT)
+    )
+    return forward_tracks(record, hits, lines, ut_parts, with_ut, without_ut)
+
+
+def hits_of(track: Candidate) -> list[int]:
+    return [track.hits.get(layer, NO_HIT) for layer in range(12)]
 
 
 def assert_same(event: ForwardEvent, constants: Constants) -> int:
-    expected = expected_tracks(event, constants)
     found = event.tracks
+    # A hit on the edge of a window is in or out by the rounding of single precision.
+    for wider in (0.0, ROUNDING, -ROUNDING):
+        expected = expected_tracks(event, constants, wider)
+        if found["hits"].tolist() == [hits_of(track) for track in expected]:
+            break
     assert found["velo_track"].tolist() == [track.velo_track for track in expected]
     assert found["ut_track"].tolist() == [track.ut_track & 0xFFFF for track in expected]
-    assert found["hits"].tolist() == [[track.hits.get(layer, NO_HIT) for layer in range(12)] for track in expected]
+    assert found["hits"].tolist() == [hits_of(track) for track in expected]
     assert found["hit_count"].tolist() == [len(track.hits) for track in expected]
     np.testing.assert_allclose(found["qop"], [track.qop for track in expected], rtol=1e-5)
     for name, tolerance in TOLERANCE.items():
