@@ -13,18 +13,18 @@ constexpr uint32_t n_fitted = 5;
 constexpr float per_metre = 1e-3f;
 
 struct fit_errors {
-    float hit_variance;        // mm^2, of a hit ...
-    float hit_scatter;         // ... and mm per kink, from scattering
+    float hit_variance;  // mm^2, of a hit ...
+    float hit_scatter;   // ... and mm per kink, from scattering
     kink_error slope_y;
-    kink_error curvature;      // 1/mm
+    kink_error curvature;  // 1/mm
     float max_hit_chi2;
 };
 
 /// A fitted candidate: kink and what the track deviates by from the parametrisation.
 struct forward_fit {
     float kink;
-    float offset;     // mm
-    float shift;      // mm
+    float offset;  // mm
+    float shift;   // mm
     float slope_y;
     float curvature;  // 1/mm
     float chi2;

@@ -15,10 +15,10 @@ struct kink_error {
 };
 
 struct forward_hypothesis {
-    float low, high;       // kinks
-    float offset;          // mm, expected distance in x from the parametrisation at kink 0 ...
-    float offset_per_kink; // ... and its change with the kink
-    float shift;           // mm, the same in y
+    float low, high;        // kinks
+    float offset;           // mm, expected distance in x from the parametrisation at kink 0 ...
+    float offset_per_kink;  // ... and its change with the kink
+    float shift;            // mm, the same in y
     kink_error sigma_offset, sigma_shift;
 };
 
@@ -32,9 +32,9 @@ struct ut_residuals {
 };
 
 constexpr float smallest_probed_s = 0.2f;  // c/GeV: bending is linear below
-constexpr float ut_dz_scale = 0.01f;    // unit of b in the fit: per 100 mm
-constexpr float ut_stereo_scale = 12.f; // unit of c in the fit: mm / 12
-constexpr float ut_b_weight = 0.25f;    // b is known to 0.02 and c to 6 mm before the fit
+constexpr float ut_dz_scale = 0.01f;       // unit of b in the fit: per 100 mm
+constexpr float ut_stereo_scale = 12.f;    // unit of c in the fit: mm / 12
+constexpr float ut_b_weight = 0.25f;       // b is known to 0.02 and c to 6 mm before the fit
 constexpr float ut_c_weight = 4.f;
 
 /// A hit of the UT: x and z at y = 0 (mm), 1/mm^2; no weight where the layer has none.

@@ -1,12 +1,12 @@
-// Stereo hits of a forward candidate. A stereo hit asks for a shift of the track in y; those of a track ask for the same
-// one (docs/physics/long-tracks.md).
+// Stereo hits of a forward candidate. A stereo hit asks for a shift of the track in y; those of a track ask for the
+// same one (docs/physics/long-tracks.md).
 #pragma once
 
 #include "lhcb/long_tracks/forward_x_hits.cuh"
 
 namespace hlt {
 
-constexpr uint32_t max_stereo_hits = 4;  // on either side of the expected place
+constexpr uint32_t max_stereo_hits = 3;  // on either side of the expected place
 constexpr float stereo_window_sigmas = 3.f;
 
 struct stereo_cuts {
@@ -17,10 +17,9 @@ struct stereo_cuts {
 __device__ uint32_t stereo_layer(uint32_t k) { return 4u * (k / 2u) + 1u + k % 2u; }
 
 /// Add the stereo hits to a candidate; `shift`: in y, that they ask for. False if there are too few hits.
-__device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits,
-                                const velo_line& line, const bend_at_kink& bend, const forward_hypothesis& where,
-                                uint32_t half, const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate,
-                                float& shift)
+__device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
+                                const bend_at_kink& bend, const forward_hypothesis& where, uint32_t half,
+                                const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate, float& shift)
 {
     constexpr uint32_t max_found = 2u * max_stereo_hits * n_scifi_stereo_layers;
     float shift_of[max_found];

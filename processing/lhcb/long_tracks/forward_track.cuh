@@ -35,17 +35,27 @@ __device__ uint32_t bid_of(float quality, uint32_t slot, bool with_ut)
     return (__float_as_uint(quality) & 0xffff0000u) | slot | (with_ut ? 0u : first_bid_without_ut);
 }
 
-/// Search for a track in the place `slot` of the candidates of its event, which begin at `first_candidate`. `more(kink)`
-/// is added to the quality; candidates for which `may_use(candidate)` is false are left out. `p`: the parameters of a
-/// kernel.
+/// What each of the tracks of an event may take of a number that the event may take.
+__device__ uint32_t track_share(uint32_t of_event, uint32_t n_tracks)
+{
+    constexpr uint32_t least = 32;
+    return max_of(of_event / n_tracks, least);
+}
+
+/// Search for a track in the place `slot` of the candidates of its event, which begin at `first_candidate`.
+/// `more(kink)` is added to the quality; candidates for which `may_use(candidate)` is false are left out. `n_tracks`:
+/// of the event, share the number of pairs and candidates that it may take. `p`: the parameters of a kernel.
 template <typename Parameters, typename More, typename MayUse>
 __device__ void search_track(const Parameters& p, const scifi_event& hits, const velo_line& line,
                              const forward_hypothesis& where, uint32_t first_candidate, uint32_t slot, bool with_ut,
-                             float max_quality, const event_column<uint32_t>& owner, const More& more,
-                             const MayUse& may_use)
+                             uint32_t n_tracks, float max_quality, const event_column<uint32_t>& owner,
+                             const More& more, const MayUse& may_use)
 {
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
-    const forward_cuts cuts{p.n_sigma, {p.x_window, p.x_window_per_kink}, p.max_pairs, p.min_hits};
+    const forward_cuts cuts{p.n_sigma,
+                            {p.x_window, p.x_window_per_kink},
+                            track_share(p.max_pairs, n_tracks),
+                            track_share(p.max_candidates, n_tracks)};
     const stereo_cuts stereo{p.stereo_margin, p.max_shift_spread};
     const fit_errors errors{p.sigma_hit * p.sigma_hit,
                             p.hit_scatter_per_kink,
@@ -68,8 +78,8 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
         const float quality =
             p.chi2_weight * fit.chi2 + p.missing_hit_penalty * static_cast<float>(n_scifi_layers - candidate.n_hits) +
             squared((fit.offset - where.offset - where.offset_per_kink * kink) / where.sigma_offset(kink)) +
-            squared((fit.shift - where.shift) / where.sigma_shift(kink)) +
-            squared(fit.slope_y / errors.slope_y(kink)) + p.quality_per_kink * (kink < 0.f ? -kink : kink) + more(kink);
+            squared((fit.shift - where.shift) / where.sigma_shift(kink)) + squared(fit.slope_y / errors.slope_y(kink)) +
+            p.quality_per_kink * (kink < 0.f ? -kink : kink) + more(kink);
         if (!(quality < best)) return;
         best = quality;
         const scifi_state state = state_of(parameters, line, bend.at(kink), fit);

@@ -2,8 +2,8 @@
 // (docs/physics/long-tracks.md).
 //
 // A pair fixes kink and offset of the track, and with them its place in every other layer. Where a layer is looked at
-// follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at three
-// kinks.
+// follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at
+// three kinks.
 #pragma once
 
 #include "lhcb/long_tracks/forward_hypothesis.cuh"
@@ -32,7 +32,7 @@ struct forward_cuts {
     float n_sigma;
     kink_error x_window;
     uint32_t max_pairs;
-    uint32_t min_hits;
+    uint32_t max_candidates;
 };
 
 /// What a pair and the hits beside it say: the hit of each layer, or no_scifi_hit.
@@ -64,7 +64,7 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
         return z + parameters.layer_dz_dy[layer] * (line.y_at(z) + where.shift);
     };
     const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)), bend.at(where.high)};
-    uint32_t left = cuts.max_pairs;
+    uint32_t pairs_left = cuts.max_pairs, candidates_left = cuts.max_candidates;
     for (uint32_t seed = 0; seed < 2u; ++seed) {
         const layer_seed layers = seed_layers(seed);
         const float z_first = z_of(layers.first), z_last = z_of(layers.last);
@@ -108,8 +108,8 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
             for (uint32_t j = last.from(expected - tolerance); j < last.end(); ++j) {
                 const float x_last = hits.x[j];
                 if (!(x_last < expected + tolerance)) break;
-                if (left == 0u) return;
-                --left;
+                if (pairs_left == 0u) return;
+                --pairs_left;
                 const float rise = x_last - straight_last - dx;
                 const float kink = rise * kink_per_rise(rise);
                 if (!(where.low <= kink && kink <= where.high)) continue;
@@ -127,6 +127,8 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
                 }
                 // The second seed finds again what the first has found.
                 if (n < 4u || (seed == 1u && found[2] != no_scifi_hit && found[3] != no_scifi_hit)) continue;
+                if (candidates_left == 0u) return;
+                --candidates_left;
                 x_candidate candidate;
                 for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
                 candidate.hits[layers.first] = static_cast<uint16_t>(i);

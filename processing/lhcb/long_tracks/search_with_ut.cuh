@@ -7,8 +7,9 @@
 // In:  velo_end.{x, y, tx, ty}, ut_tracks.*, ut_hits.{x, z, weight}, scifi_hits.{x, z, zone_offset},
 //      long_track_parameters.
 // Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit]: the lowest bid of those that use it.
-// Bounds: max_pairs pairs of hits for a track, then it ends with the best candidate so far; 48 stereo hits. A VELO track
-// beyond max_long_tracks flags the event. Threads share nothing but minima, so the result does not depend on them.
+// Bounds: the tracks of an event share max_pairs pairs of hits and max_candidates sets of x hits equally; a track that
+// has used its part ends with the best candidate so far. 36 stereo hits. A VELO track beyond max_long_tracks flags the
+// event. Threads share nothing but minima, so the result does not depend on them.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -78,7 +79,7 @@ HLT_KERNEL(long_tracks_search_with_ut)
                    hlt::squared(ut.c / sigma_c(kink)) + ut.chi2 +
                    p.missing_ut_hit_penalty * static_cast<float>(hlt::n_ut_layers - ut.n_hits);
         };
-        hlt::search_track(p, hits, line, where, p.forward_candidates.first(event), slot, true, p.max_quality, owner,
-                          of_ut, [](const hlt::x_candidate&) { return true; });
+        hlt::search_track(p, hits, line, where, p.forward_candidates.first(event), slot, true, n_tracks, p.max_quality,
+                          owner, of_ut, [](const hlt::x_candidate&) { return true; });
     }
 }

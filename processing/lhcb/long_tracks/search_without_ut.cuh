@@ -5,8 +5,8 @@
 //
 // In:  velo_end.{x, y, tx, ty}, velo_tracks.{count, backward}, scifi_hits.{x, z, zone_offset}, long_track_parameters.
 // Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit].
-// Bounds: as search_with_ut. Bids without UT are all higher than those with UT, so what a thread reads of the owners does
-// not depend on the others.
+// Bounds: as search_with_ut. Bids without UT are all higher than those with UT, so what a thread reads of the owners
+// does not depend on the others.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -51,7 +51,8 @@ HLT_KERNEL(long_tracks_search_without_ut)
         for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer)
             p.forward_candidates.ut_hits[hlt::n_ut_layers * (first_candidate + slot) + layer] = hlt::no_ut_hit;
         hlt::search_track(
-            p, hits, line, where, first_candidate, slot, false, p.max_quality, owner, [](float) { return 0.f; },
+            p, hits, line, where, first_candidate, slot, false, n_tracks, p.max_quality, owner,
+            [](float) { return 0.f; },
             [&](const hlt::x_candidate& candidate) {
                 uint32_t n_used = 0;
                 for (uint32_t layer = 0; layer < hlt::n_scifi_layers; ++layer) {

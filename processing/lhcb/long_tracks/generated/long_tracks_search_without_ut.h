@@ -63,6 +63,7 @@ struct long_tracks_search_without_ut_parameters {
     float max_hit_chi2;
     uint32_t min_hits;
     uint32_t max_pairs;
+    uint32_t max_candidates;
     float chi2_weight;
     float missing_hit_penalty;
     float quality_per_kink;

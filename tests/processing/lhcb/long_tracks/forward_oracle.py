@@ -44,10 +44,11 @@ class Settings:
     sigma_curvature: tuple[float, float] = (1.5e-7, 1e-6)
     n_sigma: float = 3.5
     x_window: tuple[float, float] = (0.5, 1.4)
-    max_pairs: int = 2000
+    max_pairs: int = 200_000
+    max_candidates: int = 12_000
     stereo_margin: float = 0.7
     max_shift_spread: float = 7.0
-    max_stereo_hits: int = 4
+    max_stereo_hits: int = 3
     min_hits: int = 9
     max_hit_chi2: float = 16.0
     weight_chi2: float = 0.6
@@ -250,11 +251,12 @@ def with_ut(bend: Bend, line: Line, ut: UtPart, s: Settings) -> Hypothesis:
 class ForwardSearch:
     """The search in one event."""
 
-    def __init__(self, record: np.void, hits: OracleHits, settings: Settings) -> None:
+    def __init__(self, record: np.void, hits: OracleHits, settings: Settings, n_tracks: int) -> None:
         self.record, self.hits, self.settings = record, hits, settings
         self.layer_z = record["layer_z"].astype(np.float64)
         self.dx_dy = record["layer_dx_dy"].astype(np.float64)
         self.dz_dy = record["layer_dz_dy"].astype(np.float64)
+        self.n_tracks = n_tracks
         self.counts: dict[str, int] = {}
 
     def _count(self, name: str, n: int = 1) -> None:
@@ -299,7 +301,7 @@ class ForwardSearch:
         levers = [[bend.lever(z, kink) + where.per_kink for kink in nodes] for z in z_of]
         if not where.low < where.high:
             return
-        left = s.max_pairs
+        pairs_left, candidates_left = (max(n // self.n_tracks, 32) for n in (s.max_pairs, s.max_candidates))
         for first, last, middle, beside in SEEDS:
             differences = [b - a for a, b in zip(levers[first], levers[last], strict=True)]
             ratio = parabola(
@@ -326,9 +328,9 @@ class ForwardSearch:
                 expected = straight[last] + dx * value(ratio, dx)
                 tolerance = to_tolerance * (where.sigma_offset[0] + per_dx * abs(dx))
                 for j in range(*hits.window(last, half, expected - tolerance, expected + tolerance)):
-                    if left == 0:
+                    if pairs_left == 0:
                         return
-                    left -= 1
+                    pairs_left -= 1
                     self._count("pairs")
                     rise = hits.x[j] - straight[last] - dx
                     kink = rise * value(per_rise, rise)
@@ -343,6 +345,9 @@ class ForwardSearch:
                     # The second seed finds again what the first has found.
                     if len(chosen) < 4 or (first == 3 and 0 in chosen and 8 in chosen):
                         continue
+                    if candidates_left == 0:
+                        return
+                    candidates_left -= 1
                     yield chosen, kink, dx - kink * bend.lever(z_of[first], kink) + where.offset
 
     def _nearest(self, layer: int, half: int, x: float, most: float) -> int | None:
@@ -485,19 +490,21 @@ def forward_tracks(
     ut_parts: Mapping[int, UtPart],
     s: Settings,
     without: Settings | None,
+    n_velo_tracks: int,
 ) -> list[Candidate]:
-    """The long tracks of an event; `lines` and `ut_parts`: of VELO tracks, by their number, which fly forward.
+    """The long tracks of an event; `lines` and `ut_parts`: of VELO tracks, by their number, which fly forward;
+    `n_velo_tracks`: with those that fly backward.
 
     `without`: the settings of the search without UT, if there is one.
     """
-    search = ForwardSearch(record, hits, s)
+    search = ForwardSearch(record, hits, s, len(ut_parts))
     candidates = {}
     for number, ut in ut_parts.items():
         if (best := search.best(number, lines[number], ut)) is not None:
             candidates[number] = best
     used = {hit for candidate in candidates.values() for hit in candidate.hits.items()}
     if without is not None:
-        search = ForwardSearch(record, hits, without)
+        search = ForwardSearch(record, hits, without, n_velo_tracks)
         for number, line in lines.items():
             if number in candidates or abs(line[2]) >= without.max_tx or abs(line[3]) >= without.max_ty:
                 continue

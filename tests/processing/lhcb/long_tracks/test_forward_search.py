@@ -76,7 +76,7 @@ def expected_tracks(event: ForwardEvent, constants: Constants, wider: float = 0.
         replace(settings, x_window=(settings.x_window[0] + wider, settings.x_window[1]))
         for settings in (Settings(), WITHOUT_UT)
     )
-    return forward_tracks(record, hits, lines, ut_parts, with_ut, without_ut)
+    return forward_tracks(record, hits, lines, ut_parts, with_ut, without_ut, len(velo.backward))
 
 
 def hits_of(track: Candidate) -> list[int]:
