@@ -70,8 +70,9 @@ class UtTables:
         """bdl for states at one z (0..800 mm), f32[11, 31]."""
         place = z * N_STATE / MAX_STATE
         below = min(int(place), N_STATE - 1)
-        table: NDArray[np.float64] = self.bdl[below].astype(np.float64)
-        return (table + (place - below) * (self.bdl[below + 1] - table)).astype(np.float32)
+        lower, upper = self.bdl[below : below + 2].astype(np.float64)
+        table: NDArray[np.float32] = (lower + (place - below) * (upper - lower)).astype(np.float32)
+        return table
 
     def to_bytes(self, polarity: float) -> bytes:
         """For the kernels, f32 little-endian: dx_lay, bdl for states at the end of the VELO, the magnet's polarity."""

@@ -5,7 +5,7 @@
 
 namespace hlt {
 
-constexpr float z_ut_kink = 1780.f;  // where the fringe field bends all tracks at once, on average
+constexpr float z_ut_kink = 1780.f;         // where the fringe field bends all tracks at once, on average
 constexpr float field_to_qop = 3.3356e-3f;  // 1/MeV for each T m
 
 /// The hits of a continuation; a weight of 0 is no hit.
@@ -126,13 +126,13 @@ __device__ ut_momentum fit_ut_momentum(const ut_geometry& geometry, const ut_tab
     const float u_kink = u_middle + slope_per_m * to_kink;
     float chi2 = weight_of_velo * u_kink * u_kink;
     for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
-        const float residual = u_middle + slope * (points.z[layer] - ut_middle_z) -
-                               geometry.dx_dy[layer] * offset_y - points.u[layer];
+        const float residual =
+            u_middle + slope * (points.z[layer] - ut_middle_z) - geometry.dx_dy[layer] * offset_y - points.u[layer];
         chi2 += points.weight[layer] * residual * residual;
     }
     const float velo_slope = seed.tx + 0.5f * u_kink / (z_kink - z_velo_end);
-    const float kick = velo_slope * sqrtf(1.f + velo_slope * velo_slope + ty2) -
-                       ut_slope * sqrtf(1.f + ut_slope * ut_slope + ty2);
+    const float kick =
+        velo_slope * sqrtf(1.f + velo_slope * velo_slope + ty2) - ut_slope * sqrtf(1.f + ut_slope * ut_slope + ty2);
     return {chi2 / (1.f + ut_slope * ut_slope) + weight_of_y * offset_y * offset_y, kick * to_qop,
             u_middle + slope * (z_last - ut_middle_z), slope};
 }

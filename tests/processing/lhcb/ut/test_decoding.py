@@ -12,6 +12,7 @@ import pytest
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.geometry.magnet import DOWN
 from hltnode.processing.lhcb.geometry.ut import LAYER_OFFSETS, UtGeometry, UtHitPositions
 from hltnode.processing.lhcb.simulation.detector import Detector as SimulatedDetector
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
@@ -91,9 +92,10 @@ def test_spot_values_of_event_6002(shared: Path) -> None:
         assert found == pytest.approx(values, abs=0.005)
 
 
-def simulated(n: int, *, version: int = 3, nu: float = 7.6) -> list[list[RawBank]]:
-    detector = SimulatedDetector.builtin()
-    source = sample_source("minbias", nu, detector.velo.beamline)
+def simulated(n: int, *, version: int = 3, polarity: float = DOWN) -> list[list[RawBank]]:
+    """Minimum-bias events of the built-in detector, truth included."""
+    detector = SimulatedDetector.builtin().with_polarity(polarity)
+    source = sample_source("minbias", 7.6, detector.velo.beamline)
     return list(FullSimulation(detector, source, versions=BankVersions(ut_version=version)).events(n, 3))
 
 
@@ -111,8 +113,9 @@ def test_the_hits_of_simulated_events_are_those_of_the_plain_decoder(version: in
 def random_hits(rng: np.random.Generator, n: int) -> UtHits:
     """Hits anywhere, in no order; some lanes have no sensor."""
     board = rng.choice(BOARDS, n).astype(np.uint32)
-    columns = (rng.integers(0, 6, n), rng.integers(1, 513, n), rng.integers(0, 4, n), np.zeros(n), np.zeros(n))
-    return UtHits(board, *(column.astype(np.uint32) for column in columns))
+    lane, strip, fraction = (rng.integers(low, end, n).astype(np.uint32) for low, end in ((0, 6), (1, 513), (0, 4)))
+    none = np.zeros(n, np.uint32)
+    return UtHits(board, lane, strip, fraction, none, none)
 
 
 def bank_v3(source: int, words: Sequence[int]) -> RawBank:
@@ -152,8 +155,8 @@ def test_hits_in_any_order_and_sensors_in_any_direction_are_sorted(version: int)
 
 def test_hits_do_not_depend_on_the_order_of_words_in_a_bank() -> None:
     rng = np.random.default_rng(2)
-    words = rng.integers(0, 6 * 512 * 4, 300)
-    one, other = run([[bank_v3(3, words)], [bank_v3(3, rng.permutation(words))]], Detector.builtin())
+    words = rng.integers(0, 6 * 512 * 4, 300).tolist()
+    one, other = run([[bank_v3(3, words)], [bank_v3(3, rng.permutation(words).tolist())]], Detector.builtin())
     assert len(one.hits["id"]) == 300
     assert one.same_as(other)
 
@@ -185,7 +188,8 @@ def test_a_missing_bank_takes_its_own_hits_only() -> None:
 
 def test_of_two_banks_of_a_board_the_second_one_is_not_read() -> None:
     side_a, side_c = (source_id(side, data_source_id(3) & 0x7FF) for side in (SubDetector.UT_A, SubDetector.UT_C))
-    banks = encode_ut_v4(UtHits(*(np.array(v, np.uint32) for v in ([3] * 5, range(5), range(9, 14), *[[0] * 5] * 3))))
+    board, lane, strip, none = (np.array(v, np.uint32) for v in ([3] * 5, range(5), range(9, 14), [0] * 5))
+    banks = encode_ut_v4(UtHits(board, lane, strip, none, none, none))
     (bank,) = (bank for bank in banks if bank.source_id == data_source_id(3))
     other = bank._replace(source_id=side_a if bank.source_id == side_c else side_c)
     alone, both = run([[bank], [bank, other]], Detector.builtin())

@@ -20,6 +20,7 @@ from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.geometry.ideal_ut import N_LAYERS
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
@@ -29,7 +30,6 @@ from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.ut.collections import (
     GROUP_STRIDE,
     MAX_TRACKS_PER_EVENT,
-    N_LAYERS,
     SECTOR_STRIDE,
     ut_count,
     ut_track_count,
