@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
-from hltnode.processing.lhcb.scifi.collections import scifi_hits
+from hltnode.processing.lhcb.scifi.collections import N_ZONES, scifi_hits
 
 MAX_TRACKS_PER_EVENT = 1024
 MAX_SEEDS_PER_EVENT = 2048
@@ -12,6 +12,10 @@ Z_END_SCIFI = 9410.0
 FIRST_BID_WITHOUT_UT = 1 << 31
 """Bids of candidates without UT are not below; the bits under it are those of a float."""
 NO_BID = 0xFFFFFFFF
+N_BINS = 127
+BIN_WIDTH = 51.2
+BINS_BEGIN = -3251.2
+"""mm, of the bins of x in a SciFi zone."""
 
 
 class TrackOrigin(IntEnum):
@@ -34,6 +38,10 @@ long_types = SharedTypes(
         "max_scifi_seeds": MAX_SEEDS_PER_EVENT,
         "max_scifi_track_hits": N_LAYERS,
         "z_end_scifi": Z_END_SCIFI,
+        "n_scifi_bins": N_BINS,
+        "scifi_bin_stride": N_BINS + 1,
+        "scifi_bins_begin": BINS_BEGIN,
+        "scifi_bins_per_mm": 1 / BIN_WIDTH,
         "first_bid_without_ut": FIRST_BID_WITHOUT_UT,
         "no_bid": NO_BID,
     },
@@ -77,6 +85,9 @@ candidate_columns = (
     candidate_quality,
     *candidate_state.values(),
 )
+scifi_bins = scifi_hits.per_event("bins", U16, width=N_ZONES * (N_BINS + 1))
+"""[event][24][128]: the hits in bin b of a zone are [b] .. [b + 1], relative to the first hit of the event; hits
+beyond the first or last bin belong to it."""
 scifi_owner = scifi_hits.column("owner", U32)
 """The lowest bid of the forward candidates that use a SciFi hit, or NO_BID (forward_track.cuh)."""
 

@@ -6,7 +6,6 @@ FORWARD_CONSTANTS: dict[str, float | int] = {
     "x_window_per_kink": 1.4,
     "stereo_margin": 0.7,
     "max_shift_spread": 7.0,
-    "n_sigma": 3.5,
     "sigma_ty": 3e-4,
     "sigma_ty_per_kink": 7.5e-3,
     "sigma_curvature": 1.5e-7,

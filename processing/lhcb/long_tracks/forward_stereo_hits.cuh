@@ -16,8 +16,29 @@ struct stereo_cuts {
 
 __device__ uint32_t stereo_layer(uint32_t k) { return 4u * (k / 2u) + 1u + k % 2u; }
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t stereo_lanes = n_scifi_stereo_layers;
+#else
+constexpr uint32_t stereo_lanes = 8;  // of a vector register; the last two are not used
+#endif
+
+/// Where the stereo layers are at y = 0 (mm), and the slopes of their fibres.
+struct stereo_planes {
+    float z[stereo_lanes], dx_dy[stereo_lanes], dz_dy[stereo_lanes];
+
+    __device__ explicit stereo_planes(const long_track_parameters& parameters)
+    {
+        for (uint32_t k = 0; k < stereo_lanes; ++k) {
+            const uint32_t layer = stereo_layer(min_of(k, n_scifi_stereo_layers - 1u));
+            z[k] = parameters.layer_z[layer];
+            dx_dy[k] = parameters.layer_dx_dy[layer];
+            dz_dy[k] = parameters.layer_dz_dy[layer];
+        }
+    }
+};
+
 /// Add the stereo hits to a candidate; `shift`: in y, that they ask for. False if there are too few hits.
-__device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
+__device__ bool add_stereo_hits(const stereo_planes& planes, const scifi_event& hits, const velo_line& line,
                                 const bend_at_kink& bend, const forward_hypothesis& where, uint32_t half,
                                 const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate, float& shift)
 {
@@ -27,14 +48,18 @@ __device__ bool add_stereo_hits(const long_track_parameters& parameters, const s
     uint32_t end_of_layer[n_scifi_stereo_layers];
     const float sigma = where.sigma_shift(bend.kink);
     uint32_t n_found = 0, n_missing = 0;
+    float expected_in[stereo_lanes], window_in[stereo_lanes];
+    for (uint32_t k = 0; k < stereo_lanes; ++k) {
+        const float dx_dy = planes.dx_dy[k];
+        float z = planes.z[k];
+        const float y = line.y_at(z) + line.ty * bend.y_change(z) + where.shift;
+        z += planes.dz_dy[k] * y;
+        expected_in[k] = line.x_at(z) + bend.kink * bend.lever(z) + candidate.offset - dx_dy * y;
+        window_in[k] = stereo_window_sigmas * sigma * (dx_dy < 0.f ? -dx_dy : dx_dy) + cuts.margin;
+    }
     for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
         const uint32_t layer = stereo_layer(k);
-        const float dx_dy = parameters.layer_dx_dy[layer];
-        float z = parameters.layer_z[layer];
-        const float y = line.y_at(z) + line.ty * bend.y_change(z) + where.shift;
-        z += parameters.layer_dz_dy[layer] * y;
-        const float expected = line.x_at(z) + bend.kink * bend.lever(z) + candidate.offset - dx_dy * y;
-        const float window = stereo_window_sigmas * sigma * (dx_dy < 0.f ? -dx_dy : dx_dy) + cuts.margin;
+        const float dx_dy = planes.dx_dy[k], expected = expected_in[k], window = window_in[k];
         const scifi_zone zone(hits, layer, half);
         const uint32_t middle = zone.from(expected);
         const uint32_t lowest = max_of(zone.begin() + max_stereo_hits, middle) - max_stereo_hits;

@@ -64,6 +64,7 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
                             p.max_hit_chi2};
     const uint32_t half = line.y_at(z_scifi_reference) + where.shift >= 0.f ? 1u : 0u;
     const track_bend bend(parameters, line);
+    const stereo_planes planes(parameters);
     const uint32_t to = first_candidate + slot;
 
     float best = max_quality;
@@ -71,7 +72,7 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
         const bend_at_kink at = bend.at(candidate.kink);
         float shift;
         forward_fit fit;
-        if (!add_stereo_hits(parameters, hits, line, at, where, half, stereo, p.min_hits, candidate, shift)) return;
+        if (!add_stereo_hits(planes, hits, line, at, where, half, stereo, p.min_hits, candidate, shift)) return;
         if (!fit_candidate(parameters, hits, line, at, where, errors, p.min_hits, shift, candidate, fit)) return;
         if (!may_use(candidate)) return;
         const float kink = fit.kink;

@@ -53,6 +53,12 @@ __device__ layer_seed seed_layers(uint32_t seed)
     return seed == 0u ? layer_seed{0, 8, {4, 7, 3, 11}} : layer_seed{3, 11, {4, 7, 0, 8}};
 }
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t first_hits_at_once = 1;
+#else
+constexpr uint32_t first_hits_at_once = 8;  // lanes of a vector register; there are as many places behind the last hit
+#endif
+
 /// Find the x hits of a track with a hypothesis and call `complete(candidate)` for each set of at least four layers.
 template <typename Complete>
 __device__ void find_x_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
@@ -99,45 +105,57 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
                                       {hits, layers.others[3], half}};
         const float begin_x = straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low);
         const float end_x = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
-        for (uint32_t i = first.from(begin_x); i < first.end(); ++i) {
-            const float x_first = hits.x[i];
-            if (!(x_first < end_x)) break;
-            const float dx = x_first - straight_first;
-            const float expected = straight_last + dx * ratio(dx);
-            const float tolerance = to_tolerance * (where.sigma_offset.constant + per_dx * (dx < 0.f ? -dx : dx));
-            for (uint32_t j = last.from(expected - tolerance); j < last.end(); ++j) {
-                const float x_last = hits.x[j];
-                if (!(x_last < expected + tolerance)) break;
-                if (pairs_left == 0u) return;
-                --pairs_left;
-                const float rise = x_last - straight_last - dx;
-                const float kink = rise * kink_per_rise(rise);
-                if (!(where.low <= kink && kink <= where.high)) continue;
-                const float most = cuts.x_window(kink);
-                uint32_t found[4];
-                uint32_t n = 2;
-                for (uint32_t k = 0; k < 2u; ++k) {
-                    found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
-                    n += found[k] != no_scifi_hit;
+        const uint32_t end = first.from(end_x);
+        for (uint32_t begin = first.from(begin_x); begin < end; begin += first_hits_at_once) {
+            // Where the last hit is looked for, for several first hits: some may lie behind the last of them.
+            float dx_of[first_hits_at_once], low_of[first_hits_at_once], high_of[first_hits_at_once];
+            for (uint32_t l = 0; l < first_hits_at_once; ++l) {
+                const float dx = hits.x[begin + l] - straight_first;
+                const float expected = straight_last + dx * ratio(dx);
+                const float tolerance = to_tolerance * (where.sigma_offset.constant + per_dx * (dx < 0.f ? -dx : dx));
+                dx_of[l] = dx;
+                low_of[l] = expected - tolerance;
+                high_of[l] = expected + tolerance;
+            }
+            const uint32_t n_now = min_of(end - begin, first_hits_at_once);
+            for (uint32_t l = 0; l < n_now; ++l) {
+                const uint32_t i = begin + l;
+                const float dx = dx_of[l], high = high_of[l];
+                for (uint32_t j = last.from(low_of[l]); j < last.end(); ++j) {
+                    const float x_last = hits.x[j];
+                    if (!(x_last < high)) break;
+                    if (pairs_left == 0u) return;
+                    --pairs_left;
+                    const float rise = x_last - straight_last - dx;
+                    const float kink = rise * kink_per_rise(rise);
+                    if (!(where.low <= kink && kink <= where.high)) continue;
+                    const float most = cuts.x_window(kink);
+                    uint32_t found[4];
+                    uint32_t n = 2;
+                    for (uint32_t k = 0; k < 2u; ++k) {
+                        found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
+                        n += found[k] != no_scifi_hit;
+                    }
+                    if (n == 2u) continue;
+                    for (uint32_t k = 2; k < 4u; ++k) {
+                        found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
+                        n += found[k] != no_scifi_hit;
+                    }
+                    // The second seed finds again what the first has found.
+                    if (n < 4u || (seed == 1u && found[2] != no_scifi_hit && found[3] != no_scifi_hit)) continue;
+                    if (candidates_left == 0u) return;
+                    --candidates_left;
+                    x_candidate candidate;
+                    for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
+                    candidate.hits[layers.first] = static_cast<uint16_t>(i);
+                    candidate.hits[layers.last] = static_cast<uint16_t>(j);
+                    for (uint32_t k = 0; k < 4u; ++k)
+                        candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
+                    candidate.n_hits = n;
+                    candidate.kink = kink;
+                    candidate.offset = dx - kink * bend.at(kink).lever(z_first) + where.offset;
+                    complete(candidate);
                 }
-                if (n == 2u) continue;
-                for (uint32_t k = 2; k < 4u; ++k) {
-                    found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
-                    n += found[k] != no_scifi_hit;
-                }
-                // The second seed finds again what the first has found.
-                if (n < 4u || (seed == 1u && found[2] != no_scifi_hit && found[3] != no_scifi_hit)) continue;
-                if (candidates_left == 0u) return;
-                --candidates_left;
-                x_candidate candidate;
-                for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
-                candidate.hits[layers.first] = static_cast<uint16_t>(i);
-                candidate.hits[layers.last] = static_cast<uint16_t>(j);
-                for (uint32_t k = 0; k < 4u; ++k) candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
-                candidate.n_hits = n;
-                candidate.kink = kink;
-                candidate.offset = dx - kink * bend.at(kink).lever(z_first) + where.offset;
-                complete(candidate);
             }
         }
     }

@@ -4,7 +4,7 @@
 // how it was scattered behind the VELO, which foretells where it comes out of the magnet (forward_hypothesis.cuh). Then
 // forward_track.cuh.
 //
-// In:  velo_end.{x, y, tx, ty}, ut_tracks.*, ut_hits.{x, z, weight}, scifi_hits.{x, z, zone_offset},
+// In:  velo_end.{x, y, tx, ty}, ut_tracks.*, ut_hits.{x, z, weight}, scifi_hits.{x, z, bins},
 //      long_track_parameters.
 // Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit]: the lowest bid of those that use it.
 // Bounds: the tracks of an event share max_pairs pairs of hits and max_candidates sets of x hits equally; a track that
@@ -21,18 +21,17 @@ HLT_KERNEL(long_tracks_search_with_ut)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
-    __shared__ hlt::scifi_zone_index index;
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
     const uint32_t n_tracks = p.ut_tracks.count[event];
     if (n_tracks == 0u) return;
     const uint32_t first_scifi_hit = p.scifi_hits.first(event), first_ut_hit = p.ut_hits.first(event);
     const uint32_t first_track = p.ut_tracks.first(event), first_velo_track = p.velo_end.first(event);
     const hlt::event_column<uint32_t> owner(p.scifi_hits.owner, first_scifi_hit);
-    const hlt::scifi_event hits{{p.scifi_hits.x, first_scifi_hit}, {p.scifi_hits.z, first_scifi_hit}, index};
+    const hlt::scifi_event hits{{p.scifi_hits.x, first_scifi_hit},
+                                {p.scifi_hits.z, first_scifi_hit},
+                                {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride}};
     const hlt::kink_error sigma_a{p.sigma_ut_a, p.sigma_ut_a_per_kink}, sigma_b{p.sigma_ut_b, p.sigma_ut_b_per_kink},
         sigma_c{p.sigma_ut_c, p.sigma_ut_c_per_kink};
-    hlt::fill_zone_index(index, hits.x, {p.scifi_hits.zone_offset, event * hlt::scifi_zone_stride});
-    hlt::block_barrier();
 
     for (uint32_t t = threadIdx.x; t < n_tracks; t += blockDim.x) {
         const uint32_t track = first_track + t, slot = p.ut_tracks.velo_track[track];

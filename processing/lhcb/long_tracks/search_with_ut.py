@@ -2,10 +2,10 @@
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_owner
+from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_owner
 from hltnode.processing.lhcb.long_tracks.forward_constants import FORWARD_CONSTANTS
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters
-from hltnode.processing.lhcb.scifi.collections import scifi_x, scifi_z, scifi_zone_offset
+from hltnode.processing.lhcb.scifi.collections import scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import (
     ut_track_count,
     ut_track_hits,
@@ -24,7 +24,7 @@ search_with_ut = Algorithm.beside(
     reads=(
         long_track_parameters,
         *(end_state[name] for name in ("x", "y", "tx", "ty")),
-        scifi_zone_offset,
+        scifi_bins,
         scifi_x,
         scifi_z,
         ut_x,
@@ -39,6 +39,7 @@ search_with_ut = Algorithm.beside(
     # docs/physics/long-tracks.md; mm and MeV.
     constants=FORWARD_CONSTANTS
     | {
+        "n_sigma": 3.5,
         "min_p": 1800.0,
         "qop_low": 0.43,
         "qop_high": 1.75,

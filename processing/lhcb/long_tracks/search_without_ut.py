@@ -1,11 +1,11 @@
-"""long_tracks_search_without_ut: the SciFi hits that continue each VELO track best that has no candidate with UT."""
+"""long_tracks_search_without_ut: the SciFi hits that continue each VELO track best that is no VELO-UT track."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_owner
+from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_owner
 from hltnode.processing.lhcb.long_tracks.forward_constants import FORWARD_CONSTANTS
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters
-from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_z, scifi_zone_offset
+from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_z
 from hltnode.processing.lhcb.velo.collections import end_state, track_backward, track_count
 
 search_without_ut = Algorithm.beside(
@@ -18,7 +18,7 @@ search_without_ut = Algorithm.beside(
         track_count,
         track_backward,
         scifi_count,
-        scifi_zone_offset,
+        scifi_bins,
         scifi_x,
         scifi_z,
     ),
@@ -26,6 +26,7 @@ search_without_ut = Algorithm.beside(
     # docs/physics/long-tracks.md; mm and MeV.
     constants=FORWARD_CONSTANTS
     | {
+        "n_sigma": 2.5,
         "min_p": 5000.0,
         "max_tx": 0.35,
         "max_ty": 0.30,
@@ -34,6 +35,6 @@ search_without_ut = Algorithm.beside(
         "sigma_shift": 1.7,
         "sigma_shift_per_kink": 41.0,
         "max_used_hits": 2,
-        "max_quality": 15.0,
+        "max_quality": 14.0,
     },
 )

@@ -14,6 +14,9 @@ struct long_tracks_prepare_candidates_parameters {
     struct {
         const uint32_t* offset;
         const uint32_t* count;
+        const uint16_t* zone_offset;
+        const float* x;
+        uint16_t* bins;
         uint32_t* owner;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } scifi_hits;

@@ -20,7 +20,7 @@ struct long_tracks_search_with_ut_parameters {
     } velo_end;
     struct {
         const uint32_t* offset;
-        const uint16_t* zone_offset;
+        const uint16_t* bins;
         const float* x;
         const float* z;
         uint32_t* owner;
@@ -60,7 +60,6 @@ struct long_tracks_search_with_ut_parameters {
     float x_window_per_kink;
     float stereo_margin;
     float max_shift_spread;
-    float n_sigma;
     float sigma_ty;
     float sigma_ty_per_kink;
     float sigma_curvature;
@@ -74,6 +73,7 @@ struct long_tracks_search_with_ut_parameters {
     float chi2_weight;
     float missing_hit_penalty;
     float quality_per_kink;
+    float n_sigma;
     float min_p;
     float qop_low;
     float qop_high;

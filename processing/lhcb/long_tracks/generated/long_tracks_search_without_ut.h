@@ -27,7 +27,7 @@ struct long_tracks_search_without_ut_parameters {
     struct {
         const uint32_t* offset;
         const uint32_t* count;
-        const uint16_t* zone_offset;
+        const uint16_t* bins;
         const float* x;
         const float* z;
         uint32_t* owner;
@@ -53,7 +53,6 @@ struct long_tracks_search_without_ut_parameters {
     float x_window_per_kink;
     float stereo_margin;
     float max_shift_spread;
-    float n_sigma;
     float sigma_ty;
     float sigma_ty_per_kink;
     float sigma_curvature;
@@ -67,6 +66,7 @@ struct long_tracks_search_without_ut_parameters {
     float chi2_weight;
     float missing_hit_penalty;
     float quality_per_kink;
+    float n_sigma;
     float min_p;
     float max_tx;
     float max_ty;

