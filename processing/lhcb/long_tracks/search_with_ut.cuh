@@ -17,7 +17,7 @@
 #include "lhcb/long_tracks/generated/long_tracks_search_with_ut.h"
 #include "lhcb/ut/generated/ut_types.h"
 
-HLT_KERNEL(long_tracks_search_with_ut)
+HLT_KERNEL(long_tracks_search_with_ut, __maxnreg__(128))
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;

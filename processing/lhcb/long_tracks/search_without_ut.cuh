@@ -13,7 +13,7 @@
 #include "lhcb/long_tracks/forward_track.cuh"
 #include "lhcb/long_tracks/generated/long_tracks_search_without_ut.h"
 
-HLT_KERNEL(long_tracks_search_without_ut)
+HLT_KERNEL(long_tracks_search_without_ut, __maxnreg__(128))
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
