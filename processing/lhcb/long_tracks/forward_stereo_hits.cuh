@@ -28,6 +28,7 @@ struct stereo_planes {
 
     __device__ explicit stereo_planes(const long_track_parameters& parameters)
     {
+#pragma unroll 1
         for (uint32_t k = 0; k < stereo_lanes; ++k) {
             const uint32_t layer = stereo_layer(min_of(k, n_scifi_stereo_layers - 1u));
             z[k] = parameters.layer_z[layer];
@@ -49,6 +50,7 @@ __device__ bool add_stereo_hits(const stereo_planes& planes, const scifi_event& 
     const float sigma = where.sigma_shift(bend.kink);
     uint32_t n_found = 0, n_missing = 0;
     float expected_in[stereo_lanes], window_in[stereo_lanes];
+#pragma unroll 1
     for (uint32_t k = 0; k < stereo_lanes; ++k) {
         const float dx_dy = planes.dx_dy[k];
         float z = planes.z[k];
@@ -57,6 +59,7 @@ __device__ bool add_stereo_hits(const stereo_planes& planes, const scifi_event& 
         expected_in[k] = line.x_at(z) + bend.kink * bend.lever(z) + candidate.offset - dx_dy * y;
         window_in[k] = stereo_window_sigmas * sigma * (dx_dy < 0.f ? -dx_dy : dx_dy) + cuts.margin;
     }
+#pragma unroll 1
     for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
         const uint32_t layer = stereo_layer(k);
         const float dx_dy = planes.dx_dy[k], expected = expected_in[k], window = window_in[k];
@@ -81,6 +84,7 @@ __device__ bool add_stereo_hits(const stereo_planes& planes, const scifi_event& 
     float best_score = -1e9f, best = 0.f;
     for (uint32_t i = 0; i < n_found; ++i) {
         float n_layers = 0.f;
+#pragma unroll 1
         for (uint32_t k = 0, j = 0; k < n_scifi_stereo_layers; ++k) {
             bool agrees = false;
             for (; j < end_of_layer[k]; ++j) {
@@ -96,6 +100,7 @@ __device__ bool add_stereo_hits(const stereo_planes& planes, const scifi_event& 
             best = shift_of[i];
         }
     }
+#pragma unroll 1
     for (uint32_t k = 0, j = 0; k < n_scifi_stereo_layers; ++k) {
         float closest = cuts.max_spread;
         for (; j < end_of_layer[k]; ++j) {

@@ -71,6 +71,7 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
     };
     const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)), bend.at(where.high)};
     uint32_t pairs_left = cuts.max_pairs, candidates_left = cuts.max_candidates;
+#pragma unroll 1
     for (uint32_t seed = 0; seed < 2u; ++seed) {
         const layer_seed layers = seed_layers(seed);
         const float z_first = z_of(layers.first), z_last = z_of(layers.last);
@@ -87,6 +88,7 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
         const parabola kink_per_rise = parabola_through(rise_at, y);
         parabola share[4];
         float straight[4];
+#pragma unroll 1
         for (uint32_t k = 0; k < 4u; ++k) {
             const float z = z_of(layers.others[k]);
             straight[k] = line.x_at(z) + where.offset;
@@ -132,11 +134,13 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
                     const float most = cuts.x_window(kink);
                     uint32_t found[4];
                     uint32_t n = 2;
+#pragma unroll 1
                     for (uint32_t k = 0; k < 2u; ++k) {
                         found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
                         n += found[k] != no_scifi_hit;
                     }
                     if (n == 2u) continue;
+#pragma unroll 1
                     for (uint32_t k = 2; k < 4u; ++k) {
                         found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
                         n += found[k] != no_scifi_hit;
