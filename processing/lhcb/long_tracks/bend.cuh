@@ -107,8 +107,8 @@ struct track_bend {
 /// polarity q/p (c/GeV) of a track with this kink.
 __device__ float s_of(const long_track_parameters& parameters, const velo_line& line, const bend_at_kink& bend)
 {
-    const float change = sine_of(line.tx + bend.kink, line.ty * (1.f + bend.kink * bend.y_slope)) -
-                         sine_of(line.tx, line.ty);
+    const float change =
+        sine_of(line.tx + bend.kink, line.ty * (1.f + bend.kink * bend.y_slope)) - sine_of(line.tx, line.ty);
     return change / (c_per_gev_to_mev * at_slopes(parameters.kick, line.tx, line.ty, false)(bend.kink));
 }
 

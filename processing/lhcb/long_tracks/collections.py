@@ -15,6 +15,13 @@ X_BIN_WIDTH = 50.0
 X_BIN_STRIDE = N_ZONES * N_X_BINS + 8
 N_UT_LAYERS = 4
 Z_END_SCIFI = 9410.0
+FIRST_BID_WITHOUT_UT = 1 << 31
+"""Bids of candidates without UT are not below; the bits under it are those of a float."""
+NO_BID = 0xFFFFFFFF
+N_BINS = 127
+BIN_WIDTH = 51.2
+BINS_BEGIN = -3251.2
+"""mm, of the bins of x in a SciFi zone."""
 
 
 class TrackOrigin(IntEnum):
@@ -42,6 +49,12 @@ long_types = SharedTypes(
         "max_scifi_track_hits": N_LAYERS,
         "n_long_ut_layers": N_UT_LAYERS,
         "z_end_scifi": Z_END_SCIFI,
+        "n_scifi_bins": N_BINS,
+        "scifi_bin_stride": N_BINS + 1,
+        "scifi_bins_begin": BINS_BEGIN,
+        "scifi_bins_per_mm": 1 / BIN_WIDTH,
+        "first_bid_without_ut": FIRST_BID_WITHOUT_UT,
+        "no_bid": NO_BID,
     },
 )
 
@@ -102,13 +115,29 @@ forward_candidates = Collection(
     placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
     max_per_event=MAX_TRACKS_PER_EVENT,
 )
-"""The best continuation of each VELO-UT track, by its number in the event."""
+"""The best continuation of each VELO track that the forward search has found, by its number in the event."""
 candidate_hit_count = forward_candidates.column("hit_count", U8)
 """SciFi hits; 0 for a track without continuation."""
+candidate_ut_track = forward_candidates.column("ut_track", U16)
+"""Number of the VELO-UT track that it continues, or NO_TRACK."""
 candidate_hits = forward_candidates.column("hits", U16, width=N_LAYERS)
+candidate_ut_hits = forward_candidates.column("ut_hits", U16, width=4)
 candidate_quality = forward_candidates.column("quality", F32)
 candidate_state = {name: forward_candidates.column(name, F32) for name in ("qop", "x", "y", "tx", "ty")}
 """As long_tracks has them."""
+candidate_columns = (
+    candidate_hit_count,
+    candidate_ut_track,
+    candidate_hits,
+    candidate_ut_hits,
+    candidate_quality,
+    *candidate_state.values(),
+)
+scifi_bins = scifi_hits.per_event("bins", U16, width=N_ZONES * (N_BINS + 1))
+"""[event][24][128]: the hits in bin b of a zone are [b] .. [b + 1], relative to the first hit of the event; hits
+beyond the first or last bin belong to it."""
+scifi_owner = scifi_hits.column("owner", U32)
+"""The lowest bid of the forward candidates that use a SciFi hit, or NO_BID (forward_track.cuh)."""
 
 long_tracks = Collection(
     "long_tracks",

@@ -13,18 +13,18 @@ constexpr uint32_t n_fitted = 5;
 constexpr float per_metre = 1e-3f;
 
 struct fit_errors {
-    float hit_variance;        // mm^2, of a hit ...
-    float hit_scatter;         // ... and mm per kink, from scattering
+    float hit_variance;  // mm^2, of a hit ...
+    float hit_scatter;   // ... and mm per kink, from scattering
     kink_error slope_y;
-    kink_error curvature;      // 1/mm
+    kink_error curvature;  // 1/mm
     float max_hit_chi2;
 };
 
 /// A fitted candidate: kink and what the track deviates by from the parametrisation.
 struct forward_fit {
     float kink;
-    float offset;     // mm
-    float shift;      // mm
+    float offset;  // mm
+    float shift;   // mm
     float slope_y;
     float curvature;  // 1/mm
     float chi2;
@@ -33,6 +33,7 @@ struct forward_fit {
 /// Solve the normal equations, lower triangle row by row, in place (Cholesky without roots).
 __device__ void solve(float (&matrix)[n_fitted][n_fitted], float (&right)[n_fitted])
 {
+#pragma unroll 1
     for (uint32_t i = 0; i < n_fitted; ++i) {
         for (uint32_t j = 0; j < i; ++j) {
             float sum = matrix[i][j];
@@ -58,6 +59,7 @@ __device__ bool fit_candidate(const long_track_parameters& parameters, const sci
     float row[n_scifi_layers][n_fitted];
     float residual[n_scifi_layers];
     const float lever_of_plane = bend.lever(z_scifi_reference);
+#pragma unroll 1
     for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
         const uint32_t hit = candidate.hits[layer];
         const bool used = hit != no_scifi_hit;
@@ -88,7 +90,9 @@ __device__ bool fit_candidate(const long_track_parameters& parameters, const sci
             right[i] = 0.f;
             for (uint32_t j = 0; j <= i; ++j) matrix[i][j] = 0.f;
         }
+#pragma unroll 1
         for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
+#pragma unroll 1
             for (uint32_t i = 0; i < n_fitted; ++i) {
                 right[i] += row[layer][i] * residual[layer];
                 for (uint32_t j = 0; j <= i; ++j) matrix[i][j] += row[layer][i] * row[layer][j];
@@ -101,6 +105,7 @@ __device__ bool fit_candidate(const long_track_parameters& parameters, const sci
         solve(matrix, right);
         float sum = 0.f, largest = errors.max_hit_chi2 * variance;
         uint32_t worst = n_scifi_layers;
+#pragma unroll 1
         for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
             float left = residual[layer];
             for (uint32_t i = 0; i < n_fitted; ++i) left -= row[layer][i] * right[i];

@@ -15,10 +15,10 @@ struct kink_error {
 };
 
 struct forward_hypothesis {
-    float low, high;       // kinks
-    float offset;          // mm, expected distance in x from the parametrisation at kink 0 ...
-    float offset_per_kink; // ... and its change with the kink
-    float shift;           // mm, the same in y
+    float low, high;        // kinks
+    float offset;           // mm, expected distance in x from the parametrisation at kink 0 ...
+    float offset_per_kink;  // ... and its change with the kink
+    float shift;            // mm, the same in y
     kink_error sigma_offset, sigma_shift;
 };
 
@@ -32,26 +32,32 @@ struct ut_residuals {
 };
 
 constexpr float smallest_probed_s = 0.2f;  // c/GeV: bending is linear below
-constexpr float ut_dz_scale = 0.01f;    // unit of b in the fit: per 100 mm
-constexpr float ut_stereo_scale = 12.f; // unit of c in the fit: mm / 12
-constexpr float ut_b_weight = 0.25f;    // b is known to 0.02 and c to 6 mm before the fit
+constexpr float ut_dz_scale = 0.01f;       // unit of b in the fit: per 100 mm
+constexpr float ut_stereo_scale = 12.f;    // unit of c in the fit: mm / 12
+constexpr float ut_b_weight = 0.25f;       // b is known to 0.02 and c to 6 mm before the fit
 constexpr float ut_c_weight = 4.f;
 
-/// The least-squares fit of a, b and c. `hit(layer, x, z, weight)` returns whether there is one.
+/// A hit of the UT: x and z at y = 0 (mm), 1/mm^2; no weight where the layer has none.
+struct ut_hit {
+    float x, z, weight;
+};
+
+/// The least-squares fit of a, b and c. `hit(layer)` is a ut_hit.
 template <typename Hit>
 __device__ ut_residuals fit_ut_residuals(const long_track_parameters& parameters, const velo_line& line, const Hit& hit)
 {
     float saa = 0.f, sab = 0.f, sac = 0.f, sbb = ut_b_weight, sbc = 0.f, scc = ut_c_weight;
     float sau = 0.f, sbu = 0.f, scu = 0.f;
     ut_residuals found{};
-    const auto residual = [&](uint32_t layer, float x, float z) {
-        return x + parameters.ut_dx_dy[layer] * line.y_at(z) - line.x_at(z);
+    const auto residual = [&](uint32_t layer, const ut_hit& at) {
+        return at.x + parameters.ut_dx_dy[layer] * line.y_at(at.z) - line.x_at(at.z);
     };
-    float x, z, weight;
     for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
-        if (!hit(layer, x, z, weight)) continue;
-        const float u = residual(layer, x, z);
-        const float b = (z - z_middle_of_ut) * ut_dz_scale, c = parameters.ut_dx_dy[layer] * ut_stereo_scale;
+        const ut_hit at = hit(layer);
+        const float weight = at.weight;
+        if (!(weight > 0.f)) continue;
+        const float u = residual(layer, at);
+        const float b = (at.z - z_middle_of_ut) * ut_dz_scale, c = parameters.ut_dx_dy[layer] * ut_stereo_scale;
         saa += weight;
         sab += weight * b;
         sac += weight * c;
@@ -74,10 +80,11 @@ __device__ ut_residuals fit_ut_residuals(const long_track_parameters& parameters
     const float a_fit = (sau - sab * b_fit - sac * c_fit) / saa;
     found.chi2 = ut_b_weight * b_fit * b_fit + ut_c_weight * c_fit * c_fit;
     for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
-        if (!hit(layer, x, z, weight)) continue;
-        const float b = (z - z_middle_of_ut) * ut_dz_scale, c = parameters.ut_dx_dy[layer] * ut_stereo_scale;
-        const float left = residual(layer, x, z) - a_fit - b * b_fit - c * c_fit;
-        found.chi2 += weight * left * left;
+        const ut_hit at = hit(layer);
+        if (!(at.weight > 0.f)) continue;
+        const float b = (at.z - z_middle_of_ut) * ut_dz_scale, c = parameters.ut_dx_dy[layer] * ut_stereo_scale;
+        const float left = residual(layer, at) - a_fit - b * b_fit - c * c_fit;
+        found.chi2 += at.weight * left * left;
     }
     found.a = a_fit;
     found.b = b_fit * ut_dz_scale;

@@ -6,64 +6,13 @@
 // three kinks.
 #pragma once
 
-#include "lhcb/long_tracks/forward_hypothesis.cuh"
 #include "lhcb/long_tracks/layers.cuh"
-#include "lhcb/scifi/generated/scifi_types.h"
+#include "lhcb/long_tracks/forward_hypothesis.cuh"
+#include "lhcb/long_tracks/scifi_zones.cuh"
 
 namespace hlt {
 
 constexpr uint32_t n_scifi_x_layers = 6;
-
-/// The hits of an event, and where those of zones begin.
-struct scifi_event {
-    event_column<const float> x;
-    event_column<const float> z;
-    event_column<const uint16_t> zone_offset;
-};
-
-/// Hits of a zone [begin, end), and a place among them that moves with what is looked for.
-struct zone_cursor {
-    uint32_t begin, end;
-    uint32_t at;
-
-    __device__ zone_cursor(const scifi_event& hits, uint32_t layer, uint32_t half)
-        : begin(hits.zone_offset[2u * layer + half]), end(hits.zone_offset[2u * layer + half + 1u]), at(begin)
-    {
-    }
-
-    /// Go to the first hit with at least this x, from where the cursor stands.
-    __device__ void walk_to(const event_column<const float>& hit_x, float x)
-    {
-        while (at < end && hit_x[at] < x) ++at;
-        while (at > begin && !(hit_x[at - 1u] < x)) --at;
-    }
-
-    /// The same by bisection.
-    __device__ void go_to(const event_column<const float>& hit_x, float x)
-    {
-        uint32_t low = begin, n = end - begin;
-        while (n > 0u) {
-            const uint32_t half = n / 2u;
-            const bool before = hit_x[low + half] < x;
-            low = before ? low + half + 1u : low;
-            n = before ? n - half - 1u : half;
-        }
-        at = low;
-    }
-
-    /// The hit nearest to x if it is closer than `most`.
-    __device__ uint32_t nearest(const event_column<const float>& hit_x, float x, float most)
-    {
-        walk_to(hit_x, x);
-        uint32_t found = no_scifi_hit;
-        if (at > begin && x - hit_x[at - 1u] < most) {
-            most = x - hit_x[at - 1u];
-            found = at - 1u;
-        }
-        if (at < end && hit_x[at] - x < most) found = at;
-        return found;
-    }
-};
 
 struct parabola {
     float a0, a1, a2;
@@ -83,7 +32,7 @@ struct forward_cuts {
     float n_sigma;
     kink_error x_window;
     uint32_t max_pairs;
-    uint32_t min_hits;
+    uint32_t max_candidates;
 };
 
 /// What a pair and the hits beside it say: the hit of each layer, or no_scifi_hit.
@@ -104,6 +53,12 @@ __device__ layer_seed seed_layers(uint32_t seed)
     return seed == 0u ? layer_seed{0, 8, {4, 7, 3, 11}} : layer_seed{3, 11, {4, 7, 0, 8}};
 }
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t first_hits_at_once = 1;
+#else
+constexpr uint32_t first_hits_at_once = 8;  // lanes of a vector register; there are as many places behind the last hit
+#endif
+
 /// Find the x hits of a track with a hypothesis and call `complete(candidate)` for each set of at least four layers.
 template <typename Complete>
 __device__ void find_x_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
@@ -115,7 +70,8 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
         return z + parameters.layer_dz_dy[layer] * (line.y_at(z) + where.shift);
     };
     const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)), bend.at(where.high)};
-    uint32_t left = cuts.max_pairs;
+    uint32_t pairs_left = cuts.max_pairs, candidates_left = cuts.max_candidates;
+#pragma unroll 1
     for (uint32_t seed = 0; seed < 2u; ++seed) {
         const layer_seed layers = seed_layers(seed);
         const float z_first = z_of(layers.first), z_last = z_of(layers.last);
@@ -132,6 +88,7 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
         const parabola kink_per_rise = parabola_through(rise_at, y);
         parabola share[4];
         float straight[4];
+#pragma unroll 1
         for (uint32_t k = 0; k < 4u; ++k) {
             const float z = z_of(layers.others[k]);
             straight[k] = line.x_at(z) + where.offset;
@@ -143,59 +100,66 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
         const float to_tolerance = cuts.n_sigma * difference[1] / lever[1];
         const float per_dx = where.sigma_offset.per_kink / lever[1];
 
-        zone_cursor first(hits, layers.first, half), last(hits, layers.last, half);
-        zone_cursor others[4] = {{hits, layers.others[0], half},
-                                 {hits, layers.others[1], half},
-                                 {hits, layers.others[2], half},
-                                 {hits, layers.others[3], half}};
-        first.go_to(hits.x, straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low));
+        const scifi_zone first(hits, layers.first, half), last(hits, layers.last, half);
+        const scifi_zone others[4] = {{hits, layers.others[0], half},
+                                      {hits, layers.others[1], half},
+                                      {hits, layers.others[2], half},
+                                      {hits, layers.others[3], half}};
+        const float begin_x = straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low);
         const float end_x = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
-        bool walks = false;
-        for (uint32_t i = first.at; i < first.end; ++i) {
-            const float x_first = hits.x[i];
-            if (!(x_first < end_x)) break;
-            const float dx = x_first - straight_first;
-            const float expected = straight_last + dx * ratio(dx);
-            const float tolerance = to_tolerance * (where.sigma_offset.constant + per_dx * (dx < 0.f ? -dx : dx));
-            if (walks)
-                last.walk_to(hits.x, expected - tolerance);
-            else
-                last.go_to(hits.x, expected - tolerance);
-            for (uint32_t j = last.at; j < last.end; ++j) {
-                const float x_last = hits.x[j];
-                if (!(x_last < expected + tolerance)) break;
-                if (left == 0u) return;
-                --left;
-                const float rise = x_last - straight_last - dx;
-                const float kink = rise * kink_per_rise(rise);
-                if (!(where.low <= kink && kink <= where.high)) continue;
-                if (!walks) {
-                    for (uint32_t k = 0; k < 4u; ++k) others[k].go_to(hits.x, straight[k] + dx + rise * share[k](rise));
+        const uint32_t end = first.from(end_x);
+        for (uint32_t begin = first.from(begin_x); begin < end; begin += first_hits_at_once) {
+            // Where the last hit is looked for, for several first hits: some may lie behind the last of them.
+            float dx_of[first_hits_at_once], low_of[first_hits_at_once], high_of[first_hits_at_once];
+            for (uint32_t l = 0; l < first_hits_at_once; ++l) {
+                const float dx = hits.x[begin + l] - straight_first;
+                const float expected = straight_last + dx * ratio(dx);
+                const float tolerance = to_tolerance * (where.sigma_offset.constant + per_dx * (dx < 0.f ? -dx : dx));
+                dx_of[l] = dx;
+                low_of[l] = expected - tolerance;
+                high_of[l] = expected + tolerance;
+            }
+            const uint32_t n_now = min_of(end - begin, first_hits_at_once);
+            for (uint32_t l = 0; l < n_now; ++l) {
+                const uint32_t i = begin + l;
+                const float dx = dx_of[l], high = high_of[l];
+                for (uint32_t j = last.from(low_of[l]); j < last.end(); ++j) {
+                    const float x_last = hits.x[j];
+                    if (!(x_last < high)) break;
+                    if (pairs_left == 0u) return;
+                    --pairs_left;
+                    const float rise = x_last - straight_last - dx;
+                    const float kink = rise * kink_per_rise(rise);
+                    if (!(where.low <= kink && kink <= where.high)) continue;
+                    const float most = cuts.x_window(kink);
+                    uint32_t found[4];
+                    uint32_t n = 2;
+#pragma unroll 1
+                    for (uint32_t k = 0; k < 2u; ++k) {
+                        found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
+                        n += found[k] != no_scifi_hit;
+                    }
+                    if (n == 2u) continue;
+#pragma unroll 1
+                    for (uint32_t k = 2; k < 4u; ++k) {
+                        found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
+                        n += found[k] != no_scifi_hit;
+                    }
+                    // The second seed finds again what the first has found.
+                    if (n < 4u || (seed == 1u && found[2] != no_scifi_hit && found[3] != no_scifi_hit)) continue;
+                    if (candidates_left == 0u) return;
+                    --candidates_left;
+                    x_candidate candidate;
+                    for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
+                    candidate.hits[layers.first] = static_cast<uint16_t>(i);
+                    candidate.hits[layers.last] = static_cast<uint16_t>(j);
+                    for (uint32_t k = 0; k < 4u; ++k)
+                        candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
+                    candidate.n_hits = n;
+                    candidate.kink = kink;
+                    candidate.offset = dx - kink * bend.at(kink).lever(z_first) + where.offset;
+                    complete(candidate);
                 }
-                walks = true;
-                const float most = cuts.x_window(kink);
-                uint32_t found[4];
-                uint32_t n = 2;
-                for (uint32_t k = 0; k < 2u; ++k) {
-                    found[k] = others[k].nearest(hits.x, straight[k] + dx + rise * share[k](rise), most);
-                    n += found[k] != no_scifi_hit;
-                }
-                if (n == 2u) continue;
-                for (uint32_t k = 2; k < 4u; ++k) {
-                    found[k] = others[k].nearest(hits.x, straight[k] + dx + rise * share[k](rise), most);
-                    n += found[k] != no_scifi_hit;
-                }
-                // The second seed finds again what the first has found.
-                if (n < 4u || (seed == 1u && found[2] != no_scifi_hit && found[3] != no_scifi_hit)) continue;
-                x_candidate candidate;
-                for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
-                candidate.hits[layers.first] = static_cast<uint16_t>(i);
-                candidate.hits[layers.last] = static_cast<uint16_t>(j);
-                for (uint32_t k = 0; k < 4u; ++k) candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
-                candidate.n_hits = n;
-                candidate.kink = kink;
-                candidate.offset = dx - kink * bend.at(kink).lever(z_first) + where.offset;
-                complete(candidate);
             }
         }
     }

@@ -48,8 +48,8 @@ LONG_TRACK_PARAMETERS = Record(
         **{f"ut_{name}": unit for name, unit in _BEFORE_UT.items()},
     },
 )
-"""Coefficients [k][i][j] of bend^k tx^(2 i + o) ty^(2 j), bend being the kink or s = polarity q/p (c/GeV); o is k mod 2,
-for odd functions 1 - k mod 2."""
+"""Coefficients [k][i][j] of bend^k tx^(2 i + o) ty^(2 j), bend being the kink or s = polarity q/p (c/GeV); o is k
+mod 2, for odd functions 1 - k mod 2."""
 
 parameter_types = SharedTypes(
     __file__,

@@ -1,12 +1,8 @@
 """long_tracks_select_forward: the forward candidates that become long tracks."""
 
-from hltnode.processing.framework.collections import U32
-from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
+from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.long_tracks.collections import (
-    candidate_hit_count,
-    candidate_hits,
-    candidate_quality,
-    candidate_state,
+    candidate_columns,
     long_count,
     long_hit_count,
     long_hits,
@@ -17,24 +13,15 @@ from hltnode.processing.lhcb.long_tracks.collections import (
     long_ut_hits,
     long_ut_track,
     long_velo_track,
+    scifi_owner,
 )
-from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits
-from hltnode.processing.lhcb.ut.collections import ut_track_count, ut_track_hits, ut_track_velo
+from hltnode.processing.lhcb.velo.collections import track_count
 
 select_forward = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=64,
-    reads=(
-        candidate_hit_count,
-        candidate_hits,
-        candidate_quality,
-        *candidate_state.values(),
-        scifi_count,
-        ut_track_count,
-        ut_track_velo,
-        ut_track_hits,
-    ),
+    reads=(*candidate_columns, scifi_owner, track_count),
     writes=(
         long_count,
         long_velo_track,
@@ -47,7 +34,6 @@ select_forward = Algorithm.beside(
         long_hits,
         long_ut_hits,
     ),
-    scratch=(Scratch("owner", U32, per=scifi_hits),),
     # docs/physics/long-tracks.md
-    constants={"max_quality": 60.0, "max_shared_fraction": 0.4},
+    constants={"max_shared_fraction": 0.4},
 )

@@ -10,7 +10,9 @@ struct long_tracks_select_forward_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* hit_count;
+        const uint16_t* ut_track;
         const uint16_t* hits;
+        const uint16_t* ut_hits;
         const float* quality;
         const float* qop;
         const float* x;
@@ -20,14 +22,13 @@ struct long_tracks_select_forward_parameters {
         __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
     } forward_candidates;
     struct {
-        const uint32_t* count;
+        const uint32_t* offset;
+        const uint32_t* owner;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } scifi_hits;
     struct {
         const uint32_t* count;
-        const uint16_t* velo_track;
-        const uint16_t* hits;
-        __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
-    } ut_tracks;
+    } velo_tracks;
     struct {
         uint32_t* count;
         uint16_t* velo_track;
@@ -44,12 +45,6 @@ struct long_tracks_select_forward_parameters {
         uint16_t* ut_hits;
         __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
     } long_tracks;
-    struct {
-        const uint32_t* scifi_hits_offset;
-        uint32_t* owner;
-        __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
-    } scratch;
-    float max_quality;
     float max_shared_fraction;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import hypot, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,17 @@ Line = tuple[float, float, float, float]
 class Settings:
     """The constants of the search; mm, MeV. Errors are pairs: what does not depend on the momentum, and per kink."""
 
-    min_p: float = 2500.0
-    qop_low: float = 0.3
-    qop_high: float = 2.2
-    qop_margin: float = 0.06
+    min_p: float = 1800.0
+    qop_low: float = 0.43
+    qop_high: float = 1.75
+    qop_margin: float = 0.045
     offset_of_ut: float = 2.66
     shift_of_ut: float = -3.86
     slope_of_ut: float = 7.5e-4
     sigma_offset: tuple[float, float] = (1.0, 27.0)
     sigma_shift: tuple[float, float] = (1.7, 41.0)
-    sigma_offset_ut: tuple[float, float] = (0.7, 12.0)
-    sigma_shift_ut: tuple[float, float] = (1.4, 24.0)
+    sigma_offset_ut: tuple[float, float] = (0.6, 10.0)
+    sigma_shift_ut: tuple[float, float] = (1.2, 20.0)
     sigma_ty: tuple[float, float] = (3e-4, 7.5e-3)
     sigma_a: tuple[float, float] = (0.15, 5.0)
     sigma_b: tuple[float, float] = (1e-4, 4e-3)
@@ -43,19 +43,27 @@ class Settings:
     hit_scatter: float = 0.67
     sigma_curvature: tuple[float, float] = (1.5e-7, 1e-6)
     n_sigma: float = 3.5
-    x_window: tuple[float, float] = (0.7, 1.5)
-    max_pairs: int = 2000
-    stereo_margin: float = 1.0
+    x_window: tuple[float, float] = (0.5, 1.4)
+    max_pairs: int = 200_000
+    max_candidates: int = 12_000
+    stereo_margin: float = 0.7
     max_shift_spread: float = 7.0
-    max_stereo_hits: int = 4
+    max_stereo_hits: int = 3
     min_hits: int = 9
     max_hit_chi2: float = 16.0
     weight_chi2: float = 0.6
     penalty_missing: float = 4.0
     penalty_missing_ut: float = 8.0
     per_kink: float = 15.0
-    max_quality: float = 60.0
+    max_quality: float = 70.0
     max_shared: float = 0.4
+    max_used_hits: int = 2
+    max_tx: float = 0.35
+    max_ty: float = 0.30
+
+
+WITHOUT_UT = Settings(min_p=5000.0, n_sigma=2.5, max_quality=14.0)
+"""The constants of the search without UT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,20 +251,28 @@ def with_ut(bend: Bend, line: Line, ut: UtPart, s: Settings) -> Hypothesis:
 class ForwardSearch:
     """The search in one event."""
 
-    def __init__(self, record: np.void, hits: OracleHits, settings: Settings) -> None:
+    def __init__(self, record: np.void, hits: OracleHits, settings: Settings, n_tracks: int) -> None:
         self.record, self.hits, self.settings = record, hits, settings
         self.layer_z = record["layer_z"].astype(np.float64)
         self.dx_dy = record["layer_dx_dy"].astype(np.float64)
         self.dz_dy = record["layer_dz_dy"].astype(np.float64)
+        self.n_tracks = n_tracks
         self.counts: dict[str, int] = {}
 
     def _count(self, name: str, n: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + n
 
-    def best(self, track: int, line: Line, ut: UtPart | None) -> Candidate | None:
-        """The best continuation of a VELO track (its line at Z_VELO), or None."""
-        found = self.all(track, line, ut)
-        return min(found, key=lambda candidate: candidate.quality) if found else None
+    def best(
+        self, track: int, line: Line, ut: UtPart | None, used: Container[tuple[int, int]] = ()
+    ) -> Candidate | None:
+        """The best good continuation of a VELO track, with few hits that are used, or None."""
+        good = [
+            candidate
+            for candidate in self.all(track, line, ut)
+            if candidate.quality < self.settings.max_quality
+            and sum(hit in used for hit in candidate.hits.items()) <= self.settings.max_used_hits
+        ]
+        return min(good, key=lambda candidate: candidate.quality) if good else None
 
     def all(self, track: int, line: Line, ut: UtPart | None) -> list[Candidate]:
         bend = Bend(self.record, line[2], line[3])
@@ -283,7 +299,9 @@ class ForwardSearch:
         straight = [x + tx * (z - Z_VELO) + where.offset for z in z_of]
         nodes = (where.low, 0.5 * (where.low + where.high), where.high)
         levers = [[bend.lever(z, kink) + where.per_kink for kink in nodes] for z in z_of]
-        left = s.max_pairs
+        if not where.low < where.high:
+            return
+        pairs_left, candidates_left = (max(n // self.n_tracks, 32) for n in (s.max_pairs, s.max_candidates))
         for first, last, middle, beside in SEEDS:
             differences = [b - a for a, b in zip(levers[first], levers[last], strict=True)]
             ratio = parabola(
@@ -310,9 +328,9 @@ class ForwardSearch:
                 expected = straight[last] + dx * value(ratio, dx)
                 tolerance = to_tolerance * (where.sigma_offset[0] + per_dx * abs(dx))
                 for j in range(*hits.window(last, half, expected - tolerance, expected + tolerance)):
-                    if left == 0:
+                    if pairs_left == 0:
                         return
-                    left -= 1
+                    pairs_left -= 1
                     self._count("pairs")
                     rise = hits.x[j] - straight[last] - dx
                     kink = rise * value(per_rise, rise)
@@ -320,16 +338,16 @@ class ForwardSearch:
                         continue
                     most = _sigma(s.x_window, kink)
                     chosen = {first: i, last: j}
-                    for layers, needed in ((middle, 3), (beside, 4)):
-                        for layer in layers:
-                            place = straight[layer] + dx + rise * value(share[layer], rise)
-                            if (hit := self._nearest(layer, half, place, most)) is not None:
-                                chosen[layer] = hit
-                        if len(chosen) < needed:
-                            break
+                    for layer in (*middle, *beside):
+                        place = straight[layer] + dx + rise * value(share[layer], rise)
+                        if (hit := self._nearest(layer, half, place, most)) is not None:
+                            chosen[layer] = hit
                     # The second seed finds again what the first has found.
                     if len(chosen) < 4 or (first == 3 and 0 in chosen and 8 in chosen):
                         continue
+                    if candidates_left == 0:
+                        return
+                    candidates_left -= 1
                     yield chosen, kink, dx - kink * bend.lever(z_of[first], kink) + where.offset
 
     def _nearest(self, layer: int, half: int, x: float, most: float) -> int | None:
@@ -465,24 +483,50 @@ class ForwardSearch:
         )
 
 
+def forward_tracks(
+    record: np.void,
+    hits: OracleHits,
+    lines: Mapping[int, Line],
+    ut_parts: Mapping[int, UtPart],
+    s: Settings,
+    without: Settings | None,
+    n_velo_tracks: int,
+) -> list[Candidate]:
+    """The long tracks of an event; `lines` and `ut_parts`: of VELO tracks, by their number, which fly forward;
+    `n_velo_tracks`: with those that fly backward.
+
+    `without`: the settings of the search without UT, if there is one.
+    """
+    search = ForwardSearch(record, hits, s, len(ut_parts))
+    candidates = {}
+    for number, ut in ut_parts.items():
+        if (best := search.best(number, lines[number], ut)) is not None:
+            candidates[number] = best
+    used = {hit for candidate in candidates.values() for hit in candidate.hits.items()}
+    if without is not None:
+        search = ForwardSearch(record, hits, without, n_velo_tracks)
+        for number, line in lines.items():
+            if number in ut_parts or abs(line[2]) >= without.max_tx or abs(line[3]) >= without.max_ty:
+                continue
+            if (best := search.best(number, line, None, used)) is not None:
+                candidates[number] = best
+    return select(list(candidates.values()), s)
+
+
 def select(candidates: Sequence[Candidate], s: Settings) -> list[Candidate]:
     """The candidates of an event that own enough of their hits; a hit belongs to the best candidate that uses it."""
-    alive = [c for c in candidates if c.quality < s.max_quality]
+
+    def bid(candidate: Candidate) -> tuple[bool, int, int]:
+        bits = int(np.float32(candidate.quality).view(np.uint32)) >> 16
+        return candidate.ut_track < 0, bits, candidate.velo_track
+
     owner: dict[tuple[int, int], Candidate] = {}
-    for candidate in sorted(alive, key=lambda c: (c.quality, c.velo_track)):
+    for candidate in sorted(candidates, key=bid):
         for hit in candidate.hits.items():
             owner.setdefault(hit, candidate)
-    kept = [c for c in alive if sum(owner[hit] is not c for hit in c.hits.items()) <= s.max_shared * len(c.hits)]
-    return sorted(kept, key=lambda c: c.velo_track)
-
-
-def all_names(candidates: Sequence[Candidate]) -> Mapping[str, float]:
-    """Sums of the terms of the quality."""
-    sums: dict[str, float] = {}
-    for candidate in candidates:
-        for name, value in candidate.terms.items():
-            sums[name] = sums.get(name, 0.0) + value
-    return sums
-
-
-__all__ = ["Candidate", "ForwardSearch", "OracleHits", "Settings", "UtPart", "hypot", "select"]
+    kept = [
+        candidate
+        for candidate in candidates
+        if sum(owner[hit] is not candidate for hit in candidate.hits.items()) <= s.max_shared * len(candidate.hits)
+    ]
+    return sorted(kept, key=lambda candidate: candidate.velo_track)
