@@ -98,6 +98,7 @@ class x_pair_search {
         for (uint32_t base = begin; base < end && x_[base] <= high; base += pair_lanes) {
             pair_block pairs;
             pairs.n = min_of(pair_lanes, end - base);
+            while (x_[base + pairs.n - 1u] > high) --pairs.n;
             for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
                 const float slope = (x_[base + lane] - x_first) * search_.inverse_step;
                 const float curvature = search_.curvature * (x_first - slope * search_.z);
@@ -111,7 +112,7 @@ class x_pair_search {
             if (!strict) look_around(pairs, pairs.second_places, after, search_.steps[0][1].tolerance, 2u);
             for (uint32_t lane = 0; lane < pairs.n; ++lane) {
                 const uint32_t partner = base + lane;
-                if (pairs.near[lane] == 0u || !(x_[partner] <= high) || (skips && taken[partner] != 0u)) continue;
+                if (pairs.near[lane] == 0u || (skips && taken[partner] != 0u)) continue;
                 follow_pair(first, partner, follow(x_first, pairs.slope[lane], pairs.curvature[lane]), strict, best);
             }
         }
@@ -155,12 +156,21 @@ class x_pair_search {
     {
         const float one = places[0], other = places[pairs.n - 1u];
         const float high = max_of(one, other) + tolerance;
+        float at[pair_lanes];
+        uint32_t found[pair_lanes];
+        for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
+            at[lane] = places[lane];
+            found[lane] = 0;
+        }
         for (uint32_t hit = first_hit_at(x_, hits, min_of(one, other) - tolerance); hit < hits.end; ++hit) {
             const float x = x_[hit];
             if (x > high) break;
-            for (uint32_t lane = 0; lane < pair_lanes; ++lane)
-                pairs.near[lane] |= x >= places[lane] - tolerance && x <= places[lane] + tolerance ? bit : 0u;
+            for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
+                const float distance = x - at[lane];
+                found[lane] |= static_cast<uint32_t>(distance <= tolerance) & static_cast<uint32_t>(-distance <= tolerance);
+            }
         }
+        for (uint32_t lane = 0; lane < pair_lanes; ++lane) pairs.near[lane] |= found[lane] * bit;
     }
 
     /// The curves through a pair and hits around its places.
@@ -171,7 +181,7 @@ class x_pair_search {
         uint32_t tried[max_tried];
         uint32_t n_tried = 0;
         const layer_hits near = window(layer_of_step(0), pair.places[0], step.tolerance);
-        for (uint32_t hit = near.first; hit < near.end && x_[hit] <= pair.places[0] + step.tolerance; ++hit) {
+        for (uint32_t hit = near.first; hit < near.end && x_[hit] - pair.places[0] <= step.tolerance; ++hit) {
             followed_pair with_hit = pair;
             with_hit.add(step, 0, x_[hit] - pair.places[0]);
             x_curve curve{};
@@ -182,7 +192,7 @@ class x_pair_search {
         if (strict) return;
         const x_step& second = search_.steps[0][1];
         const layer_hits beside = window(layer_of_step(1), pair.places[1], second.tolerance);
-        for (uint32_t hit = beside.first; hit < beside.end && x_[hit] <= pair.places[1] + second.tolerance; ++hit) {
+        for (uint32_t hit = beside.first; hit < beside.end && x_[hit] - pair.places[1] <= second.tolerance; ++hit) {
             bool known = false;
             for (uint32_t k = 0; k < n_tried; ++k) known = known || tried[k] == hit;
             if (known) continue;
