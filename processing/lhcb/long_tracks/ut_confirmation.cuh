@@ -15,7 +15,7 @@ constexpr uint32_t n_ut_bins = 128;  // of each layer
 constexpr uint32_t n_all_ut_bins = n_long_ut_layers * n_ut_bins;
 constexpr float ut_bin_width = 14.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
-constexpr uint32_t max_ut_candidates = 8;  // of each layer
+constexpr uint32_t max_ut_candidates = 16;  // of each layer
 
 /// The layer of a hit, from its z.
 __device__ uint32_t ut_layer_of(float z) { return z < 2350.f ? 0u : z < 2485.f ? 1u : z < 2620.f ? 2u : 3u; }
