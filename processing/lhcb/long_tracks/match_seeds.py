@@ -53,5 +53,5 @@ match_seeds = Algorithm.beside(
         Scratch("ut_order", U16, per=ut_hits),
         Scratch("owner", U32, per=scifi_hits),
     ),
-    constants={"max_chi2": 40.0, "max_score": 1.0, "max_shared_hits": 2},
+    constants={"max_chi2": 40.0, "max_score": 1.5, "max_shared_hits": 2},
 )

@@ -26,7 +26,7 @@ seed_in_y = Algorithm.beside(
         seeding_zone_offset,
         seeding_x,
         seeding_bins,
-    seeding_hit,
+        seeding_hit,
         x_seed_count,
         *x_seed_curve.values(),
         x_seed_hit_count,

@@ -181,7 +181,9 @@ class SeedingTables:
             covariance = start
             for i in range(N_STEPS):
                 if pattern >> i & 1:
-                    covariance = covariance - np.outer(*[covariance @ rows[i]] * 2) / self._variance(covariance, rows[i])
+                    covariance = covariance - np.outer(*[covariance @ rows[i]] * 2) / self._variance(
+                        covariance, rows[i]
+                    )
             for i in range(N_STEPS):
                 if pattern >> i:
                     continue  # a step comes behind those of its pattern

@@ -1,4 +1,4 @@
-"""SciFi seeding and matching, slow and clear: Python and NumPy, double precision (docs/physics/seeding-and-matching.md).
+"""SciFi seeding and matching, slow and clear: NumPy, double precision (docs/physics/seeding-and-matching.md).
 
 The followed curve is a Kalman filter with matrices, fits are least squares, and hits are looked for among all.
 """
@@ -16,10 +16,10 @@ Array = NDArray[np.float64]
 Z0, CUBIC, Z_MAGNET = 8520.0, -0.00028, 5200.0
 X_LAYERS, STEREO_LAYERS = (0, 3, 4, 7, 8, 11), (1, 2, 5, 6, 9, 10)
 HIT_ERROR, CURVATURE_ERROR, DEVIATIONS = 0.13, 1.2e-6, 3.5
-MAX_X0, MAX_MAGNET_X, MAX_X_CHI2, X_PENALTY = 3400.0, 1300.0, 20.0, 6.0
+MAX_X0, MAX_MAGNET_X, MAX_X_CHI2, X_PENALTY = 3400.0, 1300.0, 30.0, 6.0
 N_BINS, FIRST_BIN, BIN = 320, -0.004, 0.001
 Y_ERROR, MAX_LINE_CHI2, Y_PENALTY, MAX_CHI2, MIN_HITS = 2.2, 16.0, 5.0, 40.0, 9
-MAX_PAIR_CHI2, MAX_SCORE, MAX_SHARED = 40.0, 1.0, 2
+MAX_PAIR_CHI2, MAX_SCORE, MAX_SHARED = 40.0, 1.5, 2
 UT_Z = np.array([2327.5, 2372.5, 2597.5, 2642.5])
 UT_KICK = np.array([13.08, 13.82, 19.10, 20.34])
 UT_DX_DY = np.array([0.0, 0.0874887, -0.0874887, 0.0])
@@ -191,7 +191,9 @@ def seed_in_x(detector: Detector, halves: Sequence[Half]) -> list[tuple[Half, Cu
         first = without_clones(_search(detector, half, (8, 11), (7, 4, 3, 0), -3.9e-9, None))
         taken = {hit for curve in first for hit in curve.hits}
         second = _search(detector, half, (0, 3), (4, 7, 8, 11), -4.2e-9, taken)
-        found += [(int(any(curve is one for one in second)), half, curve) for curve in without_clones([*first, *second])]
+        found += [
+            (int(any(curve is one for one in second)), half, curve) for curve in without_clones([*first, *second])
+        ]
     return [(half, curve) for _, half, curve in sorted(found, key=lambda it: it[0])]
 
 
@@ -215,7 +217,9 @@ class _StereoLayer:
 
 def _fit_line(points: Sequence[tuple[float, float]], y_slope: float, pointing: float) -> tuple[float, float, float]:
     """y, ty and chi2 of a line through (z, y), which should point to the collisions."""
-    rows = [[1.0 / Y_ERROR, (z - Z0) / Y_ERROR] for z, _ in points] + [[-(1.0 + y_slope) / Z0 / pointing, 1.0 / pointing]]
+    rows = [[1.0 / Y_ERROR, (z - Z0) / Y_ERROR] for z, _ in points] + [
+        [-(1.0 + y_slope) / Z0 / pointing, 1.0 / pointing]
+    ]
     values = np.array([y / Y_ERROR for _, y in points] + [0.0])
     solution = np.linalg.lstsq(np.array(rows), values, rcond=None)[0]
     residuals = values - np.array(rows) @ solution
@@ -266,7 +270,7 @@ def lines_in_y(detector: Detector, half: Half, curve: Curve) -> list[tuple[float
             chosen = again
             y, ty, chi2 = fit(chosen)
         while chi2 > MAX_LINE_CHI2 and len(chosen) > 4:
-            del chosen[max(chosen, key=lambda i: abs(layers[i].y[chosen[i]] - y - ty * (layers[i].z - Z0)))]  # noqa: B023
+            del chosen[max(chosen, key=lambda i: abs(layers[i].y[chosen[i]] - y - ty * (layers[i].z - Z0)))]
             y, ty, chi2 = fit(chosen)
         hits = tuple((layers[i].number, layers[i].first + k) for i, k in chosen.items())
         if chi2 < MAX_LINE_CHI2 and all(hits != other[1] for other in found):
