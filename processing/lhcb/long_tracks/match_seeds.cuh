@@ -1,17 +1,16 @@
 // VELO tracks and SciFi seeds that belong together.
 //
 // Forward VELO tracks without a long track are put into bins of the y that they reach in the SciFi tracker; a seed,
-// which foretells how much of it the magnet has changed, looks into the bins around its own y. A pair is compared at the
-// plane where both lines in x should cross, in y, in the slope in y and in curvature; all errors grow with the kick, that
-// is with 1/p. Its score is a log-likelihood ratio: how far it is from a true pair, plus how many wrong pairs there are of
-// its kind: those of large kick and of small angle, and those that the UT does not confirm. Each VELO track takes the
-// seed of lowest score; of tracks on one SciFi hit the one of lowest score owns it, and a track is dropped if too many of
-// its hits belong to others.
-// In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks (those found before). Out: matched_tracks.
-// One block per event; threads stride over tracks, hits and seeds. What several threads write is the smallest of words
-// that hold score and number: the result depends on no order.
-// Bounds: max_long_tracks with those found before, more flag the event. Bins with more than max_in_track_bin tracks are
-// not looked at.
+// which foretells how much of it the magnet has changed, looks into the bins around its own y. A pair is compared at
+// the plane where both lines in x should cross, in y, in the slope in y and in curvature; all errors grow with the
+// kick, that is with 1/p. Its score is a log-likelihood ratio: how far it is from a true pair, plus how many wrong
+// pairs there are of its kind: those of large kick and of small angle, and those that the UT does not confirm. Each
+// VELO track takes the seed of lowest score; of tracks on one SciFi hit the one of lowest score owns it, and a track is
+// dropped if too many of its hits belong to others. In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks
+// (those found before). Out: matched_tracks. One block per event; threads stride over tracks, hits and seeds. What
+// several threads write is the smallest of words that hold score and number: the result depends on no order. Bounds:
+// max_long_tracks with those found before, more flag the event. Bins with more than max_in_track_bin tracks are not
+// looked at.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -68,14 +67,14 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
     const float tx2 = line.tx * line.tx, ty2 = line.ty * line.ty;
     const float plane =
         5185.26f + 141.68f * absolute(kick) + 247.6f * kick2 + 8.35f * tx2 - 1284.6f * ty2 + 523.05f * kick * line.tx;
-    const float dx = seed.curve.a + seed.curve.b * (plane - z_scifi_reference) -
-                     (line.x + line.tx * (plane - z_end_velo));
+    const float dx =
+        seed.curve.a + seed.curve.b * (plane - z_scifi_reference) - (line.x + line.tx * (plane - z_end_velo));
     const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_end_velo)) - line.ty * magnet_y(kick, line.tx);
     const float dty = seed.ty - line.ty - line.ty * kick * (1.158f * line.tx - 0.588f * kick);
     const float dc = seed.curve.c - kick * (2.213e-5f - 4.33e-4f * ty2 - 4.5e-5f * line.tx * seed.curve.b);
     const float dc_scaled = 1e6f * dc;
-    return {dx * dx / (1.44f + 900.f * kick2), dy * dy / variance_of_y(kick),
-            dty * dty / (1.69e-6f + 8.1e-5f * kick2), dc_scaled * dc_scaled / (0.0625f + 2.89f * kick2)};
+    return {dx * dx / (1.44f + 900.f * kick2), dy * dy / variance_of_y(kick), dty * dty / (1.69e-6f + 8.1e-5f * kick2),
+            dc_scaled * dc_scaled / (0.0625f + 2.89f * kick2)};
 }
 
 /// Log-likelihood ratio of a pair, in units of chi2: the lower the better. First without the UT, which only adds to it.
@@ -141,9 +140,12 @@ HLT_KERNEL(long_tracks_match_seeds)
     __shared__ uint32_t track_bins[hlt::n_track_bins + 1u];
     __shared__ uint32_t ut_bins[hlt::n_all_ut_bins + 1u];
 
-    const hlt::binned_ut_hits ut{p.ut_hits.x + first_ut,       p.ut_hits.z + first_ut,
-                                 p.ut_hits.y_begin + first_ut, p.ut_hits.y_end + first_ut,
-                                 p.ut_hits_scratch.ut_order + first_ut, ut_bins};
+    const hlt::binned_ut_hits ut{p.ut_hits.x + first_ut,
+                                 p.ut_hits.z + first_ut,
+                                 p.ut_hits.y_begin + first_ut,
+                                 p.ut_hits.y_end + first_ut,
+                                 p.ut_hits_scratch.ut_order + first_ut,
+                                 ut_bins};
     hlt::bin_ut_hits(ut, p.ut_hits.count[event], sums);
 
     const auto line_of = [&](uint32_t track) -> hlt::velo_line {
@@ -251,8 +253,10 @@ HLT_KERNEL(long_tracks_match_seeds)
         const hlt::ut_confirmation in_ut = hlt::confirm_in_ut(ut, line, kick);
         p.matched_tracks.velo_track[to] = static_cast<uint16_t>(track);
         p.matched_tracks.seed[to] = static_cast<uint16_t>(seed_number);
-        p.matched_tracks.qop[to] = hlt::qop_of(p.scifi_seeds.tx[first_seed + seed_number], line, p.seeding_tables->polarity);
-        p.matched_tracks.quality[to] = hlt::score_of(hlt::compare(seed, line), line, kick, seed.n_hits) + hlt::score_of(in_ut);
+        p.matched_tracks.qop[to] =
+            hlt::qop_of(p.scifi_seeds.tx[first_seed + seed_number], line, p.seeding_tables->polarity);
+        p.matched_tracks.quality[to] =
+            hlt::score_of(hlt::compare(seed, line), line, kick, seed.n_hits) + hlt::score_of(in_ut);
         for (uint32_t layer = 0; layer < hlt::n_long_ut_layers; ++layer)
             p.matched_tracks.ut_hits[to * hlt::n_long_ut_layers + layer] =
                 in_ut.n_layers < 3u ? static_cast<uint16_t>(hlt::no_ut_hit) : in_ut.hits[layer];

@@ -1,16 +1,14 @@
 // Curves x(z) through the hits of the x layers of the SciFi tracker, in each half of it.
 //
-// A pair of hits in the two x layers of one station gives place and slope. The tangent meets z = 0 at a distance x0 that
-// is about proportional to q/p for what comes from the collisions, so x0 foretells the curvature. The pair is followed
-// into the four other x layers, as a Kalman filter does: what a hit changes is a gain of the tables. One layer may have
-// no hit. A first search begins with pairs of the last station; a second one, with pairs of the first, finds the curves
-// that lack a hit in the last station. Of all curves on a hit the one with the smallest score owns it; a curve of which
-// too many hits belong to others is dropped.
-// In:  seeding_hits. Out: x_seeds.
-// One block per event. Threads stride over the first hits of pairs, each keeps the two best curves of its hit; a prefix
-// sum gives places, so their order is that of hits, whatever the number of threads.
-// Bounds: max_x_seeds for each event, more flag it. A hit has at most max_tries partners, and a window at most
-// max_in_window hits: what real events have is far below.
+// A pair of hits in the two x layers of one station gives place and slope. The tangent meets z = 0 at a distance x0
+// that is about proportional to q/p for what comes from the collisions, so x0 foretells the curvature. The pair is
+// followed into the four other x layers, as a Kalman filter does: what a hit changes is a gain of the tables. One layer
+// may have no hit. A first search begins with pairs of the last station; a second one, with pairs of the first, finds
+// the curves that lack a hit in the last station. Of all curves on a hit the one with the smallest score owns it; a
+// curve of which too many hits belong to others is dropped. In:  seeding_hits. Out: x_seeds. One block per event.
+// Threads stride over the first hits of pairs, each keeps the two best curves of its hit; a prefix sum gives places, so
+// their order is that of hits, whatever the number of threads. Bounds: max_x_seeds for each event, more flag it. A hit
+// has at most max_tries partners, and a window at most max_in_window hits: what real events have is far below.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -75,13 +73,14 @@ struct x_search_cuts {
 /// What the search for partners of one hit knows.
 class x_pair_search {
   public:
-    __device__ x_pair_search(const x_search& search, const seeding_hit_view& hits, uint32_t half, const x_search_cuts& cuts)
+    __device__ x_pair_search(const x_search& search, const seeding_hit_view& hits, uint32_t half,
+                             const x_search_cuts& cuts)
         : search_(search), hits_(hits), x_(hits.x), half_(half), cuts_(cuts)
     {
     }
 
-    /// The two best curves that begin with hit `first`. Pairs of which `taken` has both hits are left out; `strict`: the
-    /// first two steps must find a hit.
+    /// The two best curves that begin with hit `first`. Pairs of which `taken` has both hits are left out; `strict`:
+    /// the first two steps must find a hit.
     __device__ void run(uint32_t first, const uint8_t* taken, bool strict, two_curves& best) const
     {
         const layer_hits partners = hits_of_layer(hits_, search_.last_layer, half_);
@@ -135,10 +134,7 @@ class x_pair_search {
         return {begin, min_of(hits.end, begin + max_in_window), hits.bins};
     }
 
-    __device__ layer_hits layer_of_step(uint32_t i) const
-    {
-        return hits_of_layer(hits_, search_.layers[i], half_);
-    }
+    __device__ layer_hits layer_of_step(uint32_t i) const { return hits_of_layer(hits_, search_.layers[i], half_); }
 
     /// Pairs of one first hit that are looked at together: vector registers of a CPU.
     struct pair_block {
@@ -167,7 +163,8 @@ class x_pair_search {
             if (x > high) break;
             for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
                 const float distance = x - at[lane];
-                found[lane] |= static_cast<uint32_t>(distance <= tolerance) & static_cast<uint32_t>(-distance <= tolerance);
+                found[lane] |=
+                    static_cast<uint32_t>(distance <= tolerance) & static_cast<uint32_t>(-distance <= tolerance);
             }
         }
         for (uint32_t lane = 0; lane < pair_lanes; ++lane) pairs.near[lane] |= found[lane] * bit;
@@ -275,11 +272,15 @@ __device__ void store(const x_seed_columns& to, uint32_t place, const x_curve& c
     uint16_t* hits = to.hits + place * n_x_layers;
     hits[x_layer_of(search.first_layer)] = static_cast<uint16_t>(curve.first);
     hits[x_layer_of(search.last_layer)] = static_cast<uint16_t>(curve.last);
-    for (uint32_t i = 0; i < n_x_steps; ++i) hits[x_layer_of(search.layers[i])] = static_cast<uint16_t>(curve.step_hits[i]);
+    for (uint32_t i = 0; i < n_x_steps; ++i)
+        hits[x_layer_of(search.layers[i])] = static_cast<uint16_t>(curve.step_hits[i]);
 }
 
 /// What a curve bids for its hits: its score, coarsely, then its number. The lowest bid owns a hit.
-__device__ uint32_t bid_of_curve(float score, uint32_t number) { return (__float_as_uint(score) & 0xffff0000u) | number; }
+__device__ uint32_t bid_of_curve(float score, uint32_t number)
+{
+    return (__float_as_uint(score) & 0xffff0000u) | number;
+}
 
 /// Drop (hit_count = 0) the curves of which more than `max_shared` hits belong to others.
 __device__ void drop_clones(const x_seed_columns& seeds, uint32_t n, uint32_t* owner, uint32_t n_hits,
@@ -354,12 +355,9 @@ HLT_KERNEL(long_tracks_seed_in_x)
                                      p.seeding_hits.bins + event * hlt::seeding_bin_stride};
     uint32_t* owner = p.scratch.owner + first;
     uint8_t* taken = p.scratch.taken + first;
-    const hlt::x_seed_columns seeds{p.x_seeds.a + first_seed,
-                                    p.x_seeds.b + first_seed,
-                                    p.x_seeds.c + first_seed,
-                                    p.x_seeds.score + first_seed,
-                                    p.x_seeds.hit_count + first_seed,
-                                    p.x_seeds.hits + first_seed * hlt::n_x_layers};
+    const hlt::x_seed_columns seeds{p.x_seeds.a + first_seed,         p.x_seeds.b + first_seed,
+                                    p.x_seeds.c + first_seed,         p.x_seeds.score + first_seed,
+                                    p.x_seeds.hit_count + first_seed, p.x_seeds.hits + first_seed * hlt::n_x_layers};
     __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t n_hits = zone_offset[hlt::n_scifi_zones];
@@ -394,7 +392,8 @@ HLT_KERNEL(long_tracks_seed_in_x)
         hlt::block_barrier();
         hlt::drop_clones(seeds, n, owner, n_hits, p.max_shared_hits);
         for (uint32_t k = threadIdx.x; number == 0u && k < n * hlt::n_x_layers; k += blockDim.x)
-            if (seeds.hit_count[k / hlt::n_x_layers] != 0u && seeds.hits[k] != hlt::no_scifi_hit) taken[seeds.hits[k]] = 1;
+            if (seeds.hit_count[k / hlt::n_x_layers] != 0u && seeds.hits[k] != hlt::no_scifi_hit)
+                taken[seeds.hits[k]] = 1;
         hlt::block_barrier();
     }
     n = hlt::close_gaps(seeds, n, sums);

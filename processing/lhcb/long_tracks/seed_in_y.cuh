@@ -3,9 +3,8 @@
 // With the curve x(z) every hit of a stereo layer means a y. A track that comes from the collisions keeps y / (z - z'),
 // z' following from the kick that the curve foretells. In a histogram of it, one bit for each layer, tracks are peaks:
 // two neighbouring bins with hits of at least four layers. Each peak is refined: hits closest to its line, a fit of the
-// line, the closest hits once more; the worst hit goes while chi2 is too large. The two best lines of a curve are fitted
-// together with it, now with each hit at the z of the track's y.
-// In:  seeding_hits, x_seeds. Out: scifi_seeds.
+// line, the closest hits once more; the worst hit goes while chi2 is too large. The two best lines of a curve are
+// fitted together with it, now with each hit at the z of the track's y. In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
 // Bounds: two seeds of a curve. At most max_in_window hits of a layer are looked at and max_peaks peaks of a histogram.
 #pragma once
@@ -105,7 +104,8 @@ class stereo_search {
                 continue;
             for (uint32_t bin = group; bin < group + 8u; ++bin) {
                 const uint32_t here = count[bin], before = bin == 0u ? 0u : count[bin - 1u];
-                if (here < min_stereo_hits || here <= before || here < count[bin + 1u] || n_peaks >= max_peaks) continue;
+                if (here < min_stereo_hits || here <= before || here < count[bin + 1u] || n_peaks >= max_peaks)
+                    continue;
                 ++n_peaks;
                 const float slope = sign_ * (first_bin + bin_width * static_cast<float>(bin + 1u));
                 stereo_line line;

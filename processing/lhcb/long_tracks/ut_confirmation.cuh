@@ -132,8 +132,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
                 const float residual = hits.x[hit] + dx_dy[layer] * y_hit - (line.x + line.tx * to_hit) -
                                        displacement_of_kick[layer] * kick;
                 if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
-                const float displacement =
-                    residual / (1.f + growth / half_depth * (hits.z[hit] - middle_z));
+                const float displacement = residual / (1.f + growth / half_depth * (hits.z[hit] - middle_z));
                 if (absolute(displacement) < window)
                     candidates[layer][n_candidates[layer]++] = {displacement, static_cast<uint16_t>(hit)};
             }

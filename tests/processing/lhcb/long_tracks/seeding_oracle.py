@@ -50,7 +50,7 @@ class Half:
     """The hits of one half: for each layer their x, ascending, and their numbers."""
 
     x: list[Array]
-    number: list[Array]
+    number: list[NDArray[np.int64]]
     upper: bool
 
 

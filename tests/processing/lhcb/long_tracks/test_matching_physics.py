@@ -62,12 +62,12 @@ def test_the_momentum_is_right_within_a_per_cent(sample: Sample) -> None:
             for number in ids:
                 owners.setdefault(int(number) & 0x0FFFFFFF, []).append(particle)
         for qop, row in zip(of_event.tracks["qop"], of_event.tracks["hits"], strict=True):
-            ids = [int(number) & 0x0FFFFFFF for number in event.scifi_ids[hits_of(row)]]
-            votes = [particle for number in ids for particle in owners.get(number, ())]
+            hits = [int(number) & 0x0FFFFFFF for number in event.scifi_ids[hits_of(row)]]
+            votes = [particle for number in hits for particle in owners.get(number, ())]
             if not votes:
                 continue
             particle = max(set(votes), key=votes.count)
-            if values["p"][particle] > 5e3 and values["is_long"][particle] and votes.count(particle) > 0.9 * len(ids):
+            if values["p"][particle] > 5e3 and values["is_long"][particle] and votes.count(particle) > 0.9 * len(hits):
                 pid = int(values["pid"][particle])
                 charge = np.sign(pid) * (1 if abs(pid) > 100 else -1)
                 ratios.append(charge / (float(qop) * float(values["p"][particle])))
