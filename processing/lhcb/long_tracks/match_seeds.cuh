@@ -77,6 +77,14 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
             dc_scaled * dc_scaled / (0.0625f + 2.89f * kick2)};
 }
 
+/// Whether chi2 of y, most of which is of wrong pairs, is small enough.
+__device__ bool near_in_y(const matching_seed& seed, const velo_line& line, float max_chi2)
+{
+    const float kick = seed.curve.b - line.tx;
+    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_end_velo)) - line.ty * magnet_y(kick, line.tx);
+    return dy * dy < max_chi2 * variance_of_y(kick);
+}
+
 /// Log-likelihood ratio of a pair, in units of chi2: the lower the better. First without the UT, which only adds to it.
 __device__ float score_of(const pair_chi2& chi2, const velo_line& line, float kick, uint32_t n_hits)
 {
@@ -145,6 +153,8 @@ HLT_KERNEL(long_tracks_match_seeds)
                                  p.ut_hits.y_begin + first_ut,
                                  p.ut_hits.y_end + first_ut,
                                  p.ut_hits_scratch.ut_order + first_ut,
+                                 p.ut_hits_scratch.ut_x + first_ut,
+                                 p.ut_hits_scratch.ut_z + first_ut,
                                  ut_bins};
     hlt::bin_ut_hits(ut, p.ut_hits.count[event], sums);
 
@@ -207,6 +217,7 @@ HLT_KERNEL(long_tracks_match_seeds)
             for (uint32_t i = track_bins[bin]; i < end; ++i) {
                 const uint32_t track = track_order[i];
                 const hlt::velo_line line = line_of(track);
+                if (!hlt::near_in_y(seed, line, p.max_chi2)) continue;
                 const hlt::pair_chi2 chi2 = hlt::compare(seed, line);
                 if (!(chi2.sum() < p.max_chi2)) continue;
                 const float pair_kick = seed.curve.b - line.tx;

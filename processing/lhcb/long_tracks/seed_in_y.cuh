@@ -139,9 +139,9 @@ class stereo_search {
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
             const float shift = at.place * scale - first_bin / bin_width;
             for (uint32_t hit = at.hits.first; hit < at.hits.end; ++hit) {
-                const float bin = shift - x_[hit] * scale;
-                if (bin >= 0.f && bin < static_cast<float>(n_bins))
-                    layers_in_bin[static_cast<uint32_t>(bin)] |= static_cast<uint8_t>(1u << i);
+                // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
+                const float bin = min_of(max_of(shift - x_[hit] * scale, 0.f), static_cast<float>(n_bins));
+                layers_in_bin[static_cast<int32_t>(bin)] |= static_cast<uint8_t>(1u << i);
             }
         }
     }

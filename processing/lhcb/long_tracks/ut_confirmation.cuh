@@ -31,11 +31,12 @@ __device__ uint32_t ut_bin_of(uint32_t layer, float x)
 struct binned_ut_hits {
     const float *x, *z, *y_begin, *y_end;
     uint16_t* order;
+    float *ordered_x, *ordered_z;
     uint32_t* bin_begin;  // n_all_ut_bins + 1
 };
 
-/// Fill order and bin_begin. Hits of a bin ascend; bins with more than max_in_ut_bin hits are left as they are, and not
-/// looked at.
+/// Fill order, ordered_x, ordered_z and bin_begin. Hits of a bin ascend; those of bins with more than max_in_ut_bin
+/// hits are moved to where no track goes.
 __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* sums)
 {
     for (uint32_t bin = threadIdx.x; bin <= n_all_ut_bins; bin += blockDim.x) hits.bin_begin[bin] = 0;
@@ -62,12 +63,16 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     block_barrier();
     for (uint32_t bin = threadIdx.x; bin < n_all_ut_bins; bin += blockDim.x) {
         const uint32_t begin = hits.bin_begin[bin], end = hits.bin_begin[bin + 1u];
-        if (end - begin > max_in_ut_bin) continue;
-        for (uint32_t i = begin + 1u; i < end; ++i) {
+        const bool crowded = end - begin > max_in_ut_bin;
+        for (uint32_t i = begin + 1u; i < end && !crowded; ++i) {
             const uint16_t hit = hits.order[i];
             uint32_t place = i;
             for (; place > begin && hits.order[place - 1u] > hit; --place) hits.order[place] = hits.order[place - 1u];
             hits.order[place] = hit;
+        }
+        for (uint32_t i = begin; i < end; ++i) {
+            hits.ordered_x[i] = crowded ? 1e6f : hits.x[hits.order[i]];
+            hits.ordered_z[i] = hits.z[hits.order[i]];
         }
     }
     block_barrier();
@@ -121,24 +126,22 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
         if (!in_hole && absolute(x) < half_width && absolute(y) < half_height) ++result.n_crossed;
         const float reach = window + layer_depth * absolute(line.tx);
         const float at_strip = x - dx_dy[layer] * y;
-        const uint32_t last = ut_bin_of(layer, at_strip + reach);
-        for (uint32_t bin = ut_bin_of(layer, at_strip - reach); bin <= last; ++bin) {
-            const uint32_t end = hits.bin_begin[bin + 1u];
-            if (end - hits.bin_begin[bin] > max_in_ut_bin) continue;
-            for (uint32_t i = hits.bin_begin[bin]; i < end && n_candidates[layer] < max_ut_candidates; ++i) {
-                const uint32_t hit = hits.order[i];
-                const float to_hit = hits.z[hit] - z_end_velo;
-                const float y_hit = line.y + line.ty * to_hit;
-                const float residual = hits.x[hit] + dx_dy[layer] * y_hit - (line.x + line.tx * to_hit) -
-                                       displacement_of_kick[layer] * kick;
-                if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
-                const float displacement = residual / (1.f + growth / half_depth * (hits.z[hit] - middle_z));
-                if (absolute(displacement) < window)
-                    candidates[layer][n_candidates[layer]++] = {displacement, static_cast<uint16_t>(hit)};
-            }
+        const uint32_t end = hits.bin_begin[ut_bin_of(layer, at_strip + reach) + 1u];
+        for (uint32_t i = hits.bin_begin[ut_bin_of(layer, at_strip - reach)]; i < end; ++i) {
+            const float to_hit = hits.ordered_z[i] - z_end_velo;
+            const float y_hit = line.y + line.ty * to_hit;
+            const float residual = hits.ordered_x[i] + dx_dy[layer] * y_hit - (line.x + line.tx * to_hit) -
+                                   displacement_of_kick[layer] * kick;
+            const float scale = 1.f + growth / half_depth * (hits.ordered_z[i] - middle_z);
+            if (absolute(residual) >= window * scale) continue;
+            const uint32_t hit = hits.order[i];
+            if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
+            if (n_candidates[layer] == max_ut_candidates) break;
+            candidates[layer][n_candidates[layer]++] = {residual / scale, static_cast<uint16_t>(hit)};
         }
     }
-    for (uint32_t from = 0; from < n_long_ut_layers; ++from) {
+    // Three layers have one of the first two among them.
+    for (uint32_t from = 0; from < 2u; ++from) {
         for (uint32_t k = 0; k < n_candidates[from]; ++k) {
             const float common = candidates[from][k].displacement;
             float displacements[n_long_ut_layers];
