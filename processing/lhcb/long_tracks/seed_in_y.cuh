@@ -2,8 +2,8 @@
 //
 // With the curve x(z) every hit of a stereo layer means a y. A track that comes from the collisions keeps y / (z - z'),
 // z' following from the kick that the curve foretells. In a histogram of it, one bit for each layer, tracks are peaks:
-// two neighbouring bins with hits of at least four layers. Each peak is refined: hits closest to its line, a fit of the
-// line, the closest hits once more; the worst hit goes while chi2 is too large. The two best lines of a curve are
+// two neighbouring bins with hits of at least four layers. The hits closest to a peak are fitted with a line; the worst
+// one goes while chi2 is too large. The two best lines of a curve are
 // fitted together with it, now with each hit at the z of the track's y. In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
 // Bounds: two seeds of a curve. At most max_in_window hits of a layer are looked at and max_peaks peaks of a histogram.
@@ -121,7 +121,6 @@ class stereo_search {
     static constexpr uint32_t max_in_window = 256;
     static constexpr float inner_y = -25.f, outer_y = 2450.f;  // mm: the halves overlap a little
     static constexpr float y_error = 2.2f;                     // mm, of a stereo hit
-    static constexpr float max_y = 3.5f * y_error;             // mm
     static constexpr float pointing_error = 0.0015f, pointing_error_of_kick = 0.004f;
 
     struct layer {
@@ -203,16 +202,6 @@ class stereo_search {
         }
         if (line.n_hits < min_stereo_hits) return false;
         fit(line);
-        stereo_line refined;
-        refined.n_hits = 0;
-        for (uint32_t i = 0; i < n_stereo_layers; ++i) {
-            refined.hits[i] = hit_at(layers_[i], line.y + line.ty * layers_[i].distance, max_y);
-            if (refined.hits[i] != no_scifi_hit) ++refined.n_hits;
-        }
-        if (refined.n_hits >= min_stereo_hits) {
-            line = refined;
-            fit(line);
-        }
         while (line.score > max_chi2 && line.n_hits > min_stereo_hits) {
             uint32_t worst = 0;
             float largest = -1.f;

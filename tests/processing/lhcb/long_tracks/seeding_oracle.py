@@ -5,7 +5,7 @@ The followed curve is a Kalman filter with matrices, fits are least squares, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 Z0, CUBIC, Z_MAGNET = 8520.0, -0.00028, 5200.0
 X_LAYERS, STEREO_LAYERS = (0, 3, 4, 7, 8, 11), (1, 2, 5, 6, 9, 10)
-HIT_ERROR, CURVATURE_ERROR, DEVIATIONS = 0.13, 1.2e-6, 3.5
+HIT_ERROR, CURVATURE_ERROR, DEVIATIONS = 0.13, 1.2e-6, 3.0
 MAX_X0, MAX_MAGNET_X, MAX_X_CHI2, X_PENALTY = 3400.0, 1300.0, 30.0, 6.0
 N_BINS, FIRST_BIN, BIN = 320, -0.004, 0.001
 Y_ERROR, MAX_LINE_CHI2, Y_PENALTY, MAX_CHI2, MIN_HITS = 2.2, 16.0, 5.0, 40.0, 9
@@ -245,14 +245,6 @@ def lines_in_y(detector: Detector, half: Half, curve: Curve) -> list[tuple[float
         bins[bin_numbers[(bin_numbers >= 0) & (bin_numbers < N_BINS)]] |= 1 << i
     counts = np.array([0, *((bins[i] | bins[i + 1]).item().bit_count() for i in range(N_BINS - 1)), 0])
 
-    def nearest(y_of: Callable[[_StereoLayer], float], reach: Callable[[_StereoLayer], float]) -> dict[int, int]:
-        chosen = {}
-        for i, at in enumerate(layers):
-            k = closest(at.y, y_of(at), reach(at))
-            if k is not None:
-                chosen[i] = k
-        return chosen
-
     def fit(chosen: dict[int, int]) -> tuple[float, float, float]:
         return _fit_line([(layers[i].z, float(layers[i].y[k])) for i, k in chosen.items()], y_slope, pointing)
 
@@ -261,16 +253,14 @@ def lines_in_y(detector: Detector, half: Half, curve: Curve) -> list[tuple[float
         if not (counts[b + 1] >= 4 and counts[b + 1] > counts[b] and counts[b + 1] >= counts[b + 2]):
             continue
         slope = sign * (FIRST_BIN + BIN * (b + 1))
-        chosen = nearest(lambda at, slope=slope: slope * at.depth, lambda at: BIN * at.z)  # type: ignore[misc]
+        nearest = [closest(at.y, slope * at.depth, BIN * at.z) for at in layers]
+        chosen = {i: k for i, k in enumerate(nearest) if k is not None}
         if len(chosen) < 4:
             continue
         y, ty, chi2 = fit(chosen)
-        again = nearest(lambda at, y=y, ty=ty: y + ty * (at.z - Z0), lambda _: 3.5 * Y_ERROR)  # type: ignore[misc]
-        if len(again) >= 4:
-            chosen = again
-            y, ty, chi2 = fit(chosen)
         while chi2 > MAX_LINE_CHI2 and len(chosen) > 4:
-            del chosen[max(chosen, key=lambda i: abs(layers[i].y[chosen[i]] - y - ty * (layers[i].z - Z0)))]
+            distances = {i: abs(layers[i].y[k] - y - ty * (layers[i].z - Z0)) for i, k in chosen.items()}
+            del chosen[max(distances, key=distances.__getitem__)]
             y, ty, chi2 = fit(chosen)
         hits = tuple((layers[i].number, layers[i].first + k) for i, k in chosen.items())
         if chi2 < MAX_LINE_CHI2 and all(hits != other[1] for other in found):
