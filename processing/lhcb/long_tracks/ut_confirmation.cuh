@@ -17,6 +17,12 @@ constexpr float ut_bin_width = 14.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
 constexpr uint32_t max_ut_candidates = 16;  // of each layer
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t ut_lanes = 1;
+#else
+constexpr uint32_t ut_lanes = ut_hit_padding;  // as many are looked at together; those behind the last hit may be read
+#endif
+
 /// The layer of a hit, from its z.
 __device__ uint32_t ut_layer_of(float z) { return z < 2350.f ? 0u : z < 2485.f ? 1u : z < 2620.f ? 2u : 3u; }
 
@@ -98,13 +104,19 @@ struct velo_line {
 
 constexpr float z_end_velo = 770.f;
 
+/// How a displacement before the UT grows through it, relative to its middle.
+__device__ float growth_at(float z)
+{
+    constexpr float middle_z = 2485.f, growth = 0.065f / 150.f;  // 1/mm
+    return 1.f + growth * (z - middle_z);
+}
+
 __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_line& line, float kick)
 {
     // z in mm, displacement in mm of a track per kick (median of real tracks), and the stereo angles.
     constexpr float layer_z[n_long_ut_layers] = {2327.5f, 2372.5f, 2597.5f, 2642.5f};
     constexpr float displacement_of_kick[n_long_ut_layers] = {13.08f, 13.82f, 19.10f, 20.34f};
     constexpr float dx_dy[n_long_ut_layers] = {0.f, 0.0874887f, -0.0874887f, 0.f};
-    constexpr float middle_z = 2485.f, half_depth = 150.f, growth = 0.065f;  // of a displacement, per half_depth
     constexpr float hole = 36.f, half_width = 760.f, half_height = 660.f;
     constexpr float sensor_overlap = 2.f;  // mm in y
     constexpr float layer_depth = 10.f;    // mm: how far sensors are from the middle of their layer
@@ -127,21 +139,33 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
         const float reach = window + layer_depth * absolute(line.tx);
         const float at_strip = x - dx_dy[layer] * y;
         const uint32_t end = hits.bin_begin[ut_bin_of(layer, at_strip + reach) + 1u];
-        for (uint32_t i = hits.bin_begin[ut_bin_of(layer, at_strip - reach)]; i < end; ++i) {
-            const float to_hit = hits.ordered_z[i] - z_end_velo;
-            const float y_hit = line.y + line.ty * to_hit;
-            const float residual = hits.ordered_x[i] + dx_dy[layer] * y_hit - (line.x + line.tx * to_hit) -
-                                   displacement_of_kick[layer] * kick;
-            const float scale = 1.f + growth / half_depth * (hits.ordered_z[i] - middle_z);
-            if (absolute(residual) >= window * scale) continue;
-            const uint32_t hit = hits.order[i];
-            if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
-            if (n_candidates[layer] == max_ut_candidates) break;
-            candidates[layer][n_candidates[layer]++] = {residual / scale, static_cast<uint16_t>(hit)};
+        for (uint32_t i = hits.bin_begin[ut_bin_of(layer, at_strip - reach)]; i < end; i += ut_lanes) {
+            float residuals[ut_lanes];
+            uint32_t near[ut_lanes];
+            uint32_t any = 0;
+            for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                const float to_hit = hits.ordered_z[i + lane] - z_end_velo;
+                residuals[lane] = hits.ordered_x[i + lane] + dx_dy[layer] * (line.y + line.ty * to_hit) -
+                                  (line.x + line.tx * to_hit) - displacement_of_kick[layer] * kick;
+                const float reach_here = window * growth_at(hits.ordered_z[i + lane]);
+                near[lane] = static_cast<uint32_t>(residuals[lane] < reach_here) &
+                             static_cast<uint32_t>(-residuals[lane] < reach_here);
+                any |= near[lane];
+            }
+            if (any == 0u) continue;
+            for (uint32_t lane = 0; lane < min_of(ut_lanes, end - i); ++lane) {
+                if (near[lane] == 0u || n_candidates[layer] == max_ut_candidates) continue;
+                const uint32_t hit = hits.order[i + lane];
+                const float y_hit = line.y + line.ty * (hits.z[hit] - z_end_velo);
+                if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
+                candidates[layer][n_candidates[layer]++] = {residuals[lane] / growth_at(hits.z[hit]),
+                                                            static_cast<uint16_t>(hit)};
+            }
         }
     }
-    // Three layers have one of the first two among them.
-    for (uint32_t from = 0; from < 2u; ++from) {
+    // Of three layers one is among the first two, of four the first one.
+    const float error_weight = 1.f / (error * error), spread_weight = 1.f / (spread * spread);
+    for (uint32_t from = 0; from < 2u && result.n_layers < n_long_ut_layers; ++from) {
         for (uint32_t k = 0; k < n_candidates[from]; ++k) {
             const float common = candidates[from][k].displacement;
             float displacements[n_long_ut_layers];
@@ -164,12 +188,13 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
                 ++n;
                 sum += displacements[layer];
             }
+            if (n < result.n_layers) continue;
             const float mean = sum / static_cast<float>(n);
-            float chi2 = mean * mean / (error * error);
+            float chi2 = mean * mean * error_weight;
             for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
                 if (chosen[layer] == no_ut_hit) continue;
                 const float apart = displacements[layer] - mean;
-                chi2 += apart * apart / (spread * spread);
+                chi2 += apart * apart * spread_weight;
             }
             if (n > result.n_layers || (n == result.n_layers && chi2 < result.chi2)) {
                 result.n_layers = n;

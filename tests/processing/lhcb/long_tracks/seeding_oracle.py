@@ -351,13 +351,16 @@ def confirm_in_ut(ut: UtHits, line: Line, kick: float) -> tuple[int, float, int]
     near = (np.abs(displacement) < 4.0 * error) & (y_hit >= ut.y_begin - 2.0) & (y_hit <= ut.y_end + 2.0)
     candidates = [displacement[near & (layer == number)] for number in range(4)]
     best = (0, 0.0)
-    for common in np.concatenate(candidates[:2]):  # three layers have one of the first two among them
-        chosen = np.array([d[np.argmin(np.abs(d - common))] for d in candidates if len(d)])
-        chosen = chosen[np.abs(chosen - common) < 2.0 * spread]
-        mean = chosen.mean()
-        chi2 = float((mean / error) ** 2 + (((chosen - mean) / spread) ** 2).sum())
-        if len(chosen) > best[0] or (len(chosen) == best[0] and chi2 < best[1]):
-            best = (len(chosen), chi2)
+    for first in candidates[:2]:  # of three layers one is among the first two, of four the first one
+        if best[0] == 4:
+            break
+        for common in first:
+            chosen = np.array([d[np.argmin(np.abs(d - common))] for d in candidates if len(d)])
+            chosen = chosen[np.abs(chosen - common) < 2.0 * spread]
+            mean = chosen.mean()
+            chi2 = float((mean / error) ** 2 + (((chosen - mean) / spread) ** 2).sum())
+            if len(chosen) > best[0] or (len(chosen) == best[0] and chi2 < best[1]):
+                best = (len(chosen), chi2)
     return (*best, n_crossed)
 
 
