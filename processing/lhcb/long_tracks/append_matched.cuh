@@ -2,8 +2,10 @@
 //
 // Both lists ascend by VELO track and have none in common, so a track's place is its number in its own list plus how
 // many of the other list come before it. Tracks found before move up: from the last to the first, a block of them is
-// read before it is written. In:  matched_tracks, scifi_seeds. In and out: long_tracks. One block per event; threads
-// stride over tracks. Bounds: match_seeds has made sure that all fit.
+// read before it is written.
+// In:  matched_tracks, scifi_seeds. In and out: long_tracks.
+// One block per event; threads stride over tracks.
+// Bounds: match_seeds has made sure that all fit.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

@@ -6,11 +6,12 @@
 // kick, that is with 1/p. Its score is a log-likelihood ratio: how far it is from a true pair, plus how many wrong
 // pairs there are of its kind: those of large kick and of small angle, and those that the UT does not confirm. Each
 // VELO track takes the seed of lowest score; of tracks on one SciFi hit the one of lowest score owns it, and a track is
-// dropped if too many of its hits belong to others. In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks
-// (those found before). Out: matched_tracks. One block per event; threads stride over tracks, hits and seeds. What
-// several threads write is the smallest of words that hold score and number: the result depends on no order. Bounds:
-// max_long_tracks with those found before, more flag the event. Bins with more than max_in_track_bin tracks are not
-// looked at.
+// dropped if too many of its hits belong to others.
+// In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks (those found before). Out: matched_tracks.
+// One block per event; threads stride over tracks, hits and seeds. What several threads write is the smallest of words
+// that hold score and number: the result depends on no order.
+// Bounds: max_long_tracks with those found before, more flag the event. Bins with more than max_in_track_bin tracks are
+// not looked at.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

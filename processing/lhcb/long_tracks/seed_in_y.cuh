@@ -3,10 +3,12 @@
 // With the curve x(z) every hit of a stereo layer means a y. A track that comes from the collisions keeps y / (z - z'),
 // z' following from the kick that the curve foretells. In a histogram of it, one bit for each layer, tracks are peaks:
 // two neighbouring bins with hits of at least four layers. The hits closest to a peak are fitted with a line; the worst
-// one goes while chi2 is too large. The two best lines of a curve are
-// fitted together with it, now with each hit at the z of the track's y. In:  seeding_hits, x_seeds. Out: scifi_seeds.
+// one goes while chi2 is too large. The two best lines of a curve are fitted together with it, now with each hit at the
+// z of the track's y.
+// In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
-// Bounds: two seeds of a curve. At most max_in_window hits of a layer are looked at and max_peaks peaks of a histogram.
+// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer are
+// looked at and max_peaks peaks of a histogram.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -279,8 +281,8 @@ HLT_KERNEL(long_tracks_seed_in_y)
         }
         uint32_t total = 0;
         const uint32_t place = n + hlt::block_exclusive_sum(n_fitted, sums, total);
-        n += total;  // at most two for each curve, which is what fits
-        for (uint32_t k = 0; k < n_fitted; ++k) {
+        n += total;
+        for (uint32_t k = 0; k < n_fitted && place + k < hlt::max_scifi_seeds; ++k) {
             const hlt::fitted_seed& seed = fitted[k];
             const uint32_t to = first_seed + place + k;
             const float end = hlt::z_end_scifi - hlt::z_scifi_reference;
@@ -296,5 +298,8 @@ HLT_KERNEL(long_tracks_seed_in_y)
                     seed.hits[j] == hlt::no_scifi_hit ? static_cast<uint16_t>(hlt::no_scifi_hit) : number[seed.hits[j]];
         }
     }
-    if (threadIdx.x == 0) p.scifi_seeds.count[event] = n;
+    if (threadIdx.x == 0) {
+        p.scifi_seeds.count[event] = hlt::min_of(n, hlt::max_scifi_seeds);
+        if (n > hlt::max_scifi_seeds) p.events.flags[event] |= hlt::overflow;
+    }
 }
