@@ -60,4 +60,28 @@ __device__ float exp_negative(float x)
     return p * __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23 & mask);
 }
 
+/// ln(x) for x > 0 that is no denormal number, absolute error below 1e-7 beside that of rounding. The exponent is split
+/// off so that the rest lies between sqrt(1/2) and sqrt(2), then a polynomial of order 9 in x - 1 (S. Moshier, Cephes,
+/// logf).
+__device__ float logarithm(float x)
+{
+    constexpr float ln2_high = 0.693359375f;
+    constexpr float ln2_low = -2.12194440e-4f;
+    const uint32_t bits = __float_as_uint(x);
+    const bool upper = (bits & 0x7FFFFFu) > 0x3504F3u;  // mantissa above sqrt(2)
+    const float m = __uint_as_float((bits & 0x7FFFFFu) | (upper ? 0x3F000000u : 0x3F800000u)) - 1.f;
+    const float exponent = static_cast<float>(static_cast<int32_t>(bits >> 23 & 0xFFu) - 127 + (upper ? 1 : 0));
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    const float m2 = m * m;
+    return m + (p * m * m2 + exponent * ln2_low - 0.5f * m2) + exponent * ln2_high;
+}
+
 }  // namespace hlt

@@ -1,7 +1,20 @@
 """What the Kalman fit says of long tracks: columns of the collection long_tracks, shapes and units."""
 
-from hltnode.processing.framework.collections import F32, U8
+import numpy as np
+
+from hltnode.processing.framework.collections import F32, U8, Record, SharedTypes, constant_column
 from hltnode.processing.lhcb.long_tracks.collections import long_tracks
+
+VELO_FIELD = Record(
+    "velo_field",
+    np.dtype([("bend", "<f4"), ("gradient", "<f4")]),
+    {"bend": "x''(z) divided by q/p at z = 0, MeV/mm", "gradient": "its change along z, MeV/mm^2"},
+)
+"""VeloField.to_bytes()."""
+
+kalman_types = SharedTypes(__file__, "kalman_types", records=(VELO_FIELD,))
+
+velo_field = constant_column("velo_field", VELO_FIELD)
 
 long_beam_state = {
     name: long_tracks.column(f"beam_{name}", F32)

@@ -164,7 +164,7 @@ HLT_KERNEL(long_tracks_match_seeds)
         return {p.velo_end.x[at], p.velo_end.y[at], p.velo_end.tx[at], p.velo_end.ty[at]};
     };
     const auto y_at_seeds = [&](const hlt::velo_line& line) {
-        return line.y + line.ty * (hlt::z_scifi_reference - hlt::z_end_velo);
+        return line.y + line.ty * (hlt::z_scifi_reference - hlt::z_velo_end);
     };
     for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x) {
         busy[i] = p.velo_tracks.backward[first_track + i];

@@ -236,7 +236,7 @@ class x_pair_search {
         uint32_t n_missing = begin - 1u;
         for (uint32_t i = begin; i < n_x_steps; ++i) {
             const x_step& step = search_.steps[pair.pattern][i];
-            const close_hit found = closest_hit(x_, layer_of_step(i), pair.places[i], step.tolerance);
+            const close_hit found = nearest_hit(x_, layer_of_step(i), pair.places[i], step.tolerance);
             curve.step_hits[i] = found.hit;
             if (found.hit != no_scifi_hit) {
                 pair.add(step, i, found.residual);

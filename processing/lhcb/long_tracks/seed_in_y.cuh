@@ -13,22 +13,19 @@
 
 #include "framework/device/raw_banks.cuh"
 #include "lhcb/long_tracks/generated/long_tracks_seed_in_y.h"
+#include "lhcb/long_tracks/layers.cuh"
 #include "lhcb/long_tracks/seed_fit.cuh"
 #include "lhcb/long_tracks/seeding_hits.cuh"
 
 namespace hlt {
 
-constexpr uint32_t n_stereo_layers = 6;
 constexpr uint32_t min_stereo_hits = 4;
-
-/// The stereo layer (1, 2, 5, 6, 9, 10) of number 0 to 5.
-__device__ uint32_t stereo_layer(uint32_t i) { return i / 2u * 4u + 1u + i % 2u; }
 
 /// A straight line in y with its hits.
 struct stereo_line {
     float score;
     float y, ty;  // at the reference plane
-    uint32_t hits[n_stereo_layers];
+    uint32_t hits[n_scifi_stereo_layers];
     uint32_t n_hits;
 };
 
@@ -40,7 +37,7 @@ struct two_lines {
 __device__ bool same_hits(const stereo_line& one, const stereo_line& other)
 {
     bool same = true;
-    for (uint32_t i = 0; i < n_stereo_layers; ++i) same = same && one.hits[i] == other.hits[i];
+    for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) same = same && one.hits[i] == other.hits[i];
     return same;
 }
 
@@ -71,7 +68,7 @@ class stereo_search {
         bend_ = kick.y_slope;
         pointing_weight_ = 1.f / (pointing_error + pointing_error_of_kick * absolute(kick.size));
         pointing_weight_ *= pointing_weight_;
-        for (uint32_t i = 0; i < n_stereo_layers; ++i) {
+        for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const uint32_t number = stereo_layer(i);
             const float distance = tables.layer_z[number] - z_scifi_reference;
             layer& at = layers_[i];
@@ -135,7 +132,7 @@ class stereo_search {
 
     __device__ void fill(uint8_t* layers_in_bin) const
     {
-        for (uint32_t i = 0; i < n_stereo_layers; ++i) {
+        for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const layer& at = layers_[i];
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
             const float shift = at.place * scale - first_bin / bin_width;
@@ -150,7 +147,7 @@ class stereo_search {
     /// The hit of a layer that is closest to a y, if it is near enough.
     __device__ uint32_t hit_at(const layer& at, float y, float max_distance) const
     {
-        return closest_hit(x_, at.hits, at.place - at.dx_dy * y, max_distance * absolute(at.dx_dy)).hit;
+        return nearest_hit(x_, at.hits, at.place - at.dx_dy * y, max_distance * absolute(at.dx_dy)).hit;
     }
 
     __device__ float y_of(const layer& at, uint32_t hit) const { return (at.place - x_[hit]) * at.inverse; }
@@ -165,7 +162,7 @@ class stereo_search {
         float m00 = pointing_weight * pointing * pointing, m01 = pointing_weight * pointing, m11 = pointing_weight;
         float v0 = 0.f, v1 = 0.f;
         line.n_hits = 0;
-        for (uint32_t i = 0; i < n_stereo_layers; ++i) {
+        for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             if (line.hits[i] == no_scifi_hit) continue;
             ++line.n_hits;
             const float distance = 1e-3f * layers_[i].distance, y = y_of(layers_[i], line.hits[i]);
@@ -181,7 +178,7 @@ class stereo_search {
         line.ty = 1e-3f * slope;
         const float pull = pointing * line.y + slope;
         line.score = pointing_weight * pull * pull;
-        for (uint32_t i = 0; i < n_stereo_layers; ++i) {
+        for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             if (line.hits[i] == no_scifi_hit) continue;
             const float residual = residual_of(line, i);
             line.score += weight * residual * residual;
@@ -197,7 +194,7 @@ class stereo_search {
     __device__ bool refine(float slope, float max_chi2, float missing_hit_penalty, stereo_line& line) const
     {
         line.n_hits = 0;
-        for (uint32_t i = 0; i < n_stereo_layers; ++i) {
+        for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const layer& at = layers_[i];
             line.hits[i] = hit_at(at, slope * at.depth, bin_width * (at.distance + z_scifi_reference));
             if (line.hits[i] != no_scifi_hit) ++line.n_hits;
@@ -207,7 +204,7 @@ class stereo_search {
         while (line.score > max_chi2 && line.n_hits > min_stereo_hits) {
             uint32_t worst = 0;
             float largest = -1.f;
-            for (uint32_t i = 0; i < n_stereo_layers; ++i) {
+            for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
                 if (line.hits[i] == no_scifi_hit) continue;
                 const float distance = absolute(residual_of(line, i));
                 if (distance > largest) {
@@ -219,7 +216,7 @@ class stereo_search {
             fit(line);
         }
         if (!(line.score < max_chi2)) return false;
-        line.score += missing_hit_penalty * static_cast<float>(n_stereo_layers - line.n_hits);
+        line.score += missing_hit_penalty * static_cast<float>(n_scifi_stereo_layers - line.n_hits);
         return true;
     }
 
@@ -227,7 +224,7 @@ class stereo_search {
     float sign_;
     float bend_;
     float pointing_weight_;
-    layer layers_[n_stereo_layers];
+    layer layers_[n_scifi_stereo_layers];
 };
 
 }  // namespace hlt
@@ -270,7 +267,8 @@ HLT_KERNEL(long_tracks_seed_in_y)
                 if (line.n_hits + n_curve_hits < p.min_hits) continue;
                 hlt::fitted_seed& seed = fitted[n_fitted];
                 for (uint32_t j = 0; j < hlt::n_x_layers; ++j) seed.hits[j / 2u * 4u + j % 2u * 3u] = curve_hits[j];
-                for (uint32_t j = 0; j < hlt::n_stereo_layers; ++j) seed.hits[hlt::stereo_layer(j)] = line.hits[j];
+                for (uint32_t j = 0; j < hlt::n_scifi_stereo_layers; ++j)
+                    seed.hits[hlt::stereo_layer(j)] = line.hits[j];
                 seed.n_hits = line.n_hits + n_curve_hits;
                 seed.curve = curve;
                 seed.y = line.y;

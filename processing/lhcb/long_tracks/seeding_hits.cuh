@@ -70,7 +70,7 @@ struct close_hit {
 
 /// The hit closest to `where` if it is no further away than `tolerance`, of two at one distance the one with the
 /// larger x; otherwise no_scifi_hit.
-__device__ close_hit closest_hit(const float* x, const layer_hits& hits, float where, float tolerance)
+__device__ close_hit nearest_hit(const float* x, const layer_hits& hits, float where, float tolerance)
 {
     const uint32_t next = max_of(hits.first, min_of(first_hit_at(x, hits, where), hits.end));
     close_hit found{no_scifi_hit, 0.f};

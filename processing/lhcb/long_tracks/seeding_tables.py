@@ -16,13 +16,13 @@ from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
+from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
+from hltnode.processing.lhcb.parametrisation.forms import Z_REFERENCE
 
 X_LAYERS = (0, 3, 4, 7, 8, 11)
 STEREO_LAYERS = (1, 2, 5, 6, 9, 10)
 N_STEPS = len(X_LAYERS) - 2
 N_PATTERNS = 1 << N_STEPS
-Z_REFERENCE = 8520.0
-"""mm: the plane of (a, b, c)."""
 Z_MAGNET = 5200.0
 """mm: where the kick of the magnet seems to be."""
 CUBIC = -0.00028
@@ -106,11 +106,11 @@ seeding_types = SharedTypes(
         "n_x_layers": len(X_LAYERS),
         "n_x_steps": N_STEPS,
         "n_x_searches": len(_SEARCHES),
-        "z_scifi_reference": Z_REFERENCE,
         "z_magnet": Z_MAGNET,
         "scifi_cubic": CUBIC,
         "scifi_hit_error": HIT_ERROR,
     },
+    uses=(parameter_types,),
 )
 """z in mm, scifi_cubic in 1/mm, scifi_hit_error in mm."""
 

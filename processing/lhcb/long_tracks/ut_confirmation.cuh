@@ -5,6 +5,7 @@
 #pragma once
 
 #include "framework/device/platform.cuh"
+#include "lhcb/long_tracks/bend.cuh"
 #include "lhcb/long_tracks/generated/long_types.h"
 #include "lhcb/long_tracks/seed_fit.cuh"
 #include "lhcb/ut/generated/ut_types.h"
@@ -131,7 +132,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
     for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
         result.hits[layer] = static_cast<uint16_t>(no_ut_hit);
         n_candidates[layer] = 0;
-        const float distance = layer_z[layer] - z_end_velo;
+        const float distance = layer_z[layer] - z_velo_end;
         const float x = line.x + line.tx * distance + displacement_of_kick[layer] * kick;
         const float y = line.y + line.ty * distance;
         const bool in_hole = absolute(x) < hole && absolute(y) < hole;

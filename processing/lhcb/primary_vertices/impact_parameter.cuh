@@ -9,6 +9,7 @@
 #pragma once
 
 #include "lhcb/primary_vertices/generated/velo_impact_parameter.h"
+#include "lhcb/primary_vertices/ip_chi2.cuh"
 #include "lhcb/primary_vertices/tracks.cuh"
 
 HLT_KERNEL(velo_impact_parameter)
@@ -48,10 +49,7 @@ HLT_KERNEL(velo_impact_parameter)
             const float dy = y + dz * ty - pv.y;
             const float c20 = p.velo_beamline.c20[track];
             const float of_track = p.velo_beamline.c00[track] + dz * (2.f * c20 + dz * p.velo_beamline.c22[track]);
-            const float v00 = pv.c00 + of_track + tx * (tx * pv.c22 - 2.f * pv.c20);
-            const float v11 = pv.c11 + of_track + ty * (ty * pv.c22 - 2.f * pv.c21);
-            const float v10 = pv.c10 + tx * (ty * pv.c22 - pv.c21) - ty * pv.c20;
-            chi2 = (v11 * dx * dx - 2.f * v10 * dx * dy + v00 * dy * dy) / (v00 * v11 - v10 * v10);
+            chi2 = hlt::ip_chi2(pv, dx, dy, tx, ty, of_track, of_track);
         }
         p.velo_tracks.ip[track] = sqrtf(nearest_distance2 / (1.f + tx * tx + ty * ty));
         p.velo_tracks.ip_chi2[track] = chi2;

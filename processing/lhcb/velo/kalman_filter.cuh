@@ -16,7 +16,7 @@
 
 #include "framework/device/raw_banks.cuh"
 #include "lhcb/velo/generated/velo_kalman_filter.h"
-#include "lhcb/velo/generated/velo_types.h"
+#include "lhcb/velo/track_hits.cuh"
 
 namespace hlt {
 
@@ -25,61 +25,6 @@ constexpr float velo_noise_constant = 1e-8f;       // multiple scattering in one
 constexpr float velo_noise_per_slope_squared = 7e-6f;
 constexpr float velo_start_slope_variance = 1.f;
 constexpr float velo_end_z = 770.f;  // mm
-
-struct kalman_hit {
-    float x, y, z;
-};
-
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-constexpr uint32_t kalman_width = 1;
-
-/// Hits of a track, which has at least one. They are read where they are needed: an array would lie in local memory.
-struct kalman_hits {
-    uint32_t rows;
-    uint32_t count[kalman_width];
-    const uint16_t* indices;
-    const float* x;
-    const float* y;
-    const float* z;
-
-    __device__ bool has(uint32_t, uint32_t) const { return true; }  // each row is a hit of this track
-    __device__ kalman_hit at(uint32_t k, uint32_t) const { return {x[indices[k]], y[indices[k]], z[indices[k]]}; }
-};
-#else
-constexpr uint32_t kalman_width = 16;
-
-/// Hits of a group of tracks, [hit][track]. Rows below `rows` are filled, with zeros behind the last hit of a track.
-struct kalman_hits {
-    uint32_t rows;
-    uint32_t count[kalman_width];
-    float x[max_velo_track_hits][kalman_width];
-    float y[max_velo_track_hits][kalman_width];
-    float z[max_velo_track_hits][kalman_width];
-
-    bool has(uint32_t k, uint32_t t) const { return k < count[t]; }
-    kalman_hit at(uint32_t k, uint32_t t) const { return {x[k][t], y[k][t], z[k][t]}; }
-};
-#endif
-
-/// `indices`: of the hits of the group, [track][hit]; x, y, z: of all hits.
-__device__ void kalman_read(kalman_hits& hits, const uint16_t* indices, const float* x, const float* y, const float* z)
-{
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    hits.indices = indices;
-    hits.x = x;
-    hits.y = y;
-    hits.z = z;
-#else
-    for (uint32_t t = 0; t < kalman_width; ++t, indices += max_velo_track_hits) {
-        for (uint32_t k = 0; k < hits.count[t]; ++k) {
-            hits.x[k][t] = x[indices[k]];
-            hits.y[k][t] = y[indices[k]];
-            hits.z[k][t] = z[indices[k]];
-        }
-        for (uint32_t k = hits.count[t]; k < hits.rows; ++k) hits.x[k][t] = hits.y[k][t] = hits.z[k][t] = 0.f;
-    }
-#endif
-}
 
 struct kalman_line {
     float tx[kalman_width];
@@ -229,8 +174,10 @@ HLT_KERNEL(velo_kalman_filter)
             hits.count[t] = t < n_here ? p.velo_tracks.hit_count[first_track + group + t] : 0;
             hits.rows = hlt::max_of(hits.rows, hits.count[t]);
         }
-        const uint16_t* indices = p.velo_tracks.hits + (first_track + group) * hlt::max_velo_track_hits;
-        hlt::kalman_read(hits, indices, hit_x, hit_y, hit_z);
+        for (uint32_t t = 0; t < width; ++t) {
+            const uint16_t* indices = p.velo_tracks.hits + (first_track + group + t) * hlt::max_velo_track_hits;
+            hlt::kalman_read(hits, t, indices, hit_x, hit_y, hit_z);
+        }
 
         hlt::kalman_line line;
         hlt::kalman_fit_line(hits, line);

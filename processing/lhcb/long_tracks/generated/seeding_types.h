@@ -3,13 +3,13 @@
 #pragma once
 
 #include "framework/device/platform.cuh"
+#include "lhcb/long_tracks/generated/long_track_parameter_types.h"
 
 namespace hlt {
 
 constexpr uint32_t n_x_layers = 6;
 constexpr uint32_t n_x_steps = 4;
 constexpr uint32_t n_x_searches = 2;
-constexpr float z_scifi_reference = 8520.0f;
 constexpr float z_magnet = 5200.0f;
 constexpr float scifi_cubic = -0.00028f;
 constexpr float scifi_hit_error = 0.13f;

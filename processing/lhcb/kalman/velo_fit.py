@@ -1,0 +1,25 @@
+"""kalman_velo_fit: the states of long tracks at the beam line, from their VELO hits and their momentum."""
+
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.lhcb.kalman.collections import long_beam_state, long_chi2, velo_field
+from hltnode.processing.lhcb.long_tracks.collections import long_count, long_qop, long_velo_track
+from hltnode.processing.lhcb.velo.collections import hit_x, hit_y, hit_z, track_hit_count, track_hits, velo_geometry
+
+velo_fit = Algorithm.beside(
+    __file__,
+    grid=Grid.EVENTS,
+    block_size=64,
+    reads=(
+        velo_geometry,
+        velo_field,
+        long_count,
+        long_velo_track,
+        long_qop,
+        track_hit_count,
+        track_hits,
+        hit_x,
+        hit_y,
+        hit_z,
+    ),
+    writes=(*long_beam_state.values(), long_chi2),
+)
