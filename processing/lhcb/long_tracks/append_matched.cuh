@@ -1,8 +1,8 @@
 // Puts the matched tracks among the long tracks that were found before, in the order of VELO tracks.
 //
-// Both lists ascend by VELO track and have none in common, so a track's place is its number in its own list plus how many
-// of the other list come before it. Tracks found before move up: from the last to the first, a block of them is read
-// before it is written.
+// Both lists ascend by VELO track and have none in common, so a track's place is its number in its own list plus how
+// many of the other list come before it. Tracks found before move up: from the last to the first, a block of them is
+// read before it is written.
 // In:  matched_tracks, scifi_seeds. In and out: long_tracks.
 // One block per event; threads stride over tracks.
 // Bounds: match_seeds has made sure that all fit.
@@ -72,8 +72,7 @@ HLT_KERNEL(long_tracks_append_matched)
     uint32_t end = (n_before + blockDim.x - 1u) / blockDim.x * blockDim.x;
     __shared__ uint16_t places[hlt::max_long_tracks];
     for (uint32_t i = threadIdx.x; i < n_matched; i += blockDim.x)
-        places[i] =
-            static_cast<uint16_t>(i + hlt::n_below(p.long_tracks.velo_track + first, n_before, matched[i]));
+        places[i] = static_cast<uint16_t>(i + hlt::n_below(p.long_tracks.velo_track + first, n_before, matched[i]));
     hlt::block_barrier();
     for (; end > 0u; end -= blockDim.x) {
         const uint32_t i = end - blockDim.x + threadIdx.x;

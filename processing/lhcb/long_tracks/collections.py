@@ -7,8 +7,8 @@ from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
 from hltnode.processing.lhcb.scifi.collections import N_ZONES, ZONE_STRIDE, max_hits, scifi_hit_offset, scifi_hits
 
 MAX_TRACKS_PER_EVENT = 1024
-MAX_X_SEEDS_PER_EVENT = 1024
-MAX_SEEDS_PER_EVENT = 2 * MAX_X_SEEDS_PER_EVENT
+MAX_X_SEEDS_PER_EVENT = 2048
+MAX_SEEDS_PER_EVENT = 2048
 N_X_LAYERS = 6
 N_X_BINS = 128
 X_BIN_WIDTH = 50.0

@@ -6,11 +6,12 @@
 // kick, that is with 1/p. Its score is a log-likelihood ratio: how far it is from a true pair, plus how many wrong
 // pairs there are of its kind: those of large kick and of small angle, and those that the UT does not confirm. Each
 // VELO track takes the seed of lowest score; of tracks on one SciFi hit the one of lowest score owns it, and a track is
-// dropped if too many of its hits belong to others. In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks
-// (those found before). Out: matched_tracks. One block per event; threads stride over tracks, hits and seeds. What
-// several threads write is the smallest of words that hold score and number: the result depends on no order. Bounds:
-// max_long_tracks with those found before, more flag the event. Bins with more than max_in_track_bin tracks are not
-// looked at.
+// dropped if too many of its hits belong to others.
+// In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks (those found before). Out: matched_tracks.
+// One block per event; threads stride over tracks, hits and seeds. What several threads write is the smallest of words
+// that hold score and number: the result depends on no order.
+// Bounds: max_long_tracks with those found before, more flag the event. Bins with more than max_in_track_bin tracks are
+// not looked at.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -68,13 +69,21 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
     const float plane =
         5185.26f + 141.68f * absolute(kick) + 247.6f * kick2 + 8.35f * tx2 - 1284.6f * ty2 + 523.05f * kick * line.tx;
     const float dx =
-        seed.curve.a + seed.curve.b * (plane - z_scifi_reference) - (line.x + line.tx * (plane - z_velo_end));
-    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_velo_end)) - line.ty * magnet_y(kick, line.tx);
+        seed.curve.a + seed.curve.b * (plane - z_scifi_reference) - (line.x + line.tx * (plane - z_end_velo));
+    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_end_velo)) - line.ty * magnet_y(kick, line.tx);
     const float dty = seed.ty - line.ty - line.ty * kick * (1.158f * line.tx - 0.588f * kick);
     const float dc = seed.curve.c - kick * (2.213e-5f - 4.33e-4f * ty2 - 4.5e-5f * line.tx * seed.curve.b);
     const float dc_scaled = 1e6f * dc;
     return {dx * dx / (1.44f + 900.f * kick2), dy * dy / variance_of_y(kick), dty * dty / (1.69e-6f + 8.1e-5f * kick2),
             dc_scaled * dc_scaled / (0.0625f + 2.89f * kick2)};
+}
+
+/// Whether chi2 of y, most of which is of wrong pairs, is small enough.
+__device__ bool near_in_y(const matching_seed& seed, const velo_line& line, float max_chi2)
+{
+    const float kick = seed.curve.b - line.tx;
+    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_end_velo)) - line.ty * magnet_y(kick, line.tx);
+    return dy * dy < max_chi2 * variance_of_y(kick);
 }
 
 /// Log-likelihood ratio of a pair, in units of chi2: the lower the better. First without the UT, which only adds to it.
@@ -145,6 +154,8 @@ HLT_KERNEL(long_tracks_match_seeds)
                                  p.ut_hits.y_begin + first_ut,
                                  p.ut_hits.y_end + first_ut,
                                  p.ut_hits_scratch.ut_order + first_ut,
+                                 p.ut_hits_scratch.ut_x + first_ut,
+                                 p.ut_hits_scratch.ut_z + first_ut,
                                  ut_bins};
     hlt::bin_ut_hits(ut, p.ut_hits.count[event], sums);
 
@@ -207,6 +218,7 @@ HLT_KERNEL(long_tracks_match_seeds)
             for (uint32_t i = track_bins[bin]; i < end; ++i) {
                 const uint32_t track = track_order[i];
                 const hlt::velo_line line = line_of(track);
+                if (!hlt::near_in_y(seed, line, p.max_chi2)) continue;
                 const hlt::pair_chi2 chi2 = hlt::compare(seed, line);
                 if (!(chi2.sum() < p.max_chi2)) continue;
                 const float pair_kick = seed.curve.b - line.tx;

@@ -1,7 +1,7 @@
 """long_tracks_match_seeds: the SciFi seed of each VELO track that has none yet, confirmed by hits in the UT."""
 
 from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.collections import U8, U16, U32
+from hltnode.processing.framework.collections import F32, U8, U16, U32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.long_tracks.collections import (
     long_count,
@@ -51,7 +51,9 @@ match_seeds = Algorithm.beside(
         Scratch("track_order", U16, per=tracks),
         Scratch("best", U32, per=tracks),
         Scratch("ut_order", U16, per=ut_hits),
+        Scratch("ut_x", F32, per=ut_hits),
+        Scratch("ut_z", F32, per=ut_hits),
         Scratch("owner", U32, per=scifi_hits),
     ),
-    constants={"max_chi2": 40.0, "max_score": 1.0, "max_shared_hits": 2},
+    constants={"max_chi2": 40.0, "max_score": 1.5, "max_shared_hits": 2},
 )

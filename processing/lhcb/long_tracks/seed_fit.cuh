@@ -68,7 +68,10 @@ __device__ void fit_seed(const seeding_tables& tables, const float* x, fitted_se
         const float metres = 1e-3f * distance;
         const float row[n_seed_parameters] = {1.f, metres, 1e-6f * seed_curve::bend(distance), -tables.dx_dy[layer],
                                               -tables.dx_dy[layer] * metres};
+        // The fibres of an x layer say nothing of y.
+        const uint32_t n_rows = tables.dx_dy[layer] == 0.f ? 3u : n_seed_parameters;
         for (uint32_t i = 0; i < n_seed_parameters; ++i) {
+            if (i >= n_rows) break;
             for (uint32_t k = 0; k <= i; ++k) matrix[i][k] += row[i] * row[k];
             vector[i] += row[i] * residual;
         }

@@ -5,10 +5,13 @@
 // followed into the four other x layers, as a Kalman filter does: what a hit changes is a gain of the tables. One layer
 // may have no hit. A first search begins with pairs of the last station; a second one, with pairs of the first, finds
 // the curves that lack a hit in the last station. Of all curves on a hit the one with the smallest score owns it; a
-// curve of which too many hits belong to others is dropped. In:  seeding_hits. Out: x_seeds. One block per event.
-// Threads stride over the first hits of pairs, each keeps the two best curves of its hit; a prefix sum gives places, so
-// their order is that of hits, whatever the number of threads. Bounds: max_x_seeds for each event, more flag it. A hit
-// has at most max_tries partners, and a window at most max_in_window hits: what real events have is far below.
+// curve of which too many hits belong to others is dropped.
+// In:  seeding_hits. Out: x_seeds.
+// One block per event. Threads stride over the first hits of pairs, each keeps the two best curves of its hit; a prefix
+// sum gives places, so their order is that of hits, whatever the number of threads.
+// Bounds: max_x_seeds for each event, more flag it. A half with more than max_zone_hits hits in one zone has no curves,
+// and flags it too. A hit has at most max_tries partners and max_triplets triplets, a window at most max_in_window
+// hits, and at most max_around are around pairs that are looked at together: real events are far below.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -92,11 +95,13 @@ class x_pair_search {
         const float low = max_of(from_origin - by_x0, from_magnet - by_magnet);
         const float high = min_of(from_origin + by_x0, from_magnet + by_magnet);
         const bool skips = strict && taken[first] != 0u;
+        uint32_t n_triplets = 0;
         const uint32_t begin = first_hit_at(x_, partners, low);
         const uint32_t end = min_of(partners.end, begin + max_tries);
         for (uint32_t base = begin; base < end && x_[base] <= high; base += pair_lanes) {
             pair_block pairs;
             pairs.n = min_of(pair_lanes, end - base);
+            while (x_[base + pairs.n - 1u] > high) --pairs.n;
             for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
                 const float slope = (x_[base + lane] - x_first) * search_.inverse_step;
                 const float curvature = search_.curvature * (x_first - slope * search_.z);
@@ -108,10 +113,11 @@ class x_pair_search {
             }
             look_around(pairs, pairs.first_places, next, search_.steps[0][0].tolerance, 1u);
             if (!strict) look_around(pairs, pairs.second_places, after, search_.steps[0][1].tolerance, 2u);
-            for (uint32_t lane = 0; lane < pairs.n; ++lane) {
+            for (uint32_t lane = 0; lane < pairs.n && n_triplets < max_triplets; ++lane) {
                 const uint32_t partner = base + lane;
-                if (pairs.near[lane] == 0u || !(x_[partner] <= high) || (skips && taken[partner] != 0u)) continue;
-                follow_pair(first, partner, follow(x_first, pairs.slope[lane], pairs.curvature[lane]), strict, best);
+                if (pairs.near[lane] == 0u || (skips && taken[partner] != 0u)) continue;
+                n_triplets += follow_pair(first, partner, follow(x_first, pairs.slope[lane], pairs.curvature[lane]),
+                                          strict, best);
             }
         }
     }
@@ -122,7 +128,9 @@ class x_pair_search {
 #else
     static constexpr uint32_t pair_lanes = 8;  // scifi_hit_padding: hits behind the last one may be read
 #endif
-    static constexpr uint32_t max_tries = 512;
+    static constexpr uint32_t max_tries = 128;
+    static constexpr uint32_t max_triplets = 96;
+    static constexpr uint32_t max_around = 128;
     static constexpr uint32_t max_in_window = 16;
     static constexpr uint32_t max_tried = 4;
 
@@ -151,23 +159,36 @@ class x_pair_search {
     {
         const float one = places[0], other = places[pairs.n - 1u];
         const float high = max_of(one, other) + tolerance;
-        for (uint32_t hit = first_hit_at(x_, hits, min_of(one, other) - tolerance); hit < hits.end; ++hit) {
+        float at[pair_lanes];
+        uint32_t found[pair_lanes];
+        for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
+            at[lane] = places[lane];
+            found[lane] = 0;
+        }
+        const uint32_t begin = first_hit_at(x_, hits, min_of(one, other) - tolerance);
+        const uint32_t end = min_of(hits.end, begin + max_around);
+        for (uint32_t hit = begin; hit < end; ++hit) {
             const float x = x_[hit];
             if (x > high) break;
-            for (uint32_t lane = 0; lane < pair_lanes; ++lane)
-                pairs.near[lane] |= x >= places[lane] - tolerance && x <= places[lane] + tolerance ? bit : 0u;
+            for (uint32_t lane = 0; lane < pair_lanes; ++lane) {
+                const float distance = x - at[lane];
+                found[lane] |=
+                    static_cast<uint32_t>(distance <= tolerance) & static_cast<uint32_t>(-distance <= tolerance);
+            }
         }
+        for (uint32_t lane = 0; lane < pair_lanes; ++lane) pairs.near[lane] |= found[lane] * bit;
     }
 
-    /// The curves through a pair and hits around its places.
-    __device__ void follow_pair(uint32_t first, uint32_t partner, const followed_pair& pair, bool strict,
-                                two_curves& best) const
+    /// The curves through a pair and hits around its places. Returns how many hits they are.
+    __device__ uint32_t follow_pair(uint32_t first, uint32_t partner, const followed_pair& pair, bool strict,
+                                    two_curves& best) const
     {
         const x_step& step = search_.steps[0][0];
         uint32_t tried[max_tried];
-        uint32_t n_tried = 0;
+        uint32_t n_tried = 0, n_triplets = 0;
         const layer_hits near = window(layer_of_step(0), pair.places[0], step.tolerance);
-        for (uint32_t hit = near.first; hit < near.end && x_[hit] <= pair.places[0] + step.tolerance; ++hit) {
+        for (uint32_t hit = near.first; hit < near.end && x_[hit] - pair.places[0] <= step.tolerance; ++hit) {
+            ++n_triplets;
             followed_pair with_hit = pair;
             with_hit.add(step, 0, x_[hit] - pair.places[0]);
             x_curve curve{};
@@ -175,13 +196,14 @@ class x_pair_search {
             if (!finish(first, partner, with_hit, 1u, strict, curve, best)) continue;
             if (n_tried < max_tried && curve.step_hits[1] != no_scifi_hit) tried[n_tried++] = curve.step_hits[1];
         }
-        if (strict) return;
+        if (strict) return n_triplets;
         const x_step& second = search_.steps[0][1];
         const layer_hits beside = window(layer_of_step(1), pair.places[1], second.tolerance);
-        for (uint32_t hit = beside.first; hit < beside.end && x_[hit] <= pair.places[1] + second.tolerance; ++hit) {
+        for (uint32_t hit = beside.first; hit < beside.end && x_[hit] - pair.places[1] <= second.tolerance; ++hit) {
             bool known = false;
             for (uint32_t k = 0; k < n_tried; ++k) known = known || tried[k] == hit;
             if (known) continue;
+            ++n_triplets;
             followed_pair with_hit = pair;
             with_hit.add(second, 1, x_[hit] - pair.places[1]);
             x_curve curve{};
@@ -189,6 +211,7 @@ class x_pair_search {
             curve.step_hits[1] = hit;
             finish(first, partner, with_hit, 2u, strict, curve, best);
         }
+        return n_triplets;
     }
 
     /// The line and expected curve through a pair.
@@ -352,8 +375,13 @@ HLT_KERNEL(long_tracks_seed_in_x)
     const uint32_t n_hits = zone_offset[hlt::n_scifi_zones];
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) taken[i] = 0;
     hlt::block_barrier();
+    bool crowded[2] = {false, false};
+    for (uint32_t zone = 0; zone < hlt::n_scifi_zones; ++zone) {
+        const uint32_t n_in_zone = zone_offset[zone + 1u] - zone_offset[zone];
+        crowded[zone % 2u] = crowded[zone % 2u] || n_in_zone > p.max_zone_hits;
+    }
     uint32_t n = 0;
-    bool overflows = false;
+    bool overflows = crowded[0] || crowded[1];
     for (uint32_t number = 0; number < hlt::n_x_searches; ++number) {
         const hlt::x_search& search = p.seeding_tables->searches[number];
         const uint32_t begin = zone_offset[2u * search.first_layer];
@@ -363,7 +391,7 @@ HLT_KERNEL(long_tracks_seed_in_x)
             const uint32_t hit = base + threadIdx.x;
             hlt::two_curves best;
             best.n = 0;
-            if (hit < end) {
+            if (hit < end && !crowded[hit < middle ? 0u : 1u]) {
                 const hlt::x_pair_search pairs(search, hits, hit < middle ? 0u : 1u,
                                                {p.max_x0, p.max_magnet_x, p.max_chi2, p.missing_hit_penalty});
                 pairs.run(hit, taken, number != 0u, best);

@@ -2,11 +2,13 @@
 //
 // With the curve x(z) every hit of a stereo layer means a y. A track that comes from the collisions keeps y / (z - z'),
 // z' following from the kick that the curve foretells. In a histogram of it, one bit for each layer, tracks are peaks:
-// two neighbouring bins with hits of at least four layers. Each peak is refined: hits closest to its line, a fit of the
-// line, the closest hits once more; the worst hit goes while chi2 is too large. The two best lines of a curve are
-// fitted together with it, now with each hit at the z of the track's y. In:  seeding_hits, x_seeds. Out: scifi_seeds.
+// two neighbouring bins with hits of at least four layers. The hits closest to a peak are fitted with a line; the worst
+// one goes while chi2 is too large. The two best lines of a curve are fitted together with it, now with each hit at the
+// z of the track's y.
+// In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
-// Bounds: two seeds of a curve. At most max_in_window hits of a layer are looked at and max_peaks peaks of a histogram.
+// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer are
+// looked at and max_peaks peaks of a histogram.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -118,7 +120,6 @@ class stereo_search {
     static constexpr uint32_t max_in_window = 256;
     static constexpr float inner_y = -25.f, outer_y = 2450.f;  // mm: the halves overlap a little
     static constexpr float y_error = 2.2f;                     // mm, of a stereo hit
-    static constexpr float max_y = 3.5f * y_error;             // mm
     static constexpr float pointing_error = 0.0015f, pointing_error_of_kick = 0.004f;
 
     struct layer {
@@ -136,9 +137,9 @@ class stereo_search {
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
             const float shift = at.place * scale - first_bin / bin_width;
             for (uint32_t hit = at.hits.first; hit < at.hits.end; ++hit) {
-                const float bin = shift - x_[hit] * scale;
-                if (bin >= 0.f && bin < static_cast<float>(n_bins))
-                    layers_in_bin[static_cast<uint32_t>(bin)] |= static_cast<uint8_t>(1u << i);
+                // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
+                const float bin = min_of(max_of(shift - x_[hit] * scale, 0.f), static_cast<float>(n_bins));
+                layers_in_bin[static_cast<int32_t>(bin)] |= static_cast<uint8_t>(1u << i);
             }
         }
     }
@@ -200,16 +201,6 @@ class stereo_search {
         }
         if (line.n_hits < min_stereo_hits) return false;
         fit(line);
-        stereo_line refined;
-        refined.n_hits = 0;
-        for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
-            refined.hits[i] = hit_at(layers_[i], line.y + line.ty * layers_[i].distance, max_y);
-            if (refined.hits[i] != no_scifi_hit) ++refined.n_hits;
-        }
-        if (refined.n_hits >= min_stereo_hits) {
-            line = refined;
-            fit(line);
-        }
         while (line.score > max_chi2 && line.n_hits > min_stereo_hits) {
             uint32_t worst = 0;
             float largest = -1.f;
@@ -288,8 +279,8 @@ HLT_KERNEL(long_tracks_seed_in_y)
         }
         uint32_t total = 0;
         const uint32_t place = n + hlt::block_exclusive_sum(n_fitted, sums, total);
-        n += total;  // at most two for each curve, which is what fits
-        for (uint32_t k = 0; k < n_fitted; ++k) {
+        n += total;
+        for (uint32_t k = 0; k < n_fitted && place + k < hlt::max_scifi_seeds; ++k) {
             const hlt::fitted_seed& seed = fitted[k];
             const uint32_t to = first_seed + place + k;
             const float end = hlt::z_end_scifi - hlt::z_scifi_reference;
@@ -305,5 +296,8 @@ HLT_KERNEL(long_tracks_seed_in_y)
                     seed.hits[j] == hlt::no_scifi_hit ? static_cast<uint16_t>(hlt::no_scifi_hit) : number[seed.hits[j]];
         }
     }
-    if (threadIdx.x == 0) p.scifi_seeds.count[event] = n;
+    if (threadIdx.x == 0) {
+        p.scifi_seeds.count[event] = hlt::min_of(n, hlt::max_scifi_seeds);
+        if (n > hlt::max_scifi_seeds) p.events.flags[event] |= hlt::overflow;
+    }
 }

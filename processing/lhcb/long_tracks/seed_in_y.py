@@ -1,5 +1,6 @@
 """long_tracks_seed_in_y: hits of the stereo layers for the curves of the seeding, and their fit: SciFi seeds."""
 
+from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.long_tracks.collections import (
     seed_count,
@@ -32,6 +33,7 @@ seed_in_y = Algorithm.beside(
         x_seed_hit_count,
         x_seed_hits,
     ),
+    updates=(event_flags,),
     writes=(seed_count, *seed_state.values(), seed_hit_count, seed_hits),
     constants={
         "max_line_chi2": 16.0,

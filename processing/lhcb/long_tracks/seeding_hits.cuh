@@ -38,7 +38,7 @@ __device__ layer_hits hits_of_layer(const seeding_hit_view& hits, uint32_t layer
 /// The first hit of a layer at `where` or beyond; its end if there is none.
 __device__ uint32_t first_hit_at(const float* x, const layer_hits& hits, float where)
 {
-    constexpr uint32_t few = 8;
+    constexpr uint32_t few = scifi_hit_padding;
     const uint32_t bin = seeding_bin_of(where);
     uint32_t first = hits.bins[bin];
     uint32_t end = hits.bins[bin + 1u];
@@ -50,8 +50,16 @@ __device__ uint32_t first_hit_at(const float* x, const layer_hits& hits, float w
             end = middle;
         }
     }
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     while (first < end && x[first] < where) ++first;
     return first;
+#else
+    // All at once in a vector register; scifi_hit_padding: places behind the last hit may be read.
+    uint32_t n_below = 0;
+    for (uint32_t i = 0; i < few; ++i)
+        n_below += static_cast<uint32_t>(x[first + i] < where) & static_cast<uint32_t>(i < end - first);
+    return first + n_below;
+#endif
 }
 
 /// The hit closest to `where` and its residual.

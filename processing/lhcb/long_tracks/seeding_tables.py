@@ -31,7 +31,7 @@ HIT_ERROR = 0.13
 """mm: 68 % of the hits of real tracks lie within 0.09 mm (p > 10 GeV) to 0.12 mm (3 GeV)."""
 CURVATURE_ERROR = 1.2e-6
 """1/mm, of the curvature that is expected from the place where the tangent meets z = 0; mostly its dependence on y."""
-MAX_DEVIATION = 3.5
+MAX_DEVIATION = 3.0
 """Standard deviations within which a hit is looked for."""
 
 _SEARCHES = (

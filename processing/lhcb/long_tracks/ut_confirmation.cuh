@@ -16,7 +16,13 @@ constexpr uint32_t n_ut_bins = 128;  // of each layer
 constexpr uint32_t n_all_ut_bins = n_long_ut_layers * n_ut_bins;
 constexpr float ut_bin_width = 14.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
-constexpr uint32_t max_ut_candidates = 8;  // of each layer
+constexpr uint32_t max_ut_candidates = 16;  // of each layer
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t ut_lanes = 1;
+#else
+constexpr uint32_t ut_lanes = ut_hit_padding;  // as many are looked at together; those behind the last hit may be read
+#endif
 
 /// The layer of a hit, from its z.
 __device__ uint32_t ut_layer_of(float z) { return z < 2350.f ? 0u : z < 2485.f ? 1u : z < 2620.f ? 2u : 3u; }
@@ -32,11 +38,12 @@ __device__ uint32_t ut_bin_of(uint32_t layer, float x)
 struct binned_ut_hits {
     const float *x, *z, *y_begin, *y_end;
     uint16_t* order;
+    float *ordered_x, *ordered_z;
     uint32_t* bin_begin;  // n_all_ut_bins + 1
 };
 
-/// Fill order and bin_begin. Hits of a bin ascend; bins with more than max_in_ut_bin hits are left as they are, and not
-/// looked at.
+/// Fill order, ordered_x, ordered_z and bin_begin. Hits of a bin ascend; those of bins with more than max_in_ut_bin
+/// hits are moved to where no track goes.
 __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* sums)
 {
     for (uint32_t bin = threadIdx.x; bin <= n_all_ut_bins; bin += blockDim.x) hits.bin_begin[bin] = 0;
@@ -63,12 +70,16 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     block_barrier();
     for (uint32_t bin = threadIdx.x; bin < n_all_ut_bins; bin += blockDim.x) {
         const uint32_t begin = hits.bin_begin[bin], end = hits.bin_begin[bin + 1u];
-        if (end - begin > max_in_ut_bin) continue;
-        for (uint32_t i = begin + 1u; i < end; ++i) {
+        const bool crowded = end - begin > max_in_ut_bin;
+        for (uint32_t i = begin + 1u; i < end && !crowded; ++i) {
             const uint16_t hit = hits.order[i];
             uint32_t place = i;
             for (; place > begin && hits.order[place - 1u] > hit; --place) hits.order[place] = hits.order[place - 1u];
             hits.order[place] = hit;
+        }
+        for (uint32_t i = begin; i < end; ++i) {
+            hits.ordered_x[i] = crowded ? 1e6f : hits.x[hits.order[i]];
+            hits.ordered_z[i] = hits.z[hits.order[i]];
         }
     }
     block_barrier();
@@ -88,13 +99,25 @@ struct ut_candidate {
     uint16_t hit;
 };
 
+struct velo_line {
+    float x, y, tx, ty;  // at z = 770 mm
+};
+
+constexpr float z_end_velo = 770.f;
+
+/// How a displacement before the UT grows through it, relative to its middle.
+__device__ float growth_at(float z)
+{
+    constexpr float middle_z = 2485.f, growth = 0.065f / 150.f;  // 1/mm
+    return 1.f + growth * (z - middle_z);
+}
+
 __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_line& line, float kick)
 {
     // z in mm, displacement in mm of a track per kick (median of real tracks), and the stereo angles.
     constexpr float layer_z[n_long_ut_layers] = {2327.5f, 2372.5f, 2597.5f, 2642.5f};
     constexpr float displacement_of_kick[n_long_ut_layers] = {13.08f, 13.82f, 19.10f, 20.34f};
     constexpr float dx_dy[n_long_ut_layers] = {0.f, 0.0874887f, -0.0874887f, 0.f};
-    constexpr float middle_z = 2485.f, half_depth = 150.f, growth = 0.065f;  // of a displacement, per half_depth
     constexpr float hole = 36.f, half_width = 760.f, half_height = 660.f;
     constexpr float sensor_overlap = 2.f;  // mm in y
     constexpr float layer_depth = 10.f;    // mm: how far sensors are from the middle of their layer
@@ -116,24 +139,34 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
         if (!in_hole && absolute(x) < half_width && absolute(y) < half_height) ++result.n_crossed;
         const float reach = window + layer_depth * absolute(line.tx);
         const float at_strip = x - dx_dy[layer] * y;
-        const uint32_t last = ut_bin_of(layer, at_strip + reach);
-        for (uint32_t bin = ut_bin_of(layer, at_strip - reach); bin <= last; ++bin) {
-            const uint32_t end = hits.bin_begin[bin + 1u];
-            if (end - hits.bin_begin[bin] > max_in_ut_bin) continue;
-            for (uint32_t i = hits.bin_begin[bin]; i < end && n_candidates[layer] < max_ut_candidates; ++i) {
-                const uint32_t hit = hits.order[i];
-                const float to_hit = hits.z[hit] - z_velo_end;
-                const float y_hit = line.y + line.ty * to_hit;
-                const float residual = hits.x[hit] + dx_dy[layer] * y_hit - (line.x + line.tx * to_hit) -
-                                       displacement_of_kick[layer] * kick;
+        const uint32_t end = hits.bin_begin[ut_bin_of(layer, at_strip + reach) + 1u];
+        for (uint32_t i = hits.bin_begin[ut_bin_of(layer, at_strip - reach)]; i < end; i += ut_lanes) {
+            float residuals[ut_lanes];
+            uint32_t near[ut_lanes];
+            uint32_t any = 0;
+            for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                const float to_hit = hits.ordered_z[i + lane] - z_end_velo;
+                residuals[lane] = hits.ordered_x[i + lane] + dx_dy[layer] * (line.y + line.ty * to_hit) -
+                                  (line.x + line.tx * to_hit) - displacement_of_kick[layer] * kick;
+                const float reach_here = window * growth_at(hits.ordered_z[i + lane]);
+                near[lane] = static_cast<uint32_t>(residuals[lane] < reach_here) &
+                             static_cast<uint32_t>(-residuals[lane] < reach_here);
+                any |= near[lane];
+            }
+            if (any == 0u) continue;
+            for (uint32_t lane = 0; lane < min_of(ut_lanes, end - i); ++lane) {
+                if (near[lane] == 0u || n_candidates[layer] == max_ut_candidates) continue;
+                const uint32_t hit = hits.order[i + lane];
+                const float y_hit = line.y + line.ty * (hits.z[hit] - z_end_velo);
                 if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
-                const float displacement = residual / (1.f + growth / half_depth * (hits.z[hit] - middle_z));
-                if (absolute(displacement) < window)
-                    candidates[layer][n_candidates[layer]++] = {displacement, static_cast<uint16_t>(hit)};
+                candidates[layer][n_candidates[layer]++] = {residuals[lane] / growth_at(hits.z[hit]),
+                                                            static_cast<uint16_t>(hit)};
             }
         }
     }
-    for (uint32_t from = 0; from < n_long_ut_layers; ++from) {
+    // Of three layers one is among the first two, of four the first one.
+    const float error_weight = 1.f / (error * error), spread_weight = 1.f / (spread * spread);
+    for (uint32_t from = 0; from < 2u && result.n_layers < n_long_ut_layers; ++from) {
         for (uint32_t k = 0; k < n_candidates[from]; ++k) {
             const float common = candidates[from][k].displacement;
             float displacements[n_long_ut_layers];
@@ -156,12 +189,13 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
                 ++n;
                 sum += displacements[layer];
             }
+            if (n < result.n_layers) continue;
             const float mean = sum / static_cast<float>(n);
-            float chi2 = mean * mean / (error * error);
+            float chi2 = mean * mean * error_weight;
             for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
                 if (chosen[layer] == no_ut_hit) continue;
                 const float apart = displacements[layer] - mean;
-                chi2 += apart * apart / (spread * spread);
+                chi2 += apart * apart * spread_weight;
             }
             if (n > result.n_layers || (n == result.n_layers && chi2 < result.chi2)) {
                 result.n_layers = n;

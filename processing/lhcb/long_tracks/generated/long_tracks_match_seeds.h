@@ -74,6 +74,8 @@ struct long_tracks_match_seeds_parameters {
     struct {
         const uint32_t* ut_hits_offset;
         uint16_t* ut_order;
+        float* ut_x;
+        float* ut_z;
         __device__ uint32_t first(uint32_t event) const { return ut_hits_offset[event]; }
     } ut_hits_scratch;
     struct {

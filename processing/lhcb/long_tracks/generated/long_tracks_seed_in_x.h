@@ -28,7 +28,7 @@ struct long_tracks_seed_in_x_parameters {
         float* score;
         uint8_t* hit_count;
         uint16_t* hits;
-        __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
+        __device__ uint32_t first(uint32_t event) const { return event * 2048u; }
     } x_seeds;
     struct {
         const uint32_t* scifi_hits_offset;
@@ -38,6 +38,7 @@ struct long_tracks_seed_in_x_parameters {
     } scratch;
     float max_x0;
     float max_magnet_x;
+    uint32_t max_zone_hits;
     float max_chi2;
     float missing_hit_penalty;
     uint32_t max_shared_hits;

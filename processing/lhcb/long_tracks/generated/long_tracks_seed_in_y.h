@@ -25,8 +25,11 @@ struct long_tracks_seed_in_y_parameters {
         const float* c;
         const uint8_t* hit_count;
         const uint16_t* hits;
-        __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
+        __device__ uint32_t first(uint32_t event) const { return event * 2048u; }
     } x_seeds;
+    struct {
+        uint32_t* flags;
+    } events;
     struct {
         uint32_t* count;
         float* x;
