@@ -46,6 +46,7 @@ check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/python tools/generate_device_headers.py --check
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_dashboard.py --check
+	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 
 format: $(VENV)/.developed
 	$(BIN)/ruff check --fix .
@@ -69,6 +70,7 @@ headers: build/typecheck/hltnode
 reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_dashboard.py
+	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)

@@ -8,6 +8,7 @@ from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
+from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
 from hltnode.daemon.commands.serve import serve
 from hltnode.daemon.commands.simulate import simulate
@@ -19,6 +20,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, ctl, feed, process, validate, compare, simulate, inspect, demo):
+for command in (serve, ctl, feed, process, validate, compare, simulate, parametrise, inspect, demo):
     app.command()(command)
 app.add_typer(keys.app, name="keys")

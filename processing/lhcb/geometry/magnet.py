@@ -14,6 +14,7 @@ Real tracks of more than 10 GeV, followed from the VELO with it, hit the UT with
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
@@ -77,6 +78,11 @@ class Magnet:
     def builtin(cls, polarity: float = DOWN) -> Self:
         """The built-in field; by default down, as in the real simulated events."""
         return cls(polarity)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the numbers that make the field, whatever the polarity."""
+        return sha256(_SHEETS.tobytes() + np.float64(_EDGE).tobytes()).hexdigest()
 
     def field(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> NDArray[np.float64]:
         """(Bx, By, Bz) in T, shape (3, ...), at points in mm; valid between the poles (|y| < 0.3 z)."""

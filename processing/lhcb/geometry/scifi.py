@@ -127,6 +127,13 @@ class SciFiGeometry:
             length_y=values["globaldy"],
         )
 
+    def layer_z(self) -> NDArray[np.float64]:
+        """Mean z (mm) of the fibres of each layer at y = 0, f64[12], rising."""
+        used = np.flatnonzero(self.half_pitch > 0)
+        layer = (used + FIRST_MAT >> 7) - 4
+        at_zero = self.mirror_point[used, 2] - self.dz_dy[used].astype(np.float64) * self.mirror_point[used, 1]
+        return np.bincount(layer, at_zero, N_LAYERS) / np.bincount(layer, minlength=N_LAYERS)
+
     def hits(self, hits: SciFiHits) -> SciFiHitPositions:
         """Where the hits of SciFi banks are, in their order; hits of channels without a mat are left out."""
         channel = self.first_channel[hits.bank] + hits.offset

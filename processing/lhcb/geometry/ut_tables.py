@@ -18,6 +18,8 @@ N_ABS_TY, N_TY, N_ORIGIN, N_STATE = 30, 30, 10, 10
 MAX_TY, MAX_ORIGIN, MAX_STATE = 0.3, 250.0, 800.0
 N_LAYERS = 4
 Z_MID_UT = 2484.6
+# Of the states of VELO tracks that the UT search begins with.
+Z_VELO_END = 770.0
 # The integration of the built-in tables, mm.
 _STEP = 10.0
 
@@ -63,6 +65,18 @@ class UtTables:
         bdl = file.f32("bdl", n_bdl, largest=10.0)
         file.end()
         return cls(dx_lay.reshape(N_ABS_TY + 1, N_LAYERS), bdl.reshape(shape))
+
+    def bdl_from(self, z: float) -> NDArray[np.float32]:
+        """bdl for states at one z (0..800 mm), f32[11, 31]."""
+        place = z * N_STATE / MAX_STATE
+        below = min(int(place), N_STATE - 1)
+        table: NDArray[np.float64] = self.bdl[below].astype(np.float64)
+        return (table + (place - below) * (self.bdl[below + 1] - table)).astype(np.float32)
+
+    def to_bytes(self, polarity: float) -> bytes:
+        """For the kernels, f32 little-endian: dx_lay, bdl for states at the end of the VELO, the magnet's polarity."""
+        parts = (self.dx_lay, self.bdl_from(Z_VELO_END), np.array(polarity))
+        return b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
 
     @classmethod
     def builtin(cls) -> Self:

@@ -47,6 +47,20 @@ seed_hit_count = scifi_seeds.column("hit_count", U8)
 seed_hits = scifi_seeds.column("hits", U16, width=N_LAYERS)
 """[seed][12]: the hit of each layer, relative to the first SciFi hit of the event, or NO_HIT."""
 
+forward_candidates = Collection(
+    "forward_candidates",
+    capacity=lambda limits: limits.events * MAX_TRACKS_PER_EVENT,
+    placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
+    max_per_event=MAX_TRACKS_PER_EVENT,
+)
+"""The best continuation of each VELO-UT track, by its number in the event."""
+candidate_hit_count = forward_candidates.column("hit_count", U8)
+"""SciFi hits; 0 for a track without continuation."""
+candidate_hits = forward_candidates.column("hits", U16, width=N_LAYERS)
+candidate_quality = forward_candidates.column("quality", F32)
+candidate_state = {name: forward_candidates.column(name, F32) for name in ("qop", "x", "y", "tx", "ty")}
+"""As long_tracks has them."""
+
 long_tracks = Collection(
     "long_tracks",
     capacity=lambda limits: limits.events * MAX_TRACKS_PER_EVENT,

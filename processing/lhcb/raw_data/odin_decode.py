@@ -37,6 +37,8 @@ raw_data_types = SharedTypes(
         "odin_bank_size": BANK_SIZE,
         "retina_bank": int(BankType.VP_RETINA_CLUSTER),
         "super_pixel_bank": int(BankType.VP),
+        "ut_bank_type": int(BankType.UT),
+        "scifi_bank_type": int(BankType.FT_CLUSTER),
     },
 )
 

@@ -1,21 +1,59 @@
-"""The collection of SciFi hits: bounds, shapes and units."""
+"""The collection of SciFi hits: bounds, shapes and units; the mats as kernels see them."""
 
-from hltnode.processing.framework.collections import F32, U16, U32, Collection, Column, Placement, Role, SharedTypes
+from hltnode.processing.framework.collections import (
+    F32,
+    U16,
+    U32,
+    Collection,
+    Column,
+    Placement,
+    Record,
+    Role,
+    SharedTypes,
+    constant_column,
+)
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
+from hltnode.processing.lhcb.geometry.ideal_scifi import FIRST_MAT, N_LAYERS, N_MAT_INDICES
+from hltnode.processing.lhcb.geometry.scifi import N_MATS
+from hltnode.processing.lhcb.geometry.scifi_mats import (
+    CHANNELS_PER_MAT,
+    MAT,
+    MAT_COMMENTS,
+    READ_OUT,
+    READ_OUT_COMMENTS,
+)
+from hltnode.processing.lhcb.geometry.scifi_mats import N_ZONES as N_ZONES
+from hltnode.processing.lhcb.geometry.scifi_mats import ZONE_STRIDE as ZONE_STRIDE
+from hltnode.protocol.lhcb.banks.scifi import MIN_EDGE_DISTANCE, N_BANKS, NARROW, PIECE, PIECE_OF_WIDE
+from hltnode.protocol.lhcb.lhcb_id import FT_TYPE
 
-N_ZONES = 2 * N_LAYERS
-"""Zone 2 l is the lower half of layer l (0 to 11), zone 2 l + 1 the upper one."""
-ZONE_STRIDE = N_ZONES + 8
+MAT_STRIDE = N_MATS + 8
 MAX_HITS_PER_EVENT = 65535
 HIT_PADDING = 8
 NO_HIT = 0xFFFF
 
+ONE_HIT_PER_WORD = 0x8000
+
+SCIFI_MAT = Record("scifi_mat", MAT, MAT_COMMENTS)
+SCIFI_READ_OUT = Record("scifi_read_out", READ_OUT, READ_OUT_COMMENTS)
+
 scifi_types = SharedTypes(
     __file__,
     "scifi_types",
+    records=(SCIFI_MAT, SCIFI_READ_OUT),
     sizes={
+        "scifi_detector": FT_TYPE,
         "n_scifi_layers": N_LAYERS,
+        "n_scifi_banks": N_BANKS,
+        "n_scifi_mats": N_MATS,
+        "first_scifi_mat": FIRST_MAT,
+        "scifi_channels_per_mat": CHANNELS_PER_MAT,
+        "scifi_mat_stride": MAT_STRIDE,
+        "scifi_piece": PIECE,
+        "scifi_min_edge_distance": MIN_EDGE_DISTANCE,
+        "scifi_narrow": NARROW,
+        "scifi_piece_of_wide": PIECE_OF_WIDE,
+        "one_scifi_hit_per_word": ONE_HIT_PER_WORD,
         "n_scifi_zones": N_ZONES,
         "scifi_zone_stride": ZONE_STRIDE,
         "max_scifi_hits_of_event": MAX_HITS_PER_EVENT,
@@ -24,7 +62,15 @@ scifi_types = SharedTypes(
     },
 )
 """Hits of an event are numbered with 16 bits from its first one; no_scifi_hit is no hit's number. Behind the hits of an
-event scifi_hit_padding places are left free: kernels may read, not use, columns this far behind the last hit."""
+event scifi_hit_padding places are left free: kernels may read, not use, columns this far behind the last hit.
+
+Zone 2 l is the lower half of layer l (0 to 11), zone 2 l + 1 the upper one. A mat index is (channel id >> 9) -
+first_scifi_mat; a place is the number of a mat in the order of zone and x."""
+
+scifi_mats = constant_column("scifi_mats", SCIFI_MAT, bound=lambda _: N_MAT_INDICES)
+"""By mat index: geometry.scifi_mats.mat_table()."""
+scifi_read_out = constant_column("scifi_read_out", SCIFI_READ_OUT)
+"""geometry.scifi_mats.read_out_table()."""
 
 
 def max_hits(limits: BatchLimits) -> int:
@@ -46,6 +92,11 @@ scifi_hits = Collection(
 scifi_bound = scifi_hits.per_event("bound", U32)
 """Exact number of hits of each event, before anything is decoded; 0 for an event that is cut or does not fit."""
 scifi_count = scifi_hits.per_event("count", U32, role=Role.OUTPUT)
+scifi_bank_hits = scifi_hits.per_event("bank_hits", U16, width=N_BANKS)
+"""[event][240]: hits of each bank, 0 for one that is absent or damaged; one_scifi_hit_per_word is set for a bank each
+word of which is one."""
+scifi_mat_offset = scifi_hits.per_event("mat_offset", U16, width=MAT_STRIDE)
+"""[event][1032]: hits of the mat at place k are [k] .. [k + 1], relative to the first hit of the event."""
 scifi_zone_offset = scifi_hits.per_event("zone_offset", U16, width=ZONE_STRIDE)
 """[event][32]: hits of zone k of an event are [k] .. [k + 1], relative to its first hit; from 24 on: the count."""
 scifi_x = scifi_hits.column("x", F32)

@@ -1,22 +1,148 @@
 """The collections of the UT: hits by sector group, and VELO-UT tracks, with their bounds, shapes and units."""
 
-from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Column, Placement, Role, SharedTypes
-from hltnode.processing.framework.limits import BatchLimits
+import numpy as np
 
-N_LAYERS = 4
-MAX_GROUPS = 127
-"""Sector groups of all layers: sectors of equal x in one layer. The real detector has 84."""
+from hltnode.processing.framework.collections import (
+    F32,
+    U8,
+    U16,
+    U32,
+    Collection,
+    Column,
+    Placement,
+    Record,
+    Role,
+    SharedTypes,
+    constant_column,
+)
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.geometry.ideal_ut import N_LAYERS, N_SECTORS
+from hltnode.processing.lhcb.geometry.ut_groups import (
+    BACKWARDS,
+    DESCENDING,
+    MAX_GROUPS,
+    N_X_BINS,
+    N_Y_BINS,
+    NO_SECTOR,
+    X_BIN,
+    X_HALF,
+    Y_BIN,
+    Y_HALF,
+)
+from hltnode.processing.lhcb.geometry.ut_tables import (
+    MAX_ORIGIN,
+    MAX_TY,
+    N_ABS_TY,
+    N_ORIGIN,
+    N_TY,
+    Z_MID_UT,
+    Z_VELO_END,
+)
+from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
+from hltnode.protocol.lhcb.banks.ut import N_BOARDS, N_LANES, N_STRIPS
+
 GROUP_STRIDE = MAX_GROUPS + 1
+"""Sector groups of all layers: sectors of equal x in one layer. The real detector has 84."""
+SECTOR_STRIDE = (N_SECTORS + 8) // 8 * 8
 MAX_HITS_PER_EVENT = 65535
 HIT_PADDING = 8
 MAX_TRACKS_PER_EVENT = 1024
 NO_HIT = 0xFFFF
 NO_TRACK = 0xFFFF
 
+UT_STRIPS = Record(
+    "ut_strips",
+    np.dtype([(name, "<f4") for name in ("x", "y", "z", "dx", "dy", "dz", "height", "weight")]),
+    {
+        "x": "mm, of the first strip at y = 0",
+        "y": "mm, of one end of the first strip",
+        "z": "mm, of the first strip",
+        "dx": "mm, from strip to strip",
+        "height": "mm, from that end to the other one",
+        "weight": "12 / pitch^2, 1/mm^2",
+    },
+)
+"""The strips of a sector."""
+UT_INTERVAL = Record("ut_interval", np.dtype([("low", "<f4"), ("high", "<f4")]))
+UT_GEOMETRY = Record(
+    "ut_geometry",
+    np.dtype(
+        [
+            ("strips", UT_STRIPS.dtype, (N_SECTORS,)),
+            ("sector_y", UT_INTERVAL.dtype, (N_SECTORS,)),
+            ("group_x", UT_INTERVAL.dtype, (MAX_GROUPS,)),
+            ("layer_z", "<f4", (N_LAYERS,)),
+            ("layer_depth", "<f4", (N_LAYERS,)),
+            ("dx_dy", "<f4", (N_LAYERS,)),
+            ("channel", "<u4", (N_SECTORS,)),
+            ("numbering", "<u4", (N_SECTORS,)),
+            ("first_group", "<u4", (N_LAYERS,)),
+            ("n_groups", "<u4"),
+            ("first_sector", "<u2", (GROUP_STRIDE,)),
+            ("sector_of_lane", "<u2", (N_BOARDS * N_LANES,)),
+            ("group_of_x", "u1", (N_LAYERS, N_X_BINS)),
+            ("sector_of_y", "u1", (MAX_GROUPS, N_Y_BINS)),
+        ]
+    ),
+    {
+        "sector_y": "mm, on all strips",
+        "group_x": "mm at y = 0, on all strips",
+        "layer_z": "mm, the middle",
+        "layer_depth": "mm, how far sectors are from it at most",
+        "dx_dy": "of the strips",
+        "channel": "LHCbID of the first strip",
+        "numbering": "number of the first strip, ut_backwards, ut_descending",
+        "first_group": "of each layer",
+        "first_sector": "of each group, and behind the last one the end",
+        "sector_of_lane": "or no_ut_sector",
+        "group_of_x": "the first one that reaches beyond the lower edge of each bin",
+        "sector_of_y": "the same for sectors, counted in their group",
+    },
+)
+"""The UT as kernels see it, sectors in the order of hits: UtSectorGroups.to_bytes()."""
+UT_TABLES = Record(
+    "ut_tables",
+    np.dtype(
+        [
+            ("layer_deflection", "<f4", (N_ABS_TY + 1, N_LAYERS)),
+            ("bending_power", "<f4", (N_ORIGIN + 1, N_TY + 1)),
+            ("polarity", "<f4"),
+        ]
+    ),
+    {
+        "layer_deflection": "displacement at the middle of the UT over that at each layer, by |ty|",
+        "bending_power": "T m from the end of the VELO to the middle of the UT, by z of the origin and ty",
+        "polarity": "-1 down, 1 up",
+    },
+)
+"""UtTables.to_bytes()."""
+
 ut_types = SharedTypes(
     __file__,
     "ut_types",
+    records=(UT_STRIPS, UT_INTERVAL, UT_GEOMETRY, UT_TABLES),
     sizes={
+        "n_ut_boards": N_BOARDS,
+        "n_ut_lanes": N_LANES,
+        "n_ut_strips": N_STRIPS,
+        "n_ut_sectors": N_SECTORS,
+        "ut_sector_stride": SECTOR_STRIDE,
+        "no_ut_sector": NO_SECTOR,
+        "ut_backwards": BACKWARDS,
+        "ut_descending": DESCENDING,
+        "n_ut_x_bins": N_X_BINS,
+        "ut_x_bin": X_BIN,
+        "ut_x_half": X_HALF,
+        "n_ut_y_bins": N_Y_BINS,
+        "ut_y_bin": Y_BIN,
+        "ut_y_half": Y_HALF,
+        "z_velo_end": Z_VELO_END,
+        "ut_middle_z": Z_MID_UT,
+        "n_ut_ty_steps": N_ABS_TY,
+        "n_ut_origin_bins": N_ORIGIN,
+        "ut_max_origin": MAX_ORIGIN,
+        "n_ut_ty_bins": N_TY,
+        "ut_max_ty": MAX_TY,
         "n_ut_layers": N_LAYERS,
         "max_ut_groups": MAX_GROUPS,
         "ut_group_stride": GROUP_STRIDE,
@@ -28,7 +154,11 @@ ut_types = SharedTypes(
     },
 )
 """Hits of an event are numbered with 16 bits from its first one; no_ut_hit and no_ut_track are no hit's or track's
-number. Behind the hits of an event ut_hit_padding places are left free."""
+number. Behind the hits of an event ut_hit_padding places are left free. ut_backwards: the strips of a sector are
+counted from the other end; ut_descending: hits in their order go against the strips. Lengths in mm."""
+
+ut_geometry = constant_column("ut_geometry", UT_GEOMETRY)
+ut_tables = constant_column("ut_tables", UT_TABLES)
 
 
 def max_hits(limits: BatchLimits) -> int:
@@ -51,12 +181,14 @@ ut_count = ut_hits.per_event("count", U32, role=Role.OUTPUT)
 ut_group_offset = ut_hits.per_event("group_offset", U16, width=GROUP_STRIDE)
 """[event][128]: hits of sector group g (numbered through all layers) of an event are [g] .. [g + 1], relative to its
 first hit; entries behind the last group are the count."""
+ut_sector_offset = ut_hits.per_event("sector_offset", U16, width=SECTOR_STRIDE)
+"""[event][1056]: the same for sectors, in the order of ut_geometry."""
 ut_x = ut_hits.column("x", F32)
 ut_z = ut_hits.column("z", F32)
 """mm at y = 0."""
 ut_y_begin = ut_hits.column("y_begin", F32)
 ut_y_end = ut_hits.column("y_end", F32)
-"""mm, y_begin < y_end; inside a group hits ascend by y_begin, then x, then id."""
+"""mm, y_begin < y_end; inside a group hits ascend by sector, y_begin (x where strips are parallel to y), strip."""
 ut_weight = ut_hits.column("weight", F32)
 """12 / pitch² (1/mm²)."""
 ut_id = ut_hits.column("id", U32)
@@ -82,3 +214,18 @@ ut_track_tx = ut_tracks.column("tx", F32)
 ut_track_hit_count = ut_tracks.column("hit_count", U8)
 ut_track_hits = ut_tracks.column("hits", U16, width=N_LAYERS)
 """[track][4]: the hit of each layer, relative to the first hit of the event, or NO_HIT."""
+
+ut_candidates = Collection(
+    "ut_candidates",
+    capacity=velo_tracks.capacity,
+    placement=velo_tracks.placement,
+    max_per_event=velo_tracks.max_per_event,
+)
+"""The best continuation of each VELO track, at the place of the track."""
+candidate_hit_count = ut_candidates.column("hit_count", U8)
+"""0 for a track without continuation; the other columns are then not written."""
+candidate_hits = ut_candidates.column("hits", U16, width=N_LAYERS)
+candidate_quality = ut_candidates.column("quality", F32)
+"""chi2 of the search for each hit but one, more for three hits: the smaller the better."""
+candidate_fit = {name: ut_candidates.column(name, F32) for name in ("qop", "x", "z", "tx")}
+"""As in ut_tracks."""

@@ -2,8 +2,8 @@
 //
 // A retina bank has at most as many clusters as words fit into it. A super-pixel has as many as its own pattern has
 // candidates; its neighbours can only take candidates away. Banks that cannot be what they say flag the event and give
-// no clusters. In:  the fragments of the VELO rows. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event];
-// events.flags. One block per event, threads stride over its banks, the lanes of a warp share the words of theirs.
+// no clusters; of an event that the global event cut took nothing is read. In:  the fragments of the VELO rows;
+// events.flags. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags. One block per event, threads stride over its banks, the lanes of a warp share the words of theirs.
 // Bounds: a fragment has less than 2^14 words, a super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so
 // the sums fit in 32 bits; velo_cluster_offsets refuses what does not fit in the buffers.
 #pragma once
@@ -18,6 +18,10 @@ HLT_KERNEL(velo_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
+    if ((p.events.flags[event] & hlt::global_event_cut) != 0u) {
+        if (threadIdx.x == 0) p.velo_clusters.bound[event] = p.velo_clusters.super_pixel_bound[event] = 0;
+        return;
+    }
     __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
     __shared__ hlt::warp_runs<hlt::velo_words> runs[hlt::max_block_size / hlt::warp_size];
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;

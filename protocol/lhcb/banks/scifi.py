@@ -28,6 +28,8 @@ NARROW = 4
 PIECE_OF_WIDE = 0
 # Widest cluster that becomes one hit.
 MAX_SINGLE_WIDTH = 8
+# Between the two edges of a cluster of five channels, version 5: nearer ones belong to no cluster that has edges.
+MIN_EDGE_DISTANCE = 3
 
 _U16 = np.dtype("<u2")
 _HEADER_WORDS = 2
@@ -76,8 +78,9 @@ def decode_scifi_words(banks: Iterable[RawBank]) -> SciFiWords:
 def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
     """The hits of FTCluster banks, in their order, by the rule of each bank's version.
 
-    The rule of version 5 gives exactly the ids that the simulation's truth holds.  Raises SciFiBankError for damaged
-    banks, and in version 5 for edges that cannot belong to one cluster (version 6 drops such pairs).
+    The rule of version 5 gives exactly the ids that the simulation's truth holds.  Channels rise from word to word and
+    from hit to hit.  Raises SciFiBankError for damaged banks, and in version 5 for two edges that are too close to
+    belong to one cluster of more than four channels.
     """
     words, numbers, counts, versions = _words_of(banks)
     bank = np.repeat(np.array(numbers, np.uint32), counts)
@@ -86,8 +89,6 @@ def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
     parts = [rule(split, np.flatnonzero(version == number)) for number, rule in _RULES.items()]
     place, step, offset, fraction, size = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.lexsort((step, place))
-    if len(offset) and offset.min() < 0:
-        raise SciFiBankError(RejectReason.MALFORMED, f"SciFi bank {bank[place[offset.argmin()]]}: hit before channel 0")
     return SciFiHits(
         bank[place[order]],
         offset[order].astype(np.uint32),
@@ -184,6 +185,9 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
         words = np.frombuffer(bank.payload, _U16)[_HEADER_WORDS:]
         if len(words) and words[-1] == 0:
             words = words[:-1]
+        channels = words >> 2
+        if (channels[1:] <= channels[:-1]).any():
+            raise SciFiBankError(RejectReason.MALFORMED, f"{where}: the channels of its words do not rise")
         parts.append(words)
         numbers.append(number)
         versions.append(bank.version)
@@ -234,12 +238,12 @@ def _hits_v5(words: SciFiWords, chosen: _Column) -> _HitColumns:
     paired = has_next & (edge[np.minimum(starts + 1, len(edge) - 1)] == 1)
     firsts = starts[paired]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
-    if (distance < 1).any():
+    if (distance < MIN_EDGE_DISTANCE).any():
         where = firsts[distance.argmin()]
         raise SciFiBankError(
             RejectReason.MALFORMED,
-            f"SciFi bank {words.bank[where]}, link {words.link[where]}: a cluster from cell {words.cell[where]} "
-            f"to cell {words.cell[where + 1]}",
+            f"SciFi bank {words.bank[where]}, link {words.link[where]}: a cluster of more than {PIECE} channels from "
+            f"cell {words.cell[where]} to cell {words.cell[where + 1]}",
         )
     last_fraction = words.fraction[firsts + 1].astype(np.int64)
     width = np.where(distance <= PIECE, 2 * distance - 1 + last_fraction, distance + PIECE * 2)

@@ -41,10 +41,10 @@ def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> 
     subprocess.run(command, check=True)
 
 
-def build_chain(chain: Chain) -> None:
+def build_chain(chain: Chain, optimize: str = "-O2") -> None:
     """Headers, then kernels."""
     write_headers(chain)
-    build_kernels(chain.kernels)
+    build_kernels(chain.kernels, optimize)
 
 
 def copy_package(source: Path, root: Path, name: str) -> Path:

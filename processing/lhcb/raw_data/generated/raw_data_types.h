@@ -10,6 +10,8 @@ constexpr uint32_t odin_bank_type = 16;
 constexpr uint32_t odin_bank_size = 40;
 constexpr uint32_t retina_bank = 73;
 constexpr uint32_t super_pixel_bank = 63;
+constexpr uint32_t ut_bank_type = 66;
+constexpr uint32_t scifi_bank_type = 64;
 
 enum subdetector : uint32_t {
     odin = 0,

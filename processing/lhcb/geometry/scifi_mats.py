@@ -1,0 +1,144 @@
+"""The SciFi as kernels see it: where the channels of each mat are, the order of the mats by x, and who reads them.
+
+A hit is at half-channel h = 2 cell + fraction of a SiPM, so at u = half_pitch h + die_gap [cell > 63] + sipm_pitch sipm
+from the first one of its mat. Extended along its fibre to y = 0 it is at x_first + dx_du u, z_first + dz_du u. Inside a
+mat x rises or falls with u; mats of a zone follow one another in x without overlap. So hits are in the order of x as
+soon as those of each mat stand together, in this or the other direction.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry.errors import GeometryError
+from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, N_MAT_INDICES
+from hltnode.processing.lhcb.geometry.scifi import GEOMETRY_FILE, SciFiGeometry
+from hltnode.protocol.lhcb.banks.scifi import N_BANKS
+
+N_ZONES = 2 * N_LAYERS
+ZONE_STRIDE = N_ZONES + 8
+NO_PLACE = 0xFFFF
+CHANNELS_PER_MAT = 512
+
+MAT = np.dtype(
+    [
+        ("x_first", "<f4"),
+        ("dx_du", "<f4"),
+        ("z_first", "<f4"),
+        ("dz_du", "<f4"),
+        ("y_end_first", "<f4"),
+        ("dy_end_du", "<f4"),
+        ("length_y", "<f4"),
+        ("dx_dy", "<f4"),
+        ("dz_dy", "<f4"),
+        ("half_pitch", "<f4"),
+        ("die_gap", "<f4"),
+        ("sipm_pitch", "<f4"),
+        ("place", "<u4"),
+        ("zone", "<u4"),
+        ("falls", "<u4"),
+        ("bank", "<u4"),
+    ]
+)
+MAT_COMMENTS = {
+    "x_first": "mm, of half-channel 0 at y = 0",
+    "z_first": "mm, at y = 0",
+    "y_end_first": "mm, where the fibre of half-channel 0 ends near the beam",
+    "length_y": "mm, from there to the SiPM; negative below the beam",
+    "half_pitch": "mm",
+    "die_gap": "mm",
+    "sipm_pitch": "mm",
+    "place": "in the order of zone and x",
+    "falls": "1 where x falls with the channel",
+    "bank": "that reads it",
+}
+READ_OUT = np.dtype(
+    [
+        ("first_mat", "<u2", (N_BANKS,)),
+        ("n_mats", "<u2", (N_BANKS,)),
+        ("place", "<u2", (N_MAT_INDICES,)),
+        ("first_place", "<u2", (ZONE_STRIDE,)),
+    ]
+)
+READ_OUT_COMMENTS = {
+    "first_mat": "index of the mat of link 0 of each bank",
+    "n_mats": "that each bank reads, one behind the other",
+    "place": "of each mat in the order of zone and x",
+    "first_place": "of each zone; from 24 on: the number of mats",
+}
+
+
+def mat_table(geometry: SciFiGeometry) -> NDArray[np.void]:
+    """MAT[1536] by mat index; zeros and the place 65535 where there is no mat.
+
+    Raises GeometryError for mats of a zone that overlap in x at y = 0, or in which x neither rises nor falls.
+    """
+    exists = geometry.half_pitch > 0
+    (mats,) = np.nonzero(exists)
+    table = np.zeros(N_MAT_INDICES, MAT)
+    point, direction = geometry.mirror_point.astype(np.float64), geometry.ddx.astype(np.float64)
+    dx_dy, dz_dy = geometry.dx_dy.astype(np.float64), geometry.dz_dy.astype(np.float64)
+    u = geometry.u_begin.astype(np.float64) + geometry.half_pitch
+    table["dx_du"] = direction[:, 0] - dx_dy * direction[:, 1]
+    table["dz_du"] = direction[:, 2] - dz_dy * direction[:, 1]
+    table["x_first"] = point[:, 0] - dx_dy * point[:, 1] + table["dx_du"] * u
+    table["z_first"] = point[:, 2] - dz_dy * point[:, 1] + table["dz_du"] * u
+    table["y_end_first"] = point[:, 1] + direction[:, 1] * u
+    table["dy_end_du"] = direction[:, 1]
+    for name in ("length_y", "dx_dy", "dz_dy", "half_pitch", "die_gap", "sipm_pitch"):
+        table[name] = getattr(geometry, name)
+    channel = np.arange(FIRST_MAT, FIRST_MAT + N_MAT_INDICES) << 9
+    table["zone"] = 2 * ((channel >> 16) - 4) + (channel >> 15 & 1)
+    table["falls"] = table["dx_du"] < 0
+    table["place"] = NO_PLACE
+    table[~exists] = np.array([(0,) * 12 + (NO_PLACE, 0, 0, 0)], MAT)
+    ordered = mats[np.lexsort((table["x_first"][mats], table["zone"][mats]))]
+    table["place"][ordered] = np.arange(len(ordered))
+    table["bank"][mats] = _bank_of(geometry, mats)
+    _check_order(table[ordered], ordered)
+    return table
+
+
+def read_out_table(geometry: SciFiGeometry) -> NDArray[np.void]:
+    """READ_OUT[1]: the mats of each bank, and of each zone. Raises GeometryError as mat_table does, and for banks that
+    begin inside a mat or whose mats do not stand together."""
+    mats = mat_table(geometry)
+    table = np.zeros(1, READ_OUT)
+    if (geometry.first_channel % CHANNELS_PER_MAT).any():
+        raise GeometryError(f"{GEOMETRY_FILE}: a bank begins inside a mat")
+    first = (geometry.first_channel >> np.uint32(9)).astype(np.int64) - FIRST_MAT
+    exists = mats["place"] != NO_PLACE
+    n_mats = np.bincount(mats["bank"][exists], minlength=N_BANKS)
+    for bank, (begin, n) in enumerate(zip(first, n_mats, strict=True)):
+        if not (exists[begin : begin + n] & (mats["bank"][begin : begin + n] == bank)).all():
+            raise GeometryError(f"{GEOMETRY_FILE}: the mats of bank {bank} do not stand together")
+    table["first_mat"], table["n_mats"] = first, n_mats
+    table["place"] = mats["place"]
+    table["first_place"] = np.searchsorted(np.sort(mats["zone"][exists]), np.arange(ZONE_STRIDE))
+    return table
+
+
+def _bank_of(geometry: SciFiGeometry, mats: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bank with the last first channel up to the mat's."""
+    order = np.argsort(geometry.first_channel, kind="stable")
+    before = np.searchsorted(geometry.first_channel[order], (mats + FIRST_MAT) << 9, side="right") - 1
+    if before.min() < 0:
+        raise GeometryError(f"{GEOMETRY_FILE}: mat {mats[before.argmin()]} is read by no bank")
+    return order[before]
+
+
+def _check_order(mats: NDArray[np.void], index: NDArray[np.int64]) -> None:
+    """Whether x rises from each hit to the next, in float32, along `mats`, which are in the order of x."""
+    half_channel, die, sipm = 2 * CHANNELS_PER_SIPM - 1, 1, 3
+    width = mats["half_pitch"] * half_channel + mats["die_gap"] * die + mats["sipm_pitch"] * sipm
+    of_sipm = mats["half_pitch"] * (half_channel + 1) + mats["die_gap"]
+    if (mats["dx_du"] == 0).any() or (mats["die_gap"] < 0).any() or (mats["sipm_pitch"] < of_sipm).any():
+        raise GeometryError(f"{GEOMETRY_FILE}: the channels of a mat do not follow one another in x")
+    other_end = mats["x_first"] + mats["dx_du"] * width
+    low, high = np.minimum(mats["x_first"], other_end), np.maximum(mats["x_first"], other_end)
+    overlap = (low[1:] <= high[:-1]) & (mats["zone"][1:] == mats["zone"][:-1])
+    if overlap.any():
+        (at, *_) = np.flatnonzero(overlap)
+        raise GeometryError(
+            f"{GEOMETRY_FILE}: mats {index[at]} and {index[at + 1]} overlap in x: one ends at {high[at]:.3f} mm, the "
+            f"next begins at {low[at + 1]:.3f} mm"
+        )

@@ -1,0 +1,117 @@
+// How the magnet bends one VELO track: the functions of long_track_parameters for its slopes, which are polynomials of
+// the kink alone (docs/physics/long-tracks.md).
+#pragma once
+
+#include <cmath>
+
+#include "framework/device/platform.cuh"
+#include "lhcb/long_tracks/generated/long_track_parameter_types.h"
+#include "lhcb/ut/generated/ut_types.h"
+
+namespace hlt {
+
+constexpr float c_per_gev_to_mev = 1e-3f;
+constexpr float largest_sine = 0.9f;
+constexpr float z_middle_of_ut = 2485.f;  // mm
+
+/// A polynomial of the kink, or of s = polarity q/p in c/GeV.
+struct bend_polynomial {
+    float a[n_bend_powers];
+
+    __device__ float operator()(float bend) const
+    {
+        return a[0] + bend * (a[1] + bend * (a[2] + bend * (a[3] + bend * a[4])));
+    }
+};
+
+/// A table of coefficients for one tx and ty; `odd`: it changes its sign with that of bend and tx.
+__device__ bend_polynomial at_slopes(const float (&table)[n_bend_powers][n_tx_powers][n_ty_powers], float tx, float ty,
+                                     bool odd)
+{
+    const float tx2 = tx * tx, ty2 = ty * ty;
+    bend_polynomial polynomial;
+    for (uint32_t k = 0; k < n_bend_powers; ++k) {
+        const float first = table[k][0][0] + ty2 * (table[k][0][1] + ty2 * table[k][0][2]);
+        const float second = table[k][1][0] + ty2 * (table[k][1][1] + ty2 * table[k][1][2]);
+        const bool is_odd = ((k & 1u) != 0u) != odd;
+        polynomial.a[k] = (first + tx2 * second) * (is_odd ? tx : 1.f);
+    }
+    return polynomial;
+}
+
+struct velo_line {
+    float x, y, tx, ty;  // at z_velo_end
+
+    __device__ float x_at(float z) const { return x + tx * (z - z_velo_end); }
+    __device__ float y_at(float z) const { return y + ty * (z - z_velo_end); }
+};
+
+__device__ float sine_of(float tx, float ty) { return tx / sqrtf(1.f + tx * tx + ty * ty); }
+
+/// tx behind a change of the sine; ty stays what it is.
+__device__ float tx_behind(const velo_line& line, float change)
+{
+    float sine = sine_of(line.tx, line.ty) + change;
+    sine = sine < -largest_sine ? -largest_sine : sine > largest_sine ? largest_sine : sine;
+    return sine * sqrtf((1.f + line.ty * line.ty) / (1.f - sine * sine));
+}
+
+/// The kink that s = polarity q/p (c/GeV) makes.
+__device__ float kink_of(const long_track_parameters& parameters, const velo_line& line, float s)
+{
+    const float kick = at_slopes(parameters.kick_of_momentum, line.tx, line.ty, false)(s);
+    return tx_behind(line, s * c_per_gev_to_mev * kick) - line.tx;
+}
+
+/// What the functions are for one kink.
+struct bend_at_kink {
+    float kink;
+    float z_magnet;
+    float curvature;
+    float cubic;
+    float y_shift;  // mm, of ty
+    float y_slope;  // of ty
+
+    /// x less that of the line, over the kink.
+    __device__ float lever(float z) const
+    {
+        const float dz = z - z_scifi_reference;
+        return z - z_magnet + (curvature + cubic * dz) * dz * dz;
+    }
+
+    /// y less that of the line, over ty.
+    __device__ float y_change(float z) const { return kink * (y_shift + y_slope * (z - z_scifi_reference)); }
+};
+
+/// The functions behind the VELO for one track.
+struct track_bend {
+    bend_polynomial z_magnet;
+    bend_polynomial curvature;
+    bend_polynomial cubic;
+    bend_polynomial y_shift;
+    bend_polynomial y_slope;
+
+    __device__ track_bend(const long_track_parameters& parameters, const velo_line& line)
+        : z_magnet(at_slopes(parameters.z_magnet, line.tx, line.ty, false)),
+          curvature(at_slopes(parameters.curvature, line.tx, line.ty, false)),
+          cubic(at_slopes(parameters.cubic, line.tx, line.ty, false)),
+          y_shift(at_slopes(parameters.y_shift, line.tx, line.ty, true)),
+          y_slope(at_slopes(parameters.y_slope, line.tx, line.ty, true))
+    {
+    }
+
+    __device__ bend_at_kink at(float kink) const
+    {
+        return {kink, z_magnet(kink), curvature(kink), cubic(kink), y_shift(kink), y_slope(kink)};
+    }
+};
+
+/// polarity q/p (c/GeV) of a track with this kink.
+__device__ float s_of(const long_track_parameters& parameters, const velo_line& line, const bend_at_kink& bend)
+{
+    const float change = sine_of(line.tx + bend.kink, line.ty * (1.f + bend.kink * bend.y_slope)) -
+                         sine_of(line.tx, line.ty);
+    return change / (c_per_gev_to_mev * at_slopes(parameters.kick, line.tx, line.ty, false)(bend.kink));
+}
+
+}  // namespace hlt

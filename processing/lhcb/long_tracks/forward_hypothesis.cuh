@@ -1,0 +1,100 @@
+// Where the SciFi part of a VELO track is looked for: a range of kinks, and what the UT hits say of the scattering of
+// the track behind the VELO (docs/physics/long-tracks.md).
+#pragma once
+
+#include "lhcb/long_tracks/bend.cuh"
+
+namespace hlt {
+
+/// A standard deviation: what does not depend on the momentum, and what rises with the kink.
+struct kink_error {
+    float constant;
+    float per_kink;
+
+    __device__ float operator()(float kink) const { return constant + per_kink * (kink < 0.f ? -kink : kink); }
+};
+
+struct forward_hypothesis {
+    float low, high;       // kinks
+    float offset;          // mm, expected distance in x from the parametrisation at kink 0 ...
+    float offset_per_kink; // ... and its change with the kink
+    float shift;           // mm, the same in y
+    kink_error sigma_offset, sigma_shift;
+};
+
+/// The hits of a VELO-UT track against the straight line of the VELO: in the middle of the UT they are `a` mm beside it
+/// with the slope `b` relative to it, and `c` mm below it.
+struct ut_residuals {
+    float a, b, c;
+    float chi2;
+    float a_per_kink, b_per_kink;  // what the magnet does to a and b
+    uint32_t n_hits;
+};
+
+constexpr float smallest_probed_s = 0.2f;  // c/GeV: bending is linear below
+constexpr float ut_dz_scale = 0.01f;    // unit of b in the fit: per 100 mm
+constexpr float ut_stereo_scale = 12.f; // unit of c in the fit: mm / 12
+constexpr float ut_b_weight = 0.25f;    // b is known to 0.02 and c to 6 mm before the fit
+constexpr float ut_c_weight = 4.f;
+
+/// The least-squares fit of a, b and c. `hit(layer, x, z, weight)` returns whether there is one.
+template <typename Hit>
+__device__ ut_residuals fit_ut_residuals(const long_track_parameters& parameters, const velo_line& line, const Hit& hit)
+{
+    float saa = 0.f, sab = 0.f, sac = 0.f, sbb = ut_b_weight, sbc = 0.f, scc = ut_c_weight;
+    float sau = 0.f, sbu = 0.f, scu = 0.f;
+    ut_residuals found{};
+    const auto residual = [&](uint32_t layer, float x, float z) {
+        return x + parameters.ut_dx_dy[layer] * line.y_at(z) - line.x_at(z);
+    };
+    float x, z, weight;
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+        if (!hit(layer, x, z, weight)) continue;
+        const float u = residual(layer, x, z);
+        const float b = (z - z_middle_of_ut) * ut_dz_scale, c = parameters.ut_dx_dy[layer] * ut_stereo_scale;
+        saa += weight;
+        sab += weight * b;
+        sac += weight * c;
+        sbb += weight * b * b;
+        sbc += weight * b * c;
+        scc += weight * c * c;
+        sau += weight * u;
+        sbu += weight * b * u;
+        scu += weight * c * u;
+        ++found.n_hits;
+    }
+    // Cholesky, in units of the first element: weights are 300 to 1300 per mm^2.
+    const float l_ba = sab / saa, l_ca = sac / saa;
+    const float d_b = sbb - l_ba * sab, e_cb = sbc - l_ba * sac;
+    const float l_cb = e_cb / d_b;
+    const float d_c = scc - l_ca * sac - l_cb * e_cb;
+    const float r_b = sbu - l_ba * sau, r_c = scu - l_ca * sau - l_cb * r_b;
+    const float c_fit = r_c / d_c;
+    const float b_fit = (r_b - e_cb * c_fit) / d_b;
+    const float a_fit = (sau - sab * b_fit - sac * c_fit) / saa;
+    found.chi2 = ut_b_weight * b_fit * b_fit + ut_c_weight * c_fit * c_fit;
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+        if (!hit(layer, x, z, weight)) continue;
+        const float b = (z - z_middle_of_ut) * ut_dz_scale, c = parameters.ut_dx_dy[layer] * ut_stereo_scale;
+        const float left = residual(layer, x, z) - a_fit - b * b_fit - c * c_fit;
+        found.chi2 += weight * left * left;
+    }
+    found.a = a_fit;
+    found.b = b_fit * ut_dz_scale;
+    found.c = c_fit * ut_stereo_scale;
+    return found;
+}
+
+/// Set what the magnet does to a and b, per kink; `s` (c/GeV) is that of the track or of one that bends more.
+__device__ void set_bend_in_ut(const long_track_parameters& parameters, const velo_line& line, float s,
+                               ut_residuals& residuals)
+{
+    const float kick = at_slopes(parameters.ut_kick, line.tx, line.ty, false)(s);
+    const float z_magnet = at_slopes(parameters.ut_z_magnet, line.tx, line.ty, false)(s);
+    const float change = tx_behind(line, s * c_per_gev_to_mev * kick) - line.tx;
+    const float kink = kink_of(parameters, line, s);
+    residuals.a_per_kink = change * (z_middle_of_ut - z_magnet) / kink;
+    residuals.b_per_kink = change / kink;
+}
+
+}  // namespace hlt

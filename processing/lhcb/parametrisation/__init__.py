@@ -1,0 +1,1 @@
+"""Parametrisations of the magnet for the long tracking, computed from detector description and field."""

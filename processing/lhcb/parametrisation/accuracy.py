@@ -1,0 +1,75 @@
+"""How well the parametrisation agrees with flights, by momentum."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hltnode.processing.lhcb.parametrisation.forms import Z_UT, FloatArray
+from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Seeds
+from hltnode.processing.lhcb.parametrisation.tracks import Line, Tracks
+
+MOMENTUM_BINS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, np.inf)
+"""GeV."""
+
+MOMENTUM_FROM = "momentum from, GeV"
+"""Name of the row with the beginnings of the bins."""
+
+MRAD = 1000.0
+PER_CENT = 100.0
+
+Table = Mapping[str, list[float]]
+"""Root mean square and 99th percentile of each quantity, a number for each bin of momentum."""
+
+
+def of_behind_magnet(functions: BehindMagnet, tracks: Tracks, line: Line) -> Table:
+    """What the momentum says of the state at Z_REFERENCE, and what the kink says of the rest and of the momentum."""
+    measured = tracks.behind
+    kink = measured.tx - line.tx
+    foreseen, of_kink = functions.curve(line, functions.kink(line, tracks.s)), functions.curve(line, kink)
+    in_layers = [of_kink.x_at(z) - x for z, x in zip(tracks.layer_z.tolist(), tracks.x, strict=True)]
+    errors = {
+        "x from momentum, mm": foreseen.x - measured.x,
+        "tx from momentum, mrad": MRAD * (foreseen.tx - measured.tx),
+        "x from kink, mm": np.stack(in_layers),
+        "y from kink, mm": of_kink.y - measured.y,
+        "ty from kink, mrad": MRAD * (of_kink.ty - measured.ty),
+        "momentum from kink, per cent": PER_CENT * (functions.momentum(line, kink) / tracks.s - 1.0),
+    }
+    return _table(errors, tracks.p)
+
+
+def of_before_ut(functions: BeforeUt, tracks: Tracks) -> Table:
+    """What the momentum says of the state at the UT."""
+    x, tx = functions.state(tracks.velo, tracks.s, Z_UT)
+    return _table({"x, mm": x - tracks.ut.x, "tx, mrad": MRAD * (tx - tracks.ut.tx)}, tracks.p)
+
+
+def of_seeds(functions: Seeds, tracks: Tracks) -> Table:
+    """What a SciFi track says of its momentum."""
+    relative = functions.momentum(tracks.behind) / tracks.s - 1.0
+    return _table({"momentum, per cent": PER_CENT * relative}, tracks.p)
+
+
+def _table(errors: Mapping[str, FloatArray], p: FloatArray) -> Table:
+    in_bin = np.digitize(p, MOMENTUM_BINS) - 1
+    found = {}
+    for quantity, values in errors.items():
+        bins = [values[..., in_bin == number] for number in range(len(MOMENTUM_BINS) - 1)]
+        found[f"{quantity}, rms"] = [_rounded(np.sqrt(np.mean(np.square(of_bin)))) for of_bin in bins]
+        found[f"{quantity}, 99 %"] = [_rounded(np.quantile(np.abs(of_bin), 0.99)) for of_bin in bins]
+    return found
+
+
+def _rounded(value: np.floating) -> float:
+    return float(f"{value:.2g}")
+
+
+def accuracy_text(accuracy: Mapping[str, Any]) -> str:
+    """The tables as text for people."""
+    starts = accuracy[MOMENTUM_FROM]
+    lines = [f"{'from a momentum of (GeV)':<46}" + "".join(f"{start:>8g}" for start in starts)]
+    for part, table in accuracy.items():
+        if part != MOMENTUM_FROM:
+            lines += [part, *(f"  {name:<44}" + "".join(f"{v:>8g}" for v in row) for name, row in table.items())]
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""Which polynomials describe the magnet: their variables, powers and units.
+
+All are polynomials of three variables: how much a track bends (`kink`, its slope in x at Z_REFERENCE less tx of the
+straight line before the magnet, or `s`, polarity times charge over momentum in c/GeV), and two slopes. The magnet is
+symmetric about the planes x = 0 and y = 0: a flight is mirrored with (y, ty) -> -(y, ty), and with (x, tx, s) ->
+-(x, tx, s). So a function is even in ty; and it is even or odd in tx and bend together: half of the powers are left.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+Z_VELO = 770.0
+"""End of the VELO, mm: where the straight line before the magnet is the tangent of the track; or else Z_UT."""
+Z_UT = 2642.0
+Z_REFERENCE = 8520.0
+"""Near the middle of the SciFi: where the state behind the magnet is."""
+
+N_BEND_POWERS, N_TX_POWERS, N_TY_POWERS = 5, 2, 3
+SHAPE = (N_BEND_POWERS, N_TX_POWERS, N_TY_POWERS)
+"""Coefficients [k][i][j] belong to bend^k tx^(2 i + o) ty^(2 j)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A polynomial of (bend, tx, ty): `odd` if it changes its sign with that of bend and tx together; then o of SHAPE
+    is 1 - k mod 2, else k mod 2. Terms of a higher total power than `order` are not used."""
+
+    bend: str
+    unit: str
+    odd: bool = False
+    order: int = 6
+
+    @property
+    def powers(self) -> NDArray[np.int64]:
+        """Powers of (bend, tx, ty) of every coefficient, i64[30, 3]."""
+        k, i, j = np.indices(SHAPE).reshape(3, -1)
+        return np.stack([k, 2 * i + (1 - k % 2 if self.odd else k % 2), 2 * j], axis=1)
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Which coefficients are used, bool[30]; the others are 0."""
+        used: NDArray[np.bool_] = self.powers.sum(axis=1) <= self.order
+        return used
+
+    def terms(self, bend: FloatArray, tx: FloatArray, ty: FloatArray) -> FloatArray:
+        """Values of the terms for tracks, f64[n, 30]."""
+        columns = []
+        for variable, powers in zip((bend, tx, ty), self.powers.T, strict=True):
+            table = np.asarray(variable)[:, None] ** np.arange(powers.max() + 1)
+            columns.append(table[:, powers])
+        terms: FloatArray = columns[0] * columns[1] * columns[2]
+        return terms
+
+    def value(self, coefficients: FloatArray, bend: FloatArray, tx: FloatArray, ty: FloatArray) -> FloatArray:
+        """The polynomial for tracks, f64[n]."""
+        value: FloatArray = self.terms(bend, tx, ty) @ coefficients.ravel()
+        return value
+
+
+BEHIND_MAGNET = {
+    "z_magnet": Form("kink", "mm"),
+    "curvature": Form("kink", "1/mm"),
+    "cubic": Form("kink", "1/mm^2"),
+    "kick": Form("kink", "MeV"),
+    "kick_of_momentum": Form("s", "MeV"),
+    "y_shift": Form("kink", "mm", odd=True),
+    "y_slope": Form("kink", "1", odd=True),
+}
+"""From a straight line before the magnet to the SciFi:
+
+    x(z) = x_line(z) + kink (z - z_magnet + (curvature + cubic dz) dz^2),   dz = z - Z_REFERENCE
+    y(z) = y_line(z) + ty kink (y_shift + y_slope dz)
+    q/p  = polarity (sine_behind - sine_before) / kick,                    sine = tx / sqrt(1 + tx^2 + ty^2)
+"""
+
+BEFORE_UT = {
+    "z_magnet": Form("s", "mm", order=4),
+    "kick": Form("s", "MeV", order=4),
+}
+"""From the line at Z_VELO to the tangent at Z_UT: x = x_line + (tx_ut - tx)(z - z_magnet)."""
+
+SEED_MOMENTUM = Form("intercept", "1/MeV/m")
+"""polarity q/p of a SciFi track over its `intercept`, x (m) at z = 0 of its tangent at Z_REFERENCE; for tx and ty stand
+its slope in x and y / z there."""
+
+SEED_SAG = Form("intercept", "mm/m")
+"""x of a track in a middle layer less that of the chord through its hits in a first and a last one, over the intercept
+(m) of the chord at z = 0; for tx and ty stand the slope of the chord and y / z in the middle."""
+
+SEED_REACH = Form("s", "mm GeV/c")
+"""x of a track in a last layer, less x in a first one times the ratio of their z, over s; for tx and ty stand x / z and
+y / z in the first layer."""

@@ -1,0 +1,100 @@
+"""The fitted polynomials, and what follows from them for tracks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from hltnode.processing.lhcb.parametrisation.flights import MEV
+from hltnode.processing.lhcb.parametrisation.forms import Z_REFERENCE, FloatArray, Form
+from hltnode.processing.lhcb.parametrisation.polynomials import Fit
+from hltnode.processing.lhcb.parametrisation.tracks import Curve, Line, sine
+
+INTERCEPT_UNIT = 1000.0
+"""mm: intercepts of SciFi tracks are in m, so that the variables of a polynomial are of one size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Functions:
+    """Polynomials by name: their forms, and their coefficients f64[5, 2, 3]."""
+
+    forms: Mapping[str, Form]
+    coefficients: Mapping[str, FloatArray]
+
+    @classmethod
+    def fitted(cls, fits: Mapping[str, Fit]) -> Self:
+        """The fitted polynomials."""
+        return cls({k: fit.form for k, fit in fits.items()}, {k: fit.coefficients for k, fit in fits.items()})
+
+    def value(self, name: str, bend: FloatArray, tx: FloatArray, ty: FloatArray) -> FloatArray:
+        """A function for tracks, f64[n]."""
+        return self.forms[name].value(self.coefficients[name], bend, tx, ty)
+
+
+class BehindMagnet(Functions):
+    """From a straight line before the magnet to the SciFi (BEHIND_MAGNET)."""
+
+    __slots__ = ()
+
+    def kink(self, line: Line, s: FloatArray) -> FloatArray:
+        """The kink of tracks that leave the lines with `s` (c/GeV)."""
+        return _tx_behind(line, s * self.value("kick_of_momentum", s, line.tx, line.ty)) - line.tx
+
+    def curve(self, line: Line, kink: FloatArray) -> Curve:
+        """The curves in the SciFi of tracks that leave the lines with this kink."""
+
+        def value(name: str) -> FloatArray:
+            return self.value(name, kink, line.tx, line.ty)
+
+        return Curve(
+            x=line.x_at(Z_REFERENCE) + kink * (Z_REFERENCE - value("z_magnet")),
+            tx=line.tx + kink,
+            quadratic=kink * value("curvature"),
+            cubic=kink * value("cubic"),
+            y=line.y_at(Z_REFERENCE) + line.ty * kink * value("y_shift"),
+            ty=line.ty * (1.0 + kink * value("y_slope")),
+        )
+
+    def momentum(self, line: Line, kink: FloatArray) -> FloatArray:
+        """s = polarity times charge over momentum (c/GeV) of tracks that leave the lines with this kink."""
+        ty_behind = line.ty * (1.0 + kink * self.value("y_slope", kink, line.tx, line.ty))
+        change = sine(line.tx + kink, ty_behind) - sine(line.tx, line.ty)
+        return MEV * change / self.value("kick", kink, line.tx, line.ty)
+
+
+class BeforeUt(Functions):
+    """From the line at the end of the VELO to the UT (BEFORE_UT)."""
+
+    __slots__ = ()
+
+    def state(self, line: Line, s: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
+        """x at a z in the UT and slope there of tracks that leave the lines with `s` (c/GeV)."""
+        tx = _tx_behind(line, s * self.value("kick", s, line.tx, line.ty))
+        return line.x_at(z) + (tx - line.tx) * (z - self.value("z_magnet", s, line.tx, line.ty)), tx
+
+
+class Seeds(Functions):
+    """What a SciFi track says by itself, if it comes from the collisions (SEED_MOMENTUM, SEED_SAG, SEED_REACH)."""
+
+    __slots__ = ()
+
+    def momentum(self, curve: Curve) -> FloatArray:
+        """s = polarity times charge over momentum (c/GeV)."""
+        intercept = (curve.x - curve.tx * Z_REFERENCE) / INTERCEPT_UNIT
+        return MEV * intercept * self.value("momentum", intercept, curve.tx, curve.y / Z_REFERENCE)
+
+    def sag(self, triple: str, slope: FloatArray, intercept: FloatArray, y_over_z: FloatArray) -> FloatArray:
+        """Distance (mm) of the middle hit from a chord with this slope and intercept (m)."""
+        return intercept * self.value(f"sag_{triple}", intercept, slope, y_over_z)
+
+    def reach(self, triple: str, x_over_z: FloatArray, s: FloatArray, y_over_z: FloatArray) -> FloatArray:
+        """x (mm) of the last hit of tracks with `s`, less that of a straight line from the origin through the first."""
+        return s * self.value(f"reach_{triple}", s, x_over_z, y_over_z)
+
+
+def _tx_behind(line: Line, kick: FloatArray) -> FloatArray:
+    """Slope behind a kick (MeV times s in c/GeV) in x; ty stays what it is."""
+    behind = sine(line.tx, line.ty) + kick / MEV
+    found: FloatArray = np.sqrt((1.0 + line.ty**2) / (1.0 - behind**2)) * behind
+    return found

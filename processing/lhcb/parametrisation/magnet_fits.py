@@ -1,0 +1,56 @@
+"""Fits of what leads from a straight line before the magnet to UT and SciFi, and back to the momentum."""
+
+import numpy as np
+
+from hltnode.processing.lhcb.parametrisation.flights import MEV
+from hltnode.processing.lhcb.parametrisation.forms import BEFORE_UT, BEHIND_MAGNET, Z_REFERENCE, Z_UT
+from hltnode.processing.lhcb.parametrisation.polynomials import Fit
+from hltnode.processing.lhcb.parametrisation.tracks import Line, Tracks, sine
+
+
+def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
+    """The functions of BEHIND_MAGNET for straight lines at one of the places before the magnet.
+
+    A function that the kink multiplies is fitted as a quotient whose error is weighted with the kink, so that straight
+    tracks do not disturb.
+    """
+    behind = tracks.behind
+    kink = behind.tx - line.tx
+    bend = {"kink": kink, "s": tracks.s}
+    shift_x = behind.x - line.x_at(Z_REFERENCE)
+    shift_y = behind.y - line.y_at(Z_REFERENCE)
+    change = MEV * (sine(behind.tx, behind.ty) - sine(line.tx, line.ty)) / tracks.s
+    # For the way from the momentum to the kink, ty stays what it was.
+    change_without_y = MEV * (sine(behind.tx, line.ty) - sine(line.tx, line.ty)) / tracks.s
+    values = {
+        "z_magnet": Z_REFERENCE - shift_x / kink,
+        "curvature": behind.quadratic / kink,
+        "cubic": behind.cubic / kink,
+        "kick": change,
+        "kick_of_momentum": change_without_y,
+        "y_shift": shift_y / (line.ty * kink),
+        "y_slope": (behind.ty - line.ty) / (line.ty * kink),
+    }
+    weight = tracks.weight * np.abs(kink)
+    weights = {"kick": tracks.weight, "kick_of_momentum": tracks.weight} | dict.fromkeys(
+        ("y_shift", "y_slope"), weight * np.abs(line.ty)
+    )
+    return {
+        name: Fit.of(form, (bend[form.bend], line.tx, line.ty), values[name], weights.get(name, weight))
+        for name, form in BEHIND_MAGNET.items()
+    }
+
+
+def fit_before_ut(tracks: Tracks) -> dict[str, Fit]:
+    """The functions of BEFORE_UT."""
+    line = tracks.velo
+    bend = tracks.ut.tx - line.tx
+    values = {
+        "z_magnet": Z_UT - (tracks.ut.x - line.x_at(Z_UT)) / bend,
+        "kick": MEV * (sine(tracks.ut.tx, line.ty) - sine(line.tx, line.ty)) / tracks.s,
+    }
+    weights = {"z_magnet": tracks.weight * np.abs(bend), "kick": tracks.weight}
+    return {
+        name: Fit.of(form, (tracks.s, line.tx, line.ty), values[name], weights[name])
+        for name, form in BEFORE_UT.items()
+    }

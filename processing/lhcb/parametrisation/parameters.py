@@ -1,0 +1,162 @@
+"""The parametrisation as a whole, and its file (docs/formats/long-track-parameters.md)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from hltnode.processing.lhcb.geometry.errors import GeometryError
+from hltnode.processing.lhcb.parametrisation.forms import (
+    BEFORE_UT,
+    BEHIND_MAGNET,
+    SEED_MOMENTUM,
+    SEED_REACH,
+    SEED_SAG,
+    SHAPE,
+    FloatArray,
+    Form,
+)
+from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Functions, Seeds
+from hltnode.processing.lhcb.parametrisation.scattering import ExpectedErrors, Quantity
+from hltnode.processing.lhcb.parametrisation.seeding import TRIPLES
+
+PARAMETERS_FILE = "long_track_parameters.json"
+FORMAT, VERSION = "hltnode long track parameters", 1
+
+# Digits that are kept; float32 has seven.
+_DIGITS = 7
+# How far numbers may be apart, over the largest coefficient of their function, where two machines compute the same.
+_TOLERANCE = 1e-4
+
+F = TypeVar("F", bound=Functions)
+
+SEED_FORMS: Mapping[str, Form] = {"momentum": SEED_MOMENTUM} | {
+    f"{kind}_{triple}": form for triple in TRIPLES for kind, form in (("sag", SEED_SAG), ("reach", SEED_REACH))
+}
+SEED_SPREADS = tuple(name for name in SEED_FORMS if name != "momentum")
+
+
+class ParametersError(GeometryError):
+    """A file of parameters that cannot be used; the message names it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongTrackParameters:
+    """What the long tracking knows of magnet and material.
+
+    `polarity` -1 (down) or +1; `behind_velo` and `behind_ut`: from a straight line at Z_VELO or Z_UT to the SciFi;
+    `before_ut`: from the line at Z_VELO to the UT; `seeds`: functions of the SciFi alone, and `seed_spreads`: the
+    variances of tracks about two of them (seeding.py); `errors`: what to expect of scattering and resolution.
+    `provenance` says what it was computed from, `accuracy` how well it agrees with flights.
+    """
+
+    polarity: float
+    behind_velo: BehindMagnet
+    behind_ut: BehindMagnet
+    before_ut: BeforeUt
+    seeds: Seeds
+    seed_spreads: Mapping[str, FloatArray]
+    errors: ExpectedErrors
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    accuracy: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def builtin(cls) -> Self:
+        """The parameters of the built-in detector: written by `hltnode parametrise`, as a check ensures."""
+        return cls.load(Path(__file__).parent)
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Read long_track_parameters.json of a directory. Raises ParametersError, which names the file."""
+        path = Path(directory) / PARAMETERS_FILE
+        try:
+            content = json.loads(path.read_bytes())
+        except OSError as error:
+            raise ParametersError(f"{path}: cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise ParametersError(f"{path}: is not JSON: {error}") from error
+        try:
+            return cls._of(content)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ParametersError(f"{path}: {error}") from error
+
+    @classmethod
+    def _of(cls, content: Any) -> Self:
+        if (content["format"], content["version"]) != (FORMAT, VERSION):
+            raise ValueError(f"is {content['format']!r} version {content['version']}, expected {FORMAT!r} {VERSION}")
+        polarity = float(content["polarity"])
+        if abs(polarity) != 1.0:
+            raise ValueError(f"polarity is {polarity:g}, expected 1 or -1")
+        errors = {q: _numbers(content["errors"], q.value, (4,)) for q in Quantity}
+        return cls(
+            polarity=polarity,
+            behind_velo=_functions(BehindMagnet, content, BEHIND_MAGNET),
+            behind_ut=_functions(BehindMagnet, content["behind_ut"], BEHIND_MAGNET),
+            before_ut=_functions(BeforeUt, content["before_ut"], BEFORE_UT),
+            seeds=_functions(Seeds, content["seeds"], SEED_FORMS),
+            seed_spreads={name: _numbers(content["seed_spreads"], name, (2,)) for name in SEED_SPREADS},
+            errors=ExpectedErrors(errors),
+            provenance=content["provenance"],
+            accuracy=content["accuracy"],
+        )
+
+    def as_json(self) -> str:
+        """The content of the file; every coefficient with seven digits, every row of them on a line."""
+        parts: list[tuple[str, Any]] = [("format", FORMAT), ("version", VERSION), ("provenance", self.provenance)]
+        parts += [("accuracy", self.accuracy), ("polarity", self.polarity)]
+        parts += _rounded(self.behind_velo.coefficients).items()
+        for name in ("behind_ut", "before_ut", "seeds"):
+            parts.append((name, _rounded(getattr(self, name).coefficients)))
+        parts.append(("seed_spreads", _rounded(self.seed_spreads)))
+        parts.append(("errors", _rounded({q.value: values for q, values in self.errors.coefficients.items()})))
+        return "{\n" + ",\n".join(f' "{name}": {_indented(value)}' for name, value in parts) + "\n}\n"
+
+    def differences(self, other: Self) -> list[str]:
+        """Names of what differs from another parametrisation by more than rounding; provenance and accuracy aside, but
+        for the digests."""
+        found = [] if self.polarity == other.polarity else ["polarity"]
+        mine, theirs = self._all_coefficients(), other._all_coefficients()
+        for name, values in mine.items():
+            if np.abs(values - theirs[name]).max() > _TOLERANCE * np.abs(values).max():
+                found.append(name)
+        digests = [key for key in self.provenance if key.endswith("digest")]
+        return found + [key for key in digests if self.provenance[key] != other.provenance.get(key)]
+
+    def _all_coefficients(self) -> dict[str, FloatArray]:
+        parts: dict[str, Mapping[Any, FloatArray]]
+        parts = {name: getattr(self, name).coefficients for name in ("behind_velo", "behind_ut", "before_ut", "seeds")}
+        parts |= {"errors": self.errors.coefficients, "seed_spreads": self.seed_spreads}
+        return {f"{part}.{name}": values for part, functions in parts.items() for name, values in functions.items()}
+
+
+def _functions(kind: type[F], content: Mapping[str, Any], forms: Mapping[str, Form]) -> F:
+    return kind(forms, {name: _numbers(content, name, SHAPE) for name in forms})
+
+
+def _numbers(content: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
+    values = np.array(content[name], np.float64)
+    if values.shape != shape or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite numbers of the shape {list(shape)}")
+    return values
+
+
+def _rounded(coefficients: Mapping[str, FloatArray]) -> dict[str, Any]:
+    def of(value: Any) -> Any:
+        return [of(part) for part in value] if isinstance(value, list) else float(f"{value:.{_DIGITS - 1}e}")
+
+    return {name: of(values.tolist()) for name, values in coefficients.items()}
+
+
+def _indented(value: Any) -> str:
+    """JSON with lists of numbers, and dictionaries of numbers, on one line."""
+    if isinstance(value, dict) and any(isinstance(part, dict | list) for part in value.values()):
+        inner = ",\n  ".join(f"{json.dumps(name)}: {_one_line(part)}" for name, part in value.items())
+        return "{\n  " + inner + "\n }"
+    return _one_line(value)
+
+
+def _one_line(value: Any) -> str:
+    return json.dumps(value, separators=(", ", ": "))

@@ -1,0 +1,42 @@
+// Global event cut: an event whose UT and SciFi banks announce more clusters than the limits is not reconstructed
+// (docs/physics/scifi.md).
+//
+// The first kernel that looks at events: what it flags, the kernels that size the buffers of each detector give no
+// places to, so that nothing is decoded. The event is kept.
+// In:  the fragments of the rows of UT and SciFi: their sizes, and the counts in the headers of UT banks.
+// Out: events.flags. One block per event, threads stride over the rows.
+// Bounds: a fragment has less than 2^15 clusters and a MEP at most 2^13 such rows, so the sums fit in 32 bits.
+#pragma once
+
+#include "framework/generated/launch_types.h"
+#include "lhcb/raw_data/announced_clusters.cuh"
+#include "lhcb/raw_data/generated/global_event_cut.h"
+
+HLT_KERNEL(global_event_cut)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+
+    const hlt::event_row place = p.raw_banks.event_rows[event];
+    uint32_t of_ut = 0, of_scifi = 0;
+    const auto add_rows = [&](uint32_t subdetector) {
+        const hlt::row_range rows = hlt::rows_of(p.raw_banks, place.mep, subdetector);
+        for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+            const hlt::fragment_view fragment = hlt::fragment_of(p.raw_banks, row, place.index);
+            of_ut += hlt::announced_ut_clusters(fragment, row.version);
+            of_scifi += hlt::announced_scifi_clusters(fragment);
+        }
+    };
+    add_rows(hlt::ut_a);
+    add_rows(hlt::ut_c);
+    add_rows(hlt::scifi_a);
+    add_rows(hlt::scifi_c);
+    uint32_t n_ut, n_scifi;
+    hlt::block_exclusive_sum(of_ut, scratch, n_ut);
+    hlt::block_exclusive_sum(of_scifi, scratch, n_scifi);
+    if (threadIdx.x == 0 &&
+        (n_ut > p.max_ut_clusters || n_scifi > p.max_scifi_clusters || n_ut + n_scifi > p.max_clusters))
+        p.events.flags[event] |= hlt::global_event_cut;
+}

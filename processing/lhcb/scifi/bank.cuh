@@ -1,0 +1,120 @@
+// A SciFi raw bank as the kernels see it (docs/formats/scifi-banks.md): which bank, where its words are, and what they
+// mean.
+//
+// A word is a cluster of up to four neighbouring channels, or the first or last piece of a wider one. From version 5 on
+// two words can be one cluster, which is one hit up to a width of eight channels and several above. The channels of the
+// words rise, and so do those of the hits. Whatever the bytes say, a view never reaches beyond its fragment.
+#pragma once
+
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/raw_data/generated/raw_data_types.h"
+#include "lhcb/scifi/generated/scifi_types.h"
+
+namespace hlt {
+
+struct scifi_word {
+    uint32_t bits;
+
+    __device__ uint32_t edge() const { return bits & 1u; }
+    __device__ uint32_t fraction() const { return bits >> 1 & 1u; }
+    /// From the first one of the bank.
+    __device__ uint32_t channel() const { return bits >> 2; }
+    /// From the first one of the bank.
+    __device__ uint32_t mat() const { return channel() / scifi_channels_per_mat; }
+    __device__ bool on_link_of(scifi_word other) const { return (bits ^ other.bits) >> 9 == 0u; }
+};
+
+/// Which words make which hits.
+enum class scifi_rule : uint32_t { one_hit_per_word = 4, version_5 = 5, version_6 = 6 };
+
+struct scifi_bank {
+    const uint8_t* bytes;  // of the first word
+    uint32_t n_words;
+    uint32_t number;
+    uint32_t version;
+    bool broken;
+
+    __device__ scifi_word operator[](uint32_t i) const { return {load_u16(bytes + 2u * i)}; }
+};
+
+/// What fragment and source id say; one that is absent has no words. One word of zero at the end is padding.
+__device__ scifi_bank scifi_bank_of(const fragment_view& fragment, const mfp_row& row)
+{
+    constexpr uint32_t header = 4;
+    scifi_bank bank{fragment.data + header, 0, row.source_id & 0x7ffu, row.version, false};
+    if (fragment.type == no_bank) return bank;
+    bank.broken = fragment.type != scifi_bank_type || row.version < 4u || row.version > 6u ||
+                  bank.number >= n_scifi_banks || fragment.size < header || fragment.size % 2u != 0u;
+    if (bank.broken) return bank;
+    bank.n_words = (fragment.size - header) / 2u;
+    if (bank.n_words > 0u && bank[bank.n_words - 1u].bits == 0u) --bank.n_words;
+    return bank;
+}
+
+/// MFPs of the SciFi in the MEP of an event: both halves stand together, because rows are sorted by source id.
+__device__ row_range scifi_rows_of(const raw_banks& banks, uint32_t mep)
+{
+    const row_range side_a = rows_of(banks, mep, scifi_a);
+    const row_range side_c = rows_of(banks, mep, scifi_c);
+    return {side_a.count > 0u ? side_a.first : side_c.first, side_a.count + side_c.count};
+}
+
+/// A cluster of two words.
+struct scifi_edges {
+    scifi_word first, last;
+
+    __device__ uint32_t distance() const { return last.channel() - first.channel(); }
+};
+
+/// Whether two words that follow one another on a link are taken together.
+template <scifi_rule rule>
+__device__ bool are_scifi_edges(scifi_word word, scifi_word next)
+{
+    if (rule == scifi_rule::one_hit_per_word) return false;
+    const uint32_t edges = rule == scifi_rule::version_5 ? word.bits & next.bits & 1u : word.edge();
+    return edges != 0u && word.on_link_of(next);
+}
+
+/// How many hits they make. Version 6 makes none of two words that are no first and last piece.
+template <scifi_rule rule>
+__device__ uint32_t count_hits_of_edges(scifi_edges edges)
+{
+    const uint32_t distance = edges.distance();
+    if (rule == scifi_rule::version_5) return 1u + (distance - 1u) / scifi_piece;
+    if (edges.first.fraction() != 1u || edges.last.edge() != 1u || edges.last.fraction() != 0u) return 0;
+    const uint32_t width = distance + 2u;
+    return width <= 2u * scifi_piece ? 1u : 1u + (width - 1u) / scifi_piece;
+}
+
+/// The hits of two words, rising: take(channel, fraction, pseudo-size) for each.
+template <scifi_rule rule, typename Take>
+__device__ void take_hits_of_edges(scifi_edges edges, Take take)
+{
+    const uint32_t n = count_hits_of_edges<rule>(edges);
+    if (n == 0u) return;
+    const uint32_t channel = edges.first.channel(), distance = edges.distance();
+    const uint32_t width = rule == scifi_rule::version_5 ? 2u * distance - 1u + edges.last.fraction() : distance + 2u;
+    if (n == 1u) {
+        take(channel + (width - 1u) / 2u - 1u, (width - 1u) % 2u, width);
+        return;
+    }
+    // Pieces of four channels, the first of which version 5 leaves out; then the last one, or what is left.
+    const uint32_t first_piece = rule == scifi_rule::version_5 ? scifi_piece : 0u;
+    for (uint32_t i = 0; i + 1u < n; ++i)
+        take(channel + first_piece + scifi_piece * i, edges.first.fraction(), scifi_piece_of_wide);
+    if (rule == scifi_rule::version_5) {
+        take(channel + distance, edges.last.fraction(), scifi_piece_of_wide);
+    } else {
+        const uint32_t before = scifi_piece * (n - 1u);
+        take(channel + before + (width - before - 1u) / 2u - 1u, (width - before - 1u) % 2u, scifi_piece_of_wide);
+    }
+}
+
+/// Pseudo-size of the hit of a single word.
+template <scifi_rule rule>
+__device__ uint32_t scifi_size_of(scifi_word word)
+{
+    return rule != scifi_rule::version_5 && word.edge() != 0u ? scifi_piece_of_wide : scifi_narrow;
+}
+
+}  // namespace hlt

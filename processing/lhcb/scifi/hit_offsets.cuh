@@ -1,0 +1,39 @@
+// Where the SciFi hits of each event lie: prefix sum of their numbers, with some places left free behind each event.
+//
+// Two edges far apart are up to 32 hits, so an event may have many more hits than the words that the global event cut
+// has counted. One with more than max_hits, or than a 16-bit index reaches, or that no longer fits in the buffers, gets
+// bound 0 and is flagged: it is kept, without hits.
+// In:  scifi_hits.bound [event]. Out: scifi_hits.offset [event + 1]; scifi_hits.bound, events.flags.
+// One block; threads stride over the events.
+// Bounds: offsets never exceed max_scifi_hits, the size of every buffer of hits.
+#pragma once
+
+#include "framework/device/raw_banks.cuh"
+#include "framework/generated/launch_types.h"
+#include "lhcb/scifi/generated/scifi_hit_offsets.h"
+#include "lhcb/scifi/generated/scifi_types.h"
+
+HLT_KERNEL(scifi_hit_offsets)
+{
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    const uint32_t n = p.batch->n_events;
+    const uint32_t most = hlt::min_of(p.max_hits, hlt::max_scifi_hits_of_event);
+
+    uint32_t running = 0;
+    for (uint32_t base = 0; base < n; base += blockDim.x) {
+        const uint32_t event = base + threadIdx.x;
+        const uint32_t wanted = event < n ? p.scifi_hits.bound[event] : 0;
+        const uint32_t bound = wanted <= most ? wanted : 0;
+        uint32_t total;
+        const uint32_t places = bound > 0u ? bound + hlt::scifi_hit_padding : 0u;
+        const uint32_t offset = running + hlt::block_exclusive_sum(places, scratch, total);
+        const bool fits = offset <= p.max_scifi_hits && places <= p.max_scifi_hits - offset;
+        if (event < n) {
+            p.scifi_hits.offset[event] = hlt::min_of(offset, p.max_scifi_hits);
+            p.scifi_hits.bound[event] = fits ? bound : 0;
+            if (!fits || bound != wanted) p.events.flags[event] |= hlt::overflow;
+        }
+        running = hlt::min_of(running + total, p.max_scifi_hits + 1u);
+    }
+    if (threadIdx.x == 0) p.scifi_hits.offset[n] = hlt::min_of(running, p.max_scifi_hits);
+}

@@ -1,0 +1,162 @@
+// For each VELO track the UT hits that continue it best (docs/physics/ut.md).
+//
+// Of all hits in the windows of the four layers, pairs of layers 0 and 2, and of 3 and 1, make lines; hits of the other
+// two layers that are close enough to a line join it. Continuations of at least three hits are fitted, the best one is
+// kept, and its momentum is fitted.
+// In:  velo_end.{x, y, tx, ty}, velo_tracks.{backward, count}, ut_hits, ut_geometry, ut_tables.
+// Out: ut_candidates.{hit_count, hits, quality, qop, x, z, tx}, at the place of the VELO track.
+// One block per event, threads stride over its VELO tracks.
+// Bounds: a window has at most max_ut_window_hits hits, so a track at most twice the square of that pairs.
+#pragma once
+
+#include "framework/device/raw_banks.cuh"
+#include "framework/generated/launch_types.h"
+#include "lhcb/ut/fits.cuh"
+#include "lhcb/ut/generated/ut_search_tracks.h"
+
+namespace hlt {
+
+/// The best continuation so far: which hit of the window of each layer, or no_ut_pick.
+struct ut_continuation {
+    float quality;
+    ut_line line;
+    uint32_t picks[n_ut_layers];
+};
+
+constexpr uint32_t no_ut_pick = 0xff;
+constexpr ut_continuation no_ut_continuation{3e38f, {}, {no_ut_pick, no_ut_pick, no_ut_pick, no_ut_pick}};
+
+struct ut_search_limits {
+    float max_slope_difference;
+    float max_kink_distance;
+    float max_distance;
+    float three_hits_penalty;
+    float max_chi2;
+};
+
+/// The hit of a window that is nearest to the line through (z, u) of this slope, if it is near enough.
+__device__ uint32_t nearest_in_window(const ut_window& window, float u, float z, float slope, float max_distance)
+{
+    float nearest = max_distance;
+    uint32_t pick = no_ut_pick;
+    for (uint32_t i = 0; i < window.n_hits; ++i) {
+        const float distance = fabsf(u + slope * (window.z[i] - z) - window.u[i]);
+        if (distance < nearest) {
+            nearest = distance;
+            pick = i;
+        }
+    }
+    return pick;
+}
+
+__device__ ut_points points_of(const ut_window* windows, const uint32_t* picks, const ut_hits_of_event& hits)
+{
+    ut_points points;
+    points.n_hits = 0;
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+        const bool found = picks[layer] != no_ut_pick;
+        const uint32_t i = found ? picks[layer] : 0u;
+        points.n_hits += found ? 1u : 0u;
+        points.u[layer] = found ? windows[layer].u[i] : 0.f;
+        points.z[layer] = found ? windows[layer].z[i] : z_ut_kink;
+        points.weight[layer] = found ? hits.weight[windows[layer].hit[i]] : 0.f;
+    }
+    return points;
+}
+
+/// Try the lines through hits of layers a and b; c lies between them, d beyond b.
+template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
+__device__ void try_ut_pairs(const ut_window* windows, const ut_hits_of_event& hits, const ut_search_limits& limits,
+                             ut_continuation& best)
+{
+    for (uint32_t i = 0; i < windows[a].n_hits; ++i) {
+        const float u = windows[a].u[i], z = windows[a].z[i];
+        for (uint32_t j = 0; j < windows[b].n_hits; ++j) {
+            const float slope = (windows[b].u[j] - u) / (windows[b].z[j] - z);
+            if (fabsf(slope) > limits.max_slope_difference) continue;
+            if (fabsf(u + slope * (z_ut_kink - z)) > limits.max_kink_distance) continue;
+            uint32_t picks[n_ut_layers];
+            picks[a] = i;
+            picks[b] = j;
+            picks[c] = nearest_in_window(windows[c], u, z, slope, limits.max_distance);
+            picks[d] = nearest_in_window(windows[d], windows[b].u[j], windows[b].z[j], slope, limits.max_distance);
+            if (picks[c] == no_ut_pick && picks[d] == no_ut_pick) continue;
+            const ut_points points = points_of(windows, picks, hits);
+            const ut_line line = fit_ut_kink(points);
+            const float quality = line.chi2 + (points.n_hits == 3u ? limits.three_hits_penalty : 0.f);
+            if (!(line.chi2 < limits.max_chi2) || quality >= best.quality) continue;
+            best.quality = quality;
+            best.line = line;
+            for (uint32_t layer = 0; layer < n_ut_layers; ++layer) best.picks[layer] = picks[layer];
+        }
+    }
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(ut_search_tracks)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    const hlt::ut_geometry& geometry = *p.ut_geometry;
+    const hlt::ut_tables& tables = *p.ut_tables;
+    const uint32_t first_hit = p.ut_hits.first(event), first_track = p.velo_end.first(event);
+    const hlt::ut_hits_of_event hits{{p.ut_hits.x, first_hit},
+                                     {p.ut_hits.z, first_hit},
+                                     {p.ut_hits.y_begin, first_hit},
+                                     {p.ut_hits.y_end, first_hit},
+                                     {p.ut_hits.weight, first_hit},
+                                     p.ut_hits.sector_offset + event * hlt::ut_sector_stride};
+    const hlt::ut_search_limits limits{p.max_slope_difference, p.max_kink_distance, p.max_distance,
+                                       p.three_hits_penalty, p.max_search_chi2};
+    constexpr float window_per_p = 4.0212e-5f;     // 1/(mm MeV): what the field bends before the middle of the UT
+    constexpr float y_per_deflection = 0.08f;
+    constexpr float max_radius = 1200.f;  // mm, of the UT
+    const uint32_t n_tracks = p.velo_tracks.count[event];
+
+    for (uint32_t track = first_track + threadIdx.x; track < first_track + n_tracks; track += blockDim.x) {
+        p.ut_candidates.hit_count[track] = 0;
+        if (p.velo_tracks.backward[track] != 0u) continue;
+        const hlt::ut_seed seed{p.velo_end.x[track], p.velo_end.y[track], p.velo_end.tx[track], p.velo_end.ty[track]};
+        const float x = seed.x + (hlt::ut_middle_z - hlt::z_velo_end) * seed.tx;
+        const float y = seed.y + (hlt::ut_middle_z - hlt::z_velo_end) * seed.ty;
+        const float radius2 = x * x + y * y;
+        // Comparisons with nan are false.
+        const bool inside = radius2 >= p.min_radius * p.min_radius && radius2 <= max_radius * max_radius &&
+                            fabsf(seed.tx) <= p.max_tx && fabsf(seed.ty) <= p.max_ty;
+        if (!inside) continue;
+
+        const float theta2 = hlt::max_of(seed.tx * seed.tx + seed.ty * seed.ty, 1e-12f);
+        const float min_p = hlt::max_of(p.min_p, p.min_pt / sqrtf(theta2));
+        const float tolerance = 1.f / (window_per_p * hlt::min_of(p.sufficient_p, min_p));
+        const uint32_t ty_step = static_cast<uint32_t>(100.f * fabsf(seed.ty) + 0.5f);
+        const float* const deflection = tables.layer_deflection[hlt::min_of(ty_step, hlt::n_ut_ty_steps)];
+        hlt::ut_window windows[hlt::n_ut_layers];
+        for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer)
+            hlt::fill_ut_window(geometry, hits, seed, layer, tolerance / deflection[layer],
+                                y_per_deflection / deflection[layer], windows[layer]);
+
+        hlt::ut_continuation best = hlt::no_ut_continuation;
+        hlt::try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, best);
+        hlt::try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, best);
+        if (!(best.quality < hlt::no_ut_continuation.quality)) continue;
+
+        const hlt::ut_points points = hlt::points_of(windows, best.picks, hits);
+        float z_last = 0.f;
+        for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer)
+            if (points.weight[layer] > 0.f) z_last = hlt::max_of(z_last, points.z[layer]);
+        const hlt::ut_momentum fit = hlt::fit_ut_momentum(geometry, tables, seed, points, best.line, z_last);
+        if (!(fit.chi2 <= p.max_chi2)) continue;
+        for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer) {
+            const uint32_t pick = best.picks[layer];
+            p.ut_candidates.hits[track * hlt::n_ut_layers + layer] =
+                pick == hlt::no_ut_pick ? static_cast<uint16_t>(hlt::no_ut_hit) : windows[layer].hit[pick];
+        }
+        p.ut_candidates.hit_count[track] = static_cast<uint8_t>(points.n_hits);
+        p.ut_candidates.quality[track] = best.quality;
+        p.ut_candidates.qop[track] = fit.qop;
+        p.ut_candidates.x[track] = seed.x + (z_last - hlt::z_velo_end) * seed.tx + fit.u_last;
+        p.ut_candidates.z[track] = z_last;
+        p.ut_candidates.tx[track] = seed.tx + fit.slope;
+    }
+}
