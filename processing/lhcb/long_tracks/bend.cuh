@@ -2,8 +2,6 @@
 // the kink alone (docs/physics/long-tracks.md).
 #pragma once
 
-#include <cmath>
-
 #include "framework/device/platform.cuh"
 #include "lhcb/long_tracks/generated/long_track_parameter_types.h"
 #include "lhcb/ut/generated/ut_types.h"
