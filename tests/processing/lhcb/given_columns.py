@@ -56,7 +56,7 @@ MIN_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class GivenTracks:
-    """Columns of a batch up to the long tracks, and the truth: particles of the long tracks, collisions, and the banks."""
+    """Columns of a batch up to the long tracks, and the truth: particles of the long tracks, collisions."""
 
     columns: Mapping[str, NDArray[Any]]
     limits: BatchLimits

@@ -140,7 +140,7 @@ def fit_through_scifi(
         chi2 += residual**2 / variance
         n += 1
     fitted = kink + state[4]
-    line = Line(*(np.array([value]) for value in velo), Z_VELO)
+    line = Line.of(velo[:, None], Z_VELO)
     (s,) = functions.momentum(line, np.array([fitted]))
     in_magnet = 1e-3 * polarity * float(s)
     after = 1.0 / (1.0 + ENERGY_LOSS * abs(in_magnet))

@@ -62,7 +62,7 @@ def toy_track(rng: np.random.Generator) -> ScifiTrack:
     p = float(np.exp(rng.uniform(np.log(2.5e3), np.log(5e4))))
     charge = float(rng.choice([-1.0, 1.0]))
     s = 1e3 * PARAMETERS.polarity * charge / (p - ENERGY_LOSS)
-    line = Line(*(np.array([value]) for value in velo), Z_VELO)
+    line = Line.of(velo[:, None], Z_VELO)
     curve = FUNCTIONS.curve(line, FUNCTIONS.kink(line, np.array([s])))
     end = Z_END - 8520.0
     tx_end = float((curve.tx + 2.0 * curve.quadratic * end + 3.0 * curve.cubic * end**2)[0])
@@ -229,9 +229,8 @@ def test_momenta_of_the_real_events_are_within_seven_per_mille(shared: Path) -> 
         for i, particle in enumerate(given.particles[event]):
             velo = int(columns["velo_clusters.offset"][event]) // 2
             velo += int(columns["long_tracks.velo_track"][event * MAX_TRACKS_PER_EVENT + i])
-            line = Line(
-                *(columns[f"velo_end.{name}"][velo : velo + 1].astype(float) for name in ("x", "y", "tx", "ty")), Z_VELO
-            )
+            state = [columns[f"velo_end.{name}"][velo : velo + 1] for name in ("x", "y", "tx", "ty")]
+            line = Line.of(np.array(state, np.float64), Z_VELO)
             s = 1e3 * PARAMETERS.polarity * particle.charge / np.array([particle.p - ENERGY_LOSS])
             curve = FUNCTIONS.curve(line, FUNCTIONS.kink(line, s))
             tx_end[event, i] = (curve.tx + 2 * curve.quadratic * 890.0 + 3 * curve.cubic * 890.0**2)[0]
