@@ -19,7 +19,7 @@ from benchmarks import device_code
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
 
-NAMES = ("velo_chain", "event_builder", "receive_and_build", "safe_delivery", "simulation")
+NAMES = ("sequences", "occupancy", "event_builder", "receive_and_build", "safe_delivery", "simulation")
 OUTPUT = Path("build/benchmarks.json")
 SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

@@ -3,8 +3,8 @@
 The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
 block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
 PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none), which the
-disassembler counts where it is installed. The dense event has the clusters
-of all seven. An estimate of events per second follows (estimate.py).
+disassembler counts where it is installed. The dense event has the clusters of all seven; of a sequence with a global
+event cut on them it is the largest of the seven. An estimate of events per second follows (estimate.py).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.hlt1 import HLT1
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.velo.dense_events import overlaid
 from tests.processing.lhcb.whole_chain import reference_of
@@ -44,7 +44,8 @@ COUNTED_FOR = "90"
 class DeviceCode:
     """The kernels as they are compiled for GPUs."""
 
-    def __init__(self) -> None:
+    def __init__(self, sequence: str = "velo") -> None:
+        self._sequence = sequence
         nvrtc = nvrtc_of(CUDA_VERSION)
         nvdisasm = disassembler()
         self._machine_instructions: Mapping[str, int] = {}
@@ -57,11 +58,13 @@ class DeviceCode:
             architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in MULTIPROCESSORS
         }
 
-    def costs(self, mep: EncodedMep, geometry: VeloGeometry) -> dict[str, KernelCost]:
+    def costs(self, mep: EncodedMep, geometry: VeloGeometry | Path) -> dict[str, KernelCost]:
         """Means over the events of a MEP. Raises RuntimeError where results are not those of the CPU."""
         machine = machine_of(self._module)
         launcher = PtxLauncher(machine)
-        if wrong := reference_of(mep, geometry).differences(launcher, machine.allocate, sizes_apart=True):
+        if wrong := reference_of(mep, geometry, self._sequence).differences(
+            launcher, machine.allocate, sizes_apart=True
+        ):
             raise RuntimeError(f"PTX gives other results than the CPU: {', '.join(wrong)}")
         return launcher.costs(mep.n_events)
 
@@ -100,7 +103,7 @@ class DeviceCode:
         """Kernels and their total. `costs`: means per event of `mep`, `dense`: of one dense event."""
         kernels = {
             algorithm.name: self.describe(algorithm, costs[algorithm.name], dense[algorithm.name])
-            for algorithm in HLT1_SEQUENCE
+            for algorithm in HLT1.sequences[self._sequence].algorithms
         }
         path, dense_path = (sum(cost.path for cost in of.values()) for of in (costs, dense))
         return {
@@ -151,18 +154,22 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
     console.print(table)
 
 
-def count(shared: Path) -> dict[str, dict[str, Any]]:
+def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
     """Kernels and their total for each encoding of the seven real events. Raises RuntimeError for what is missing."""
     try:
-        device_code = DeviceCode()
+        device_code = DeviceCode(sequence)
     except pytest.skip.Exception as missing:
         raise RuntimeError(str(missing)) from missing
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    geometry = shared / "data" / "lhcb-geometry"
+    chain = HLT1.with_sequence(sequence)
     reports = {}
     for encoding, pattern in SAMPLES.items():
         (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
         events = list(read_events(sample))
-        mep, one = (encode_mep(HLT1, batch, encoding=encoding) for batch in (events, [overlaid(events)]))
+        largest = (
+            overlaid(events) if sequence == "velo" else max(events, key=lambda it: sum(len(b.payload) for b in it))
+        )
+        mep, one = (encode_mep(chain, batch, encoding=encoding) for batch in (events, [largest]))
         mean, dense = (device_code.costs(some, geometry) for some in (mep, one))
         reports[encoding] = device_code.report(mep, mean, dense)
     return reports
@@ -172,8 +179,9 @@ def main(arguments: Sequence[str], shared: Path) -> None:
     """Print the tables; write those of retina clusters, and those of super-pixels in it, to a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
+    parser.add_argument("--sequence", default="velo", choices=HLT1.sequences, help="which one; velo if not given")
     options = parser.parse_args(arguments)
-    reports = count(shared)
+    reports = count(shared, options.sequence)
     console = Console(width=210)
     for encoding, report in reports.items():
         print_report(encoding, report, console)

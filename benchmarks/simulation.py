@@ -18,7 +18,7 @@ from hltnode.processing.lhcb.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
+from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 from hltnode.processing.selection.trigger_config import TriggerConfig
 
 REQUIRED_SIMULATED = 100.0
@@ -65,7 +65,7 @@ def checked_per_second(path: Path) -> float:
         geometry_constants(VeloGeometry.builtin()),
         TriggerConfig.default(HLT1.menu),
         LIMITS,
-        retain=RETAIN,
+        retain=retained(HLT1.sequence),
     )
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_events(path), EVENTS_PER_MEP, "auto")):

@@ -29,6 +29,10 @@ ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of
 TriggerOption = Annotated[
     Path | None, typer.Option("--trigger", metavar="FILE", help="Trigger configuration (TOML); built-in if not given.")
 ]
+SequenceOption = Annotated[
+    str | None,
+    typer.Option("--sequence", metavar="NAME", help="The sequence that runs; as configured if not given."),
+]
 ChainOption = Annotated[str, typer.Option("--chain", metavar="NAME", help="Which of the installed chains to run.")]
 DEFAULT_CHAIN = "lhcb"
 

@@ -103,8 +103,9 @@ def inspect(
                 raise ValueError("--plan takes no FILE: it is about the sequence")
             node = NodeConfig() if config is None else load_config(config)
             chain = installed_chain(node.trigger.chain)
-            lines = len(chain.load_trigger(node.trigger.file).lines)
-            report = plan_report(chain.sequence, _planned_limits(node, slot_bytes, max_events, lines))
+            trigger = chain.load_trigger(node.trigger.file)
+            sequence = chain.with_sequence(trigger.sequence).sequence
+            report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
             print_plan(report, Console())
             return

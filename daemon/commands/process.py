@@ -19,6 +19,7 @@ from hltnode.daemon.commands.common import (
     DeviceOption,
     GeometryOption,
     JsonOption,
+    SequenceOption,
     ThreadsOption,
     TriggerOption,
     console,
@@ -28,6 +29,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.engine import BatchOutput
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.flags import EventFlag
@@ -66,6 +68,7 @@ def process(
     ] = AUTO,
     chain: ChainOption = DEFAULT_CHAIN,
     trigger: TriggerOption = None,
+    sequence: SequenceOption = None,
     json: JsonOption = None,
 ) -> None:
     """Reconstruct and select the events of FILES.
@@ -84,6 +87,7 @@ def process(
             encoding=encoding,
             chain=installed_chain(chain),
             trigger=trigger,
+            sequence=sequence,
         )
         write_json(json, result)
     accepted = sum(event["accepted"] for event in result["per_event"])
@@ -105,18 +109,20 @@ def process_files(
     encoding: str,
     chain: TriggerChain,
     trigger: Path | None,
+    sequence: str | None = None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
     touch of memory, which a node has behind it when it reports ready, are not counted."""
     check_encoding(chain.readout, encoding)
+    configuration = chain.load_trigger(trigger, sequence)
     engine = chain.create_engine(
         create_backend(backend, chain.kernels, threads=threads, device=device),
-        chain.load_geometry(geometry),
-        chain.load_trigger(trigger),
+        chain.with_sequence(configuration.sequence).load_geometry(geometry),
+        configuration,
         LIMITS,
     )
     runner = OfflineRunner(engine)
-    meps = encode_meps(chain, read_all_events(files), EVENTS_PER_MEP, encoding)
+    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding)
     per_event: list[dict[str, Any]] = []
     objects = dict.fromkeys(engine.collections, 0)
     events, seconds = 0, 0.0
@@ -124,7 +130,7 @@ def process_files(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
         for chunk in _chunks(meps):
-            again = _repeated(chain, chunk, repeat_count - 1, encoding)
+            again = _repeated(engine.chain, chunk, repeat_count - 1, encoding)
             if not events:
                 runner.warm_up(chunk)
             begin = time.perf_counter()
@@ -157,7 +163,7 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
         yield chunk
 
 
-def _repeated(chain: TriggerChain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
+def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
     """The MEPs of a chunk, `times` times. A chunk that does not fill a MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))

@@ -82,7 +82,8 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             device=pipeline.device,
         )
         logger.info("back_end", name=backend.name, computes_on=backend.description)
-        geometry, trigger = chain.load_geometry(config.geometry.directory), chain.load_trigger(config.trigger.file)
+        trigger = chain.load_trigger(config.trigger.file)
+        geometry = chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
         engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
         engine.require_memory(pipeline.slots)
         return Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)

@@ -13,6 +13,7 @@ from hltnode.daemon.commands.common import (
     DeviceOption,
     GeometryOption,
     JsonOption,
+    SequenceOption,
     ThreadsOption,
     TriggerOption,
     console,
@@ -29,10 +30,10 @@ from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
+from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.lhcb.validation.reports.report import format_report
@@ -62,6 +63,7 @@ def validate(
     device: DeviceOption = 0,
     velo_banks: VeloBanksOption = "auto",
     trigger: TriggerOption = None,
+    sequence: SequenceOption = None,
     json: JsonOption = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
@@ -83,12 +85,14 @@ def validate(
         require_writable(json, report)
         other = None if against is None else (against.name, read_result(against))
         detector = load_velo_geometry(geometry)
+        configuration = HLT1.load_trigger(trigger, sequence)
+        chain = HLT1.with_sequence(configuration.sequence)
         engine = HLT1.create_engine(
             create_backend(backend, HLT1.kernels, threads=thread_count(threads), device=device),
-            geometry_constants(detector),
-            HLT1.load_trigger(trigger),
+            chain.load_geometry(geometry),
+            configuration,
             LIMITS,
-            retain=RETAIN,
+            retain=retained(chain.sequence),
         )
         runner = OfflineRunner(engine)
         checker = Checker()
@@ -97,7 +101,7 @@ def validate(
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("", total=None)
             try:
-                for batch in runner.run(encode_meps(HLT1, events, EVENTS_PER_MEP, velo_banks)):
+                for batch in runner.run(encode_meps(engine.chain, events, EVENTS_PER_MEP, velo_banks)):
                     check_batch(checker, batch)
                     progress.update(task, completed=checker.events + checker.faults.events)
             except ProtocolError as error:

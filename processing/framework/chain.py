@@ -7,7 +7,7 @@ from pathlib import Path
 from hltnode.processing.framework.batch import batch_types
 from hltnode.processing.framework.codegen import generated_headers, include_path
 from hltnode.processing.framework.collections import U32, Column, DeclarationError, Role, SharedTypes
-from hltnode.processing.framework.declaration import AlgorithmSequence, launch_types
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import Readout
 
@@ -19,6 +19,7 @@ class Chain:
     accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
     reconstructs only.
     counts: what is found in an event, name -> u32 per event; their sums go to log and metrics.
+    more_algorithms: those that the library of kernels holds besides the ones of the sequence.
     readout: how raw banks become the MFPs that the sequence reads.
     subdetectors: those whose banks it decodes (top five bits of a source id); the others need not go to the device.
     kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
@@ -37,6 +38,7 @@ class Chain:
     lines: Column | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)
     types: tuple[SharedTypes, ...] = ()
+    more_algorithms: tuple[Algorithm, ...] = ()
 
     def __post_init__(self) -> None:
         for column in (*(c for c in (self.accepted, self.lines) if c is not None), *self.counts.values()):
@@ -51,10 +53,15 @@ class Chain:
                 raise DeclarationError(f"chain {self.name} counts {name} by {column.name}, which is no u32 per event")
 
     @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """Every algorithm of the library of kernels, once."""
+        return tuple({it.name: it for it in (*self.sequence, *self.more_algorithms)}.values())
+
+    @property
     def headers(self) -> dict[Path, str]:
         """Every generated header by its path."""
         return generated_headers(
-            self.sequence,
+            self.algorithms,
             (batch_types, launch_types, *self.types),
             self.kernel_list,
             self.source,

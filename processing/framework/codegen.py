@@ -23,7 +23,7 @@ from hltnode.processing.framework.collections import (
     View,
     types_of,
 )
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid, launch_types
+from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid, launch_types
 from hltnode.processing.framework.limits import BatchLimits
 
 GENERATOR = "tools/generate_device_headers.py"
@@ -247,18 +247,19 @@ def types_header(types: SharedTypes, roots: Roots = ROOTS) -> str:
     return "\n".join([*lines, "}  // namespace hlt", ""])
 
 
-def kernel_list(sequence: AlgorithmSequence, source: Path, roots: Roots = ROOTS) -> str:
-    """The translation unit of a sequence: its kernel files and `HLT_KERNELS(X)`, which names every kernel."""
+def kernel_list(algorithms: Iterable[Algorithm], source: Path, roots: Roots = ROOTS) -> str:
+    """The translation unit of some algorithms: their kernel files and `HLT_KERNELS(X)`, which names every kernel."""
+    algorithms = tuple(algorithms)
     lines = _heading(source, roots)
-    lines += [f'#include "{name}"' for name in sorted({include_path(a.source, roots) for a in sequence})]
+    lines += [f'#include "{name}"' for name in sorted({include_path(a.source, roots) for a in algorithms})]
     lines += ["", "#define HLT_KERNELS(X) \\"]
-    lines += [f"    X({algorithm.name}) \\" for algorithm in sequence]
+    lines += [f"    X({algorithm.name}) \\" for algorithm in algorithms]
     lines[-1] = lines[-1].removesuffix(" \\")
     return "\n".join([*lines, ""])
 
 
 def generated_headers(
-    sequence: AlgorithmSequence,
+    algorithms: Iterable[Algorithm],
     types: Iterable[SharedTypes],
     list_path: Path,
     list_source: Path,
@@ -266,8 +267,9 @@ def generated_headers(
 ) -> dict[Path, str]:
     """Every generated header of a chain by its path, formatted as clang-format would."""
     headers = {types_of_folder.path: types_header(types_of_folder, roots) for types_of_folder in types}
-    for algorithm in sequence:
+    algorithms = tuple(algorithms)
+    for algorithm in algorithms:
         headers |= {view.path: view_header(view, roots) for view in algorithm.views}
         headers[algorithm.header] = algorithm_header(algorithm, roots)
-    headers[list_path] = kernel_list(sequence, list_source, roots)
+    headers[list_path] = kernel_list(algorithms, list_source, roots)
     return headers

@@ -37,7 +37,7 @@ from hltnode.processing.framework.batch import (
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.codegen import parameter_columns, parameter_words
 from hltnode.processing.framework.collections import Collection, Column, Role
-from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_check import require_memory
 from hltnode.processing.framework.memory_plan import (
@@ -238,6 +238,11 @@ class Workspace:
     def wait(self) -> None:
         """Block until the batch is done. Raises as `poll`."""
         self.queue.wait()
+
+    @property
+    def sequence(self) -> AlgorithmSequence:
+        """What runs."""
+        return self._chain.sequence
 
     @property
     def timings(self) -> Timings:

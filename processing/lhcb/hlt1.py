@@ -1,4 +1,4 @@
-"""HLT1, the chain of LHCb: its algorithms in the order in which they run, and what it reads and delivers."""
+"""HLT1, the chain of LHCb: its sequences of algorithms, and what they read and deliver."""
 
 from pathlib import Path
 
@@ -6,81 +6,153 @@ import numpy as np
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.kalman.collections import kalman_types
+from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
+from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.event_lines import event_lines
 from hltnode.processing.lhcb.lines.kinds import line_types
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.long_tracks.append_matched import append_matched
+from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
+from hltnode.processing.lhcb.long_tracks.forward_search import forward_search
+from hltnode.processing.lhcb.long_tracks.mark_used_hits import mark_used_hits
+from hltnode.processing.lhcb.long_tracks.match_seeds import match_seeds
+from hltnode.processing.lhcb.long_tracks.no_forward_tracks import no_forward_tracks
+from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
+from hltnode.processing.lhcb.long_tracks.seed_in_x import seed_in_x
+from hltnode.processing.lhcb.long_tracks.seed_in_y import seed_in_y
+from hltnode.processing.lhcb.long_tracks.seeding_tables import seeding_types
+from hltnode.processing.lhcb.long_tracks.select_forward import select_forward
+from hltnode.processing.lhcb.long_tracks.select_seeding_hits import select_seeding_hits
+from hltnode.processing.lhcb.muon.collections import muon_count, muon_types
+from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
+from hltnode.processing.lhcb.muon.cross_strips import cross_strips
+from hltnode.processing.lhcb.muon.find_cells import find_cells as muon_find_cells
+from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets as muon_hit_offsets
+from hltnode.processing.lhcb.muon.is_muon import is_muon
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pv_types
 from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
-from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter
+from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter as velo_impact_parameter
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
+from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.odin_decode import odin_decode, raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
+from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_types
+from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
+from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets as scifi_hit_offsets
+from hltnode.processing.lhcb.secondary_vertices.collections import vertex_count, vertex_types
+from hltnode.processing.lhcb.secondary_vertices.find_pairs import find_pairs
+from hltnode.processing.lhcb.secondary_vertices.fit_vertices import fit_vertices
+from hltnode.processing.lhcb.secondary_vertices.pair_v0s import pair_v0s
+from hltnode.processing.lhcb.secondary_vertices.select_tracks import select_tracks as vertex_tracks
+from hltnode.processing.lhcb.ut.collections import ut_count, ut_track_count, ut_types
+from hltnode.processing.lhcb.ut.decode_banks import decode_banks as ut_decode_banks
+from hltnode.processing.lhcb.ut.estimate_input_size import estimate_input_size as ut_estimate_input_size
+from hltnode.processing.lhcb.ut.hit_offsets import hit_offsets as ut_hit_offsets
+from hltnode.processing.lhcb.ut.search_tracks import search_tracks as ut_search_tracks
+from hltnode.processing.lhcb.ut.select_tracks import select_tracks as ut_select_tracks
 from hltnode.processing.lhcb.velo.cluster_offsets import cluster_offsets
 from hltnode.processing.lhcb.velo.collections import cluster_count, track_count, velo_geometry, velo_types
 from hltnode.processing.lhcb.velo.consolidate_tracks import consolidate_tracks
 from hltnode.processing.lhcb.velo.decode_retina_clusters import decode_retina_clusters
 from hltnode.processing.lhcb.velo.estimate_input_size import estimate_input_size
 from hltnode.processing.lhcb.velo.filter_three_hit_tracks import filter_three_hit_tracks
-from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut as velo_event_cut
 from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.masked_clustering import masked_clustering
 from hltnode.processing.lhcb.velo.search_by_triplet import search_by_triplet
 from hltnode.processing.lhcb.velo.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.line import selection_types
-from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
 from hltnode.protocol.raw_data.source_id import SubDetector
 
-HLT1_SEQUENCE = AlgorithmSequence(
-    (
-        fragment_offsets,
-        estimate_input_size,
-        global_event_cut,
-        cluster_offsets,
-        odin_decode,
-        decode_retina_clusters,
-        masked_clustering,
-        sort_by_phi,
-        search_by_triplet,
-        kill_clones,
-        filter_three_hit_tracks,
-        consolidate_tracks,
-        kalman_filter,
-        extrapolate,
-        peaks,
-        multi_fit,
-        cleanup,
-        impact_parameter,
-        event_lines,
-    )
+# Algorithms over single events stand together, so that the CPU takes an event through all of them at once. The global
+# event cut comes first, so that an event that it removes costs nothing further.
+VELO_SIZES = (estimate_input_size, velo_event_cut, cluster_offsets)
+UT_SIZES = (ut_estimate_input_size, ut_hit_offsets)
+SCIFI_SIZES = (scifi_hit_offsets,)
+MUON_SIZES = (muon_find_cells, muon_hit_offsets)
+VELO = (
+    decode_retina_clusters,
+    masked_clustering,
+    sort_by_phi,
+    search_by_triplet,
+    kill_clones,
+    filter_three_hit_tracks,
+    consolidate_tracks,
+    kalman_filter,
 )
+PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
+UT = (ut_search_tracks, ut_select_tracks)
+FORWARD = (forward_search, select_forward)
+MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
+MUONS = (cross_strips, is_muon, correlated_chi2)
+SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
+
+HLT1_SEQUENCE = AlgorithmSequence((fragment_offsets, *VELO_SIZES, odin_decode, *VELO, *PRIMARY_VERTICES, event_lines))
 """The VELO chain of HLT1 with its default constants."""
 
 
+def _whole(*tracking: Algorithm) -> AlgorithmSequence:
+    """Everything around the tracking that makes long tracks of VELO tracks, UT and SciFi hits."""
+    return AlgorithmSequence(
+        (
+            *(fragment_offsets, global_event_cut, *VELO_SIZES, *UT_SIZES, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
+            *(*VELO, *PRIMARY_VERTICES, ut_decode_banks, decode_clusters, *tracking),
+            *(velo_fit, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
+        )
+    )
+
+
+_VELO_COUNTS = {"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count}
+_LONG_COUNTS = {
+    **_VELO_COUNTS,
+    **{"ut_hits": ut_count, "scifi_hits": scifi_count, "muon_hits": muon_count},
+    **{"long_tracks": long_count, "secondary_vertices": vertex_count},
+}
+_VELO_DETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
+_ALL_DETECTORS = _VELO_DETECTORS | {
+    *(SubDetector.UT_A, SubDetector.UT_C, SubDetector.SCIFI_A, SubDetector.SCIFI_C),
+    *(SubDetector.MUON_A, SubDetector.MUON_C),
+}
+
+
+def _long(*tracking: Algorithm) -> Sequence:
+    counts = _LONG_COUNTS | ({"ut_tracks": ut_track_count} if ut_select_tracks in tracking else {})
+    return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts)
+
+
+SEQUENCES = {
+    "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
+    "forward": _long(*UT, *FORWARD),
+    "matching": _long(no_forward_tracks, *MATCHING),
+    "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),
+}
+"""What a trigger configuration may choose from."""
+
+
 def geometry_constants(velo: VeloGeometry) -> Constants:
-    """The constants of the sequence that come from the geometry."""
+    """The constants of the VELO chain that come from the geometry."""
     return {velo_geometry.name: np.frombuffer(velo.to_bytes(), dtype=np.uint8)}
 
 
-def load_geometry(directory: Path | None) -> Constants:
-    """The constants from the geometry files of a folder, or of the built-in detector. Raises GeometryError."""
-    return geometry_constants(VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory))
-
-
-HLT1 = TriggerChain(
+HLT1 = TriggerChain.offering(
+    SEQUENCES,
     name="hlt1",
-    sequence=HLT1_SEQUENCE,
     kernels=KernelSources("lhcb/generated/hlt1_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._hlt1_kernels"),
     source=Path(__file__),
     readout=LHCB_READOUT,
-    subdetectors=frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C}),
-    counts={"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count},
-    types=(raw_data_types, velo_types, pv_types, selection_types, line_types),
+    types=(
+        *(raw_data_types, velo_types, pv_types, ut_types, scifi_types, parameter_types, seeding_types, long_types),
+        *(kalman_types, muon_types, vertex_types, selection_types, line_types),
+    ),
     menu=HLT1_MENU,
-    load_geometry=load_geometry,
+    geometry=DETECTOR_CONSTANTS,
 )

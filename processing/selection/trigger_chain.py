@@ -1,9 +1,10 @@
 """A chain that a node can run: it decides, with lines and constants that a trigger configuration may change."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
+from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.selection.decisions import accepted, line_table, lines
-from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
+from hltnode.processing.selection.trigger_config import Menu, TriggerConfig, TriggerConfigError
 
 ENTRY_POINTS = "hltnode.chains"
 """The group of entry points under which installed packages offer chains."""
@@ -25,22 +27,74 @@ Constants = Mapping[str, NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence:
+    """One of the sequences that a chain offers: its algorithms, and what of a Chain depends on them."""
+
+    algorithms: AlgorithmSequence
+    subdetectors: frozenset[int]
+    counts: Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
     """A chain with selection lines, whose kernel reads decisions.line_table and writes decisions.lines and accepted.
 
+    sequences: those that a trigger configuration may choose, by name; what runs is one of them (`with_sequence`).
     menu: its line types, and the lines that run by default.
-    load_geometry: the constants of the detector, from a folder of files or as built in (None). Raises ValueError,
-    which names the file.
+    geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
+    (None). Raises ValueError, which names the file.
     """
 
     accepted: Column | None = accepted
     lines: Column | None = lines
+    sequences: Mapping[str, Sequence] = field(default_factory=dict)
     menu: Menu
-    load_geometry: Callable[[Path | None], Constants]
+    geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
 
-    def load_trigger(self, path: Path | None) -> TriggerConfig:
-        """The trigger configuration of a file, or the built-in one. Raises TriggerConfigError."""
-        return TriggerConfig.default(self.menu) if path is None else TriggerConfig.load(path, self.menu)
+    @classmethod
+    def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
+        """A chain of several sequences, whose kernels are in one library. The first one runs by default."""
+        default = next(iter(sequences.values()))
+        return cls(
+            sequence=default.algorithms,
+            subdetectors=default.subdetectors,
+            counts=default.counts,
+            sequences=sequences,
+            more_algorithms=tuple(algorithm for other in sequences.values() for algorithm in other.algorithms),
+            **fields,
+        )
+
+    def with_sequence(self, name: str | None) -> Self:
+        """The chain that runs one of its sequences, None: the default one. Raises TriggerConfigError."""
+        if name is None:
+            return self
+        if name not in self.sequences:
+            raise TriggerConfigError(
+                f"sequence.name: chain {self.name} has no sequence {name!r}; there are "
+                f"{', '.join(self.sequences) or 'none to choose from'}"
+            )
+        chosen = self.sequences[name]
+        return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
+
+    def load_geometry(self, directory: Path | None) -> Constants:
+        """The constants of the detector that the sequence reads, from a folder of files or as built in (None). Raises
+        ValueError, which names the file."""
+        if directory is not None and not self.geometry:
+            raise ValueError(f"{directory}: chain {self.name} has no geometry")
+        needed = {column.name for column in self.sequence.columns}
+        return {name: read(directory) for name, read in self.geometry.items() if name in needed}
+
+    def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
+        """The trigger configuration of a file, or the built-in one.
+
+        sequence: the name of the sequence that runs instead of the configured one.
+
+        Raises TriggerConfigError.
+        """
+        trigger = TriggerConfig.default(self.menu) if path is None else TriggerConfig.load(path, self.menu)
+        trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
+        self.with_sequence(trigger.sequence)
+        return trigger
 
     def create_engine(
         self,
@@ -51,7 +105,7 @@ class TriggerChain(Chain):
         *,
         retain: Retain = (),
     ) -> Engine:
-        """The engine that runs this chain with a geometry and a trigger configuration.
+        """The engine that runs this chain with a geometry and a trigger configuration, which chooses the sequence.
 
         The number of lines in `limits` becomes that of the configuration.
 
@@ -59,13 +113,14 @@ class TriggerChain(Chain):
 
         Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
         """
+        chain = self.with_sequence(trigger.sequence)
         return Engine(
             backend,
-            replace(self, sequence=trigger.configure(self.sequence)),
+            replace(chain, sequence=trigger.configure(chain.sequence)),
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
-            tck=trigger.tck(self.sequence),
+            tck=trigger.tck(chain.sequence),
             retain=retain,
         )
 

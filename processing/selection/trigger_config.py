@@ -1,7 +1,11 @@
-"""The trigger configuration: which lines run with which cuts, and the constants of the sequence that are not default.
+"""The trigger configuration: which sequence and which lines run, with which cuts, and the constants that are not
+default.
 
 It is immutable. Its content, together with the constants of the sequence that it configures, is hashed to the TCK that
 stands in every decision and report. As a file it is TOML:
+
+    [sequence]
+    name = "forward"
 
     [sequence.fit_vertices]
     max_chi2 = 9.0
@@ -12,7 +16,7 @@ stands in every decision and report. As a file it is TOML:
     min_tracks = 2
     postscale = 0.001
 
-Which types of lines and which constants there are is up to the chain that the configuration is for.
+Which sequences, types of lines and constants there are is up to the chain that the configuration is for.
 """
 
 import hashlib
@@ -59,12 +63,15 @@ class Override:
 class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
+    sequence: the name of the sequence, None: the default one of the chain.
+
     Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
     or two of one name.
     """
 
     lines: tuple[Line, ...]
     overrides: tuple[Override, ...] = ()
+    sequence: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -103,14 +110,15 @@ class TriggerConfig:
         for key in content:
             if key not in ("lines", "sequence"):
                 raise TriggerConfigError(f"{key}: unknown key; there are lines and sequence")
-        overrides = _parse_overrides(content.get("sequence", {}))
+        sequence, overrides = _parse_sequence(content.get("sequence", {}))
         if "lines" not in content:
-            return cls(lines=menu.lines, overrides=overrides)
+            return cls(lines=menu.lines, overrides=overrides, sequence=sequence)
         entries = content["lines"]
         if not isinstance(entries, list):
             raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
         types = {line_type.__name__: line_type for line_type in menu.types}
-        return cls(lines=tuple(_parse_line(i, entry, types) for i, entry in enumerate(entries)), overrides=overrides)
+        lines = tuple(_parse_line(i, entry, types) for i, entry in enumerate(entries))
+        return cls(lines=lines, overrides=overrides, sequence=sequence)
 
     @property
     def line_names(self) -> tuple[str, ...]:
@@ -152,11 +160,17 @@ class TriggerConfig:
         return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:4], "big")
 
 
-def _parse_overrides(tables: object) -> tuple[Override, ...]:
+def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
+    """The name of the sequence, and the constants of its algorithms."""
     if not isinstance(tables, Mapping):
         raise TriggerConfigError("sequence: a table of algorithms is expected")
+    name = tables.get("name")
+    if name is not None and not isinstance(name, str):
+        raise TriggerConfigError(f"sequence.name: the name of a sequence is expected, not {name!r}")
     overrides = []
     for algorithm, constants in tables.items():
+        if algorithm == "name":
+            continue
         if not isinstance(constants, Mapping):
             raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
         for constant, value in constants.items():
@@ -164,7 +178,7 @@ def _parse_overrides(tables: object) -> tuple[Override, ...]:
             if not (number and abs(value) <= LARGEST_FLOAT32):
                 raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
             overrides.append(Override(algorithm, constant, value))
-    return tuple(overrides)
+    return name, tuple(overrides)
 
 
 def _parse_line(index: int, entry: object, types: Mapping[str, type[Line]]) -> Line:

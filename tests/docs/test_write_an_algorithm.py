@@ -147,9 +147,9 @@ def test_the_test_of_the_page_passes_with_the_kernel_of_the_page(copy: Copy) -> 
 def test_a_sequence_in_the_wrong_order_is_refused_as_the_page_says(copy: Copy) -> None:
     sequence = copy.path("processing/lhcb/hlt1.py")
     text = sequence.read_text()
-    entries = "        kalman_filter,\n        track_isolation,\n"
+    entries = "    kalman_filter,\n    track_isolation,\n"
     assert entries in text
-    sequence.write_text(text.replace(entries, "        track_isolation,\n        kalman_filter,\n"))
+    sequence.write_text(text.replace(entries, "    track_isolation,\n    kalman_filter,\n"))
     try:
         done = copy.python(WITHOUT_HOOK + "import hltnode.processing.lhcb.hlt1", "import")
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.hlt1 import HLT1
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.kernels import CUDA_VERSION
 from tests.ptx.nvrtc import Resources, resources
@@ -14,7 +14,7 @@ from tests.ptx.occupancy import MULTIPROCESSORS
 @pytest.mark.timeout(180)
 def test_no_kernel_spills_registers_and_all_fit_into_a_block_of_the_largest_size() -> None:
     used = resources(nvrtc_of(CUDA_VERSION), "90", HLT1.kernels)
-    assert used.keys() == {algorithm.name for algorithm in HLT1_SEQUENCE}
+    assert used.keys() == {algorithm.name for algorithm in HLT1.algorithms}
     for name, of_kernel in used.items():
         assert of_kernel.spill_stores == of_kernel.spill_loads == 0, name
         assert 16 <= of_kernel.registers <= 128, name

@@ -11,12 +11,19 @@ namespace hlt {
 using float8 = float __attribute__((vector_size(32)));
 using int8x32 = int32_t __attribute__((vector_size(32)));  // eight lanes of 32 bits
 using uint8x32 = uint32_t __attribute__((vector_size(32)));
+using uint8x16 = uint16_t __attribute__((vector_size(16)));  // eight lanes of 16 bits
 using uint4x32 = uint32_t __attribute__((vector_size(16)));
 
 template <typename Vector>
 inline __attribute__((always_inline)) void load8(Vector& vector, const void* from)
 {
     std::memcpy(&vector, from, sizeof vector);
+}
+
+/// The last lane first.
+inline __attribute__((always_inline)) uint8x16 reversed8(const uint8x16& lanes)
+{
+    return __builtin_shufflevector(lanes, lanes, 7, 6, 5, 4, 3, 2, 1, 0);
 }
 
 /// Smallest of the eight lanes.
@@ -34,6 +41,11 @@ inline __attribute__((always_inline)) uint32_t lowest_lane(const uint8x32& lanes
 /// Bit k is set where lane k of a comparison is true.
 inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison)
 {
+#if defined(__AVX__)
+    float8 lanes;
+    std::memcpy(&lanes, &comparison, sizeof lanes);
+    return static_cast<uint32_t>(__builtin_ia32_movmskps256(lanes));
+#else
     const int8x32 weight{1, 2, 4, 8, 16, 32, 64, 128};
     const int8x32 weighted = comparison & weight;
     uint4x32 low, high;
@@ -41,6 +53,7 @@ inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison
     std::memcpy(&high, reinterpret_cast<const char*>(&weighted) + sizeof low, sizeof high);
     const uint4x32 four = low | high;
     return (four[0] | four[1]) | (four[2] | four[3]);
+#endif
 }
 
 /// For every set of eight places those that are in it, first ones first.
@@ -55,6 +68,29 @@ struct places_of_bits {
     }
 };
 inline constexpr places_of_bits eight_places;
+
+/// Store the lanes whose bits are set, first ones first; in the rest of the 32 bytes anything.
+template <typename Vector>
+inline __attribute__((always_inline)) void store_packed(void* to, const Vector& vector, uint32_t bits)
+{
+    int8x32 lanes, packed;
+    static_assert(sizeof vector == sizeof lanes);
+    std::memcpy(&lanes, &vector, sizeof lanes);
+#if defined(__AVX512VL__)
+    packed = __builtin_ia32_compresssi256_mask(lanes, lanes, static_cast<unsigned char>(bits));
+#else
+    using eight_bytes = uint8_t __attribute__((vector_size(8)));
+    eight_bytes places;
+    std::memcpy(&places, eight_places.places[bits], sizeof places);
+    const int8x32 wide = __builtin_convertvector(places, int8x32);
+#if defined(__AVX2__)
+    packed = __builtin_ia32_permvarsi256(lanes, wide);
+#else
+    for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[wide[k]];
+#endif
+#endif
+    std::memcpy(to, &packed, sizeof packed);
+}
 
 }  // namespace hlt
 

@@ -3,13 +3,41 @@
 #pragma once
 
 #include "algorithms/fragment_offsets.cuh"
+#include "lhcb/kalman/impact_parameter.cuh"
+#include "lhcb/kalman/velo_fit.cuh"
 #include "lhcb/lines/event_lines.cuh"
+#include "lhcb/long_tracks/append_matched.cuh"
+#include "lhcb/long_tracks/forward_search.cuh"
+#include "lhcb/long_tracks/mark_used_hits.cuh"
+#include "lhcb/long_tracks/match_seeds.cuh"
+#include "lhcb/long_tracks/no_forward_tracks.cuh"
+#include "lhcb/long_tracks/seed_in_x.cuh"
+#include "lhcb/long_tracks/seed_in_y.cuh"
+#include "lhcb/long_tracks/select_forward.cuh"
+#include "lhcb/long_tracks/select_seeding_hits.cuh"
+#include "lhcb/muon/correlated_chi2.cuh"
+#include "lhcb/muon/cross_strips.cuh"
+#include "lhcb/muon/find_cells.cuh"
+#include "lhcb/muon/hit_offsets.cuh"
+#include "lhcb/muon/is_muon.cuh"
 #include "lhcb/primary_vertices/cleanup.cuh"
 #include "lhcb/primary_vertices/extrapolate.cuh"
 #include "lhcb/primary_vertices/impact_parameter.cuh"
 #include "lhcb/primary_vertices/multi_fit.cuh"
 #include "lhcb/primary_vertices/peaks.cuh"
+#include "lhcb/raw_data/global_event_cut.cuh"
 #include "lhcb/raw_data/odin_decode.cuh"
+#include "lhcb/scifi/decode_clusters.cuh"
+#include "lhcb/scifi/hit_offsets.cuh"
+#include "lhcb/secondary_vertices/find_pairs.cuh"
+#include "lhcb/secondary_vertices/fit_vertices.cuh"
+#include "lhcb/secondary_vertices/pair_v0s.cuh"
+#include "lhcb/secondary_vertices/select_tracks.cuh"
+#include "lhcb/ut/decode_banks.cuh"
+#include "lhcb/ut/estimate_input_size.cuh"
+#include "lhcb/ut/hit_offsets.cuh"
+#include "lhcb/ut/search_tracks.cuh"
+#include "lhcb/ut/select_tracks.cuh"
 #include "lhcb/velo/cluster_offsets.cuh"
 #include "lhcb/velo/consolidate_tracks.cuh"
 #include "lhcb/velo/decode_retina_clusters.cuh"
@@ -41,4 +69,32 @@
     X(pv_beamline_multi_fit) \
     X(pv_beamline_cleanup) \
     X(velo_impact_parameter) \
-    X(event_lines)
+    X(event_lines) \
+    X(global_event_cut) \
+    X(ut_estimate_input_size) \
+    X(ut_hit_offsets) \
+    X(scifi_hit_offsets) \
+    X(muon_find_cells) \
+    X(muon_hit_offsets) \
+    X(ut_decode_banks) \
+    X(scifi_decode_clusters) \
+    X(ut_search_tracks) \
+    X(ut_select_tracks) \
+    X(long_tracks_forward_search) \
+    X(long_tracks_select_forward) \
+    X(kalman_velo_fit) \
+    X(kalman_impact_parameter) \
+    X(muon_cross_strips) \
+    X(is_muon) \
+    X(muon_correlated_chi2) \
+    X(secondary_vertices_select_tracks) \
+    X(secondary_vertices_find_pairs) \
+    X(secondary_vertices_fit_vertices) \
+    X(secondary_vertices_pair_v0s) \
+    X(long_tracks_no_forward_tracks) \
+    X(long_tracks_select_seeding_hits) \
+    X(long_tracks_seed_in_x) \
+    X(long_tracks_seed_in_y) \
+    X(long_tracks_match_seeds) \
+    X(long_tracks_append_matched) \
+    X(long_tracks_mark_used_hits)

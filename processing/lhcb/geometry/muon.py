@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry import ideal_muon, muon_read_out
 from hltnode.processing.lhcb.geometry.files import GeometryFile
 from hltnode.protocol.lhcb.banks.muon import ADDRESSES_OF_BANKS, N_BANKS, MuonDigits
+from hltnode.protocol.lhcb.banks.muon_links import CHANNELS_OF_LINK, MAX_LINKS, N_STREAMS
 
 GEOMETRY_FILE = "muon_geometry.bin"
 TABLES_FILE = "muon_tables.bin"
@@ -25,6 +26,11 @@ N_REGIONS = 4
 N_QUARTERS = 4
 N_LAYOUTS = N_STATIONS * N_REGIONS
 
+BANKS_READ_OUT = 2
+LINKS_READ_OUT = 3
+"""Versions of the read-out, and of its banks: addresses of banks, or channels of links."""
+
+_N_BOARDS = N_STREAMS // 2
 _VERSION = 2
 _LARGEST_COORDINATE = 30_000.0
 _LARGEST_GRID = 48
@@ -132,43 +138,42 @@ class MuonGeometry:
     """Read-out and positions of the muon stations.
 
     `tile_of_address`: per bank u32[n], the tile id of each address (0: none). `pad`, `x_strip`, `y_strip`: tables of
-    positions. The x strips divide x finely, the y strips y; where both have one grid, pads are read out directly.
+    positions. The x strips divide x finely, the y strips y; a tile with the grid of its region's pads is a pad that is
+    read out directly. `links` u32[44]: active links of each stream if banks of links are read out; an address is then
+    48 link + channel, a bank is a stream.
     """
 
     tile_of_address: tuple[NDArray[np.uint32], ...]
     pad: MuonTable
     x_strip: MuonTable
     y_strip: MuonTable
+    links: NDArray[np.uint32] | None = None
+
+    @property
+    def read_out(self) -> int:
+        """BANKS_READ_OUT or LINKS_READ_OUT, the version of the banks."""
+        return BANKS_READ_OUT if self.links is None else LINKS_READ_OUT
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read muon_geometry.bin and muon_tables.bin (version 2, docs/formats/geometry-files.md) from a directory.
+        """Read muon_geometry.bin (version 2 or 3) and muon_tables.bin (docs/formats/geometry-files.md).
 
         Raises GeometryError, which names the file, if one is missing, of the wrong size, or holds impossible values.
         """
         tables = _parse_tables(GeometryFile.read(Path(directory) / TABLES_FILE))
-        tiles = _parse_read_out(GeometryFile.read(Path(directory) / GEOMETRY_FILE), tables)
-        return cls(tiles, *tables)
+        tiles, links = _parse_read_out(GeometryFile.read(Path(directory) / GEOMETRY_FILE), tables)
+        return cls(tiles, *tables, links)
 
     @classmethod
     def builtin(cls) -> Self:
         """The ideal muon stations, computed from figures (ideal_muon.py), with the real read-out (muon_read_out.py)."""
-        tables = tuple(
-            MuonTable(
-                grid_x=grid_x,
-                grid_y=grid_y,
-                size_x=size_x,
-                size_y=size_y,
-                offset=offset,
-                xyz=xyz,
-            )
-            for grid_x, grid_y, size_x, size_y, offset, xyz in map(ideal_muon.table, ideal_muon.GRIDS)
-        )
-        return cls(muon_read_out.tiles_of_addresses(), *tables)
+        pad, x_strip, y_strip = (MuonTable(*ideal_muon.table(grid)) for grid in ideal_muon.GRIDS)
+        return cls(muon_read_out.tiles_of_addresses(), pad, x_strip, y_strip)
 
     def address_of_tile(self, tile: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """The bank and address that read out tiles, u32 each; raises ValueError for a tile without read-out."""
-        bank = np.repeat(np.arange(N_BANKS, dtype=np.uint32), [len(tiles) for tiles in self.tile_of_address])
+        sizes = [len(tiles) for tiles in self.tile_of_address]
+        bank = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
         address = np.concatenate([np.arange(len(tiles), dtype=np.uint32) for tiles in self.tile_of_address])
         known = np.concatenate(self.tile_of_address)
         order = np.argsort(known, kind="stable")
@@ -185,8 +190,10 @@ class MuonGeometry:
         tile, time = self._tiles_of(digits)
         tiles = MuonTiles.of_ids(tile)
         fine_x, fine_y = self._strip_grids(tiles)
-        is_x_strip = (tiles.grid_x == fine_x[0]) & (tiles.grid_y == fine_x[1])
-        first, second = _crossings(tiles, np.flatnonzero(is_x_strip), np.flatnonzero(~is_x_strip), fine_x, fine_y)
+        is_pad = (tiles.grid_x == self.pad.grid_x[tiles.layout]) & (tiles.grid_y == self.pad.grid_y[tiles.layout])
+        is_x_strip = ~is_pad & (tiles.grid_x == fine_x[0]) & (tiles.grid_y == fine_x[1])
+        is_y_strip = ~is_pad & ~is_x_strip
+        first, second = _crossings(tiles, np.flatnonzero(is_x_strip), np.flatnonzero(is_y_strip), fine_x, fine_y)
         used = np.zeros(len(tile), np.bool_)
         used[first] = used[second] = True
         alone = np.flatnonzero(~used)
@@ -196,14 +203,9 @@ class MuonGeometry:
         middles, sizes = np.empty((len(first) + len(alone), 3)), np.empty((len(first) + len(alone), 2))
         middles[: len(first)], sizes[: len(first)] = self.pad.positions(pads)
         lone = tiles[alone]
-        is_pad = (lone.station >= 2) & (lone.region == 0)
-        for table, chosen in (
-            (self.pad, is_pad),
-            (self.x_strip, ~is_pad & is_x_strip[alone]),
-            (self.y_strip, ~is_pad & ~is_x_strip[alone]),
-        ):
-            where = len(first) + np.flatnonzero(chosen)
-            middles[where], sizes[where] = table.positions(lone[chosen])
+        for table, kind in ((self.pad, is_pad), (self.x_strip, is_x_strip), (self.y_strip, is_y_strip)):
+            where = len(first) + np.flatnonzero(kind[alone])
+            middles[where], sizes[where] = table.positions(lone[kind[alone]])
 
         station = np.concatenate((a.station, lone.station))
         order = np.argsort(station, kind="stable")
@@ -302,13 +304,27 @@ def _parse_table(file: GeometryFile, name: str) -> MuonTable:
 
 def _parse_read_out(
     file: GeometryFile, tables: tuple[MuonTable, MuonTable, MuonTable]
-) -> tuple[NDArray[np.uint32], ...]:
-    file.expect_u32("version", _VERSION)
-    file.expect_u64("number of banks", N_BANKS)
-    banks = []
-    for bank, n in enumerate(ADDRESSES_OF_BANKS):
-        file.expect_u64(f"addresses of bank {bank}", n)
-        banks.append(file.u32(f"tiles of bank {bank}", n))
+) -> tuple[tuple[NDArray[np.uint32], ...], NDArray[np.uint32] | None]:
+    version = int(file.u32("version", 1)[0])
+    if version == BANKS_READ_OUT:
+        links = None
+        file.expect_u64("number of banks", N_BANKS)
+        banks = []
+        for bank, n in enumerate(ADDRESSES_OF_BANKS):
+            file.expect_u64(f"addresses of bank {bank}", n)
+            banks.append(file.u32(f"tiles of bank {bank}", n))
+    elif version == LINKS_READ_OUT:
+        # Stations, regions and quarters of boards and links stand in the tiles, too.
+        file.u32("stations of boards", _N_BOARDS)
+        links = file.u32("active links", N_STREAMS)
+        file.u32("regions of links", N_STREAMS * MAX_LINKS)
+        file.u32("quarters of links", N_STREAMS * MAX_LINKS)
+        channels = MAX_LINKS * CHANNELS_OF_LINK
+        banks = list(file.u32("tiles", N_STREAMS * channels).reshape(N_STREAMS, channels))
+        if links.max() > MAX_LINKS:
+            raise file.error(f"a stream has {links.max()} active links, at most {MAX_LINKS} are possible")
+    else:
+        raise file.error(f"version is {version}, expected {BANKS_READ_OUT} or {LINKS_READ_OUT}")
     file.end()
     tiles = MuonTiles.of_ids(np.concatenate(banks)[np.concatenate(banks) != 0])
     grids = [
@@ -316,6 +332,6 @@ def _parse_read_out(
     ]
     inside = (tiles.x < 2 * tiles.grid_x) & (tiles.y < 2 * tiles.grid_y)
     at_beam = (tiles.x < tiles.grid_x) & (tiles.y < tiles.grid_y)
-    if not (inside & ~at_beam & (grids[1] | grids[2])).all():
+    if not (inside & ~at_beam & (grids[0] | grids[1] | grids[2])).all():
         raise file.error("a tile is not a strip or pad of its region")
-    return tuple(banks)
+    return tuple(banks), links

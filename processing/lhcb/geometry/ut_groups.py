@@ -20,7 +20,7 @@ SAME_X = 2.0
 
 # Look-up of groups by x at y = 0 and of sectors by y: bins of equal width (mm), the first one from -half.
 N_X_BINS, X_BIN, X_HALF = 128, 16.0, 1024.0
-N_Y_BINS, Y_BIN, Y_HALF = 32, 48.0, 768.0
+N_Y_BINS, Y_BIN, Y_HALF = 96, 16.0, 768.0
 
 BACKWARDS = 1 << 16
 DESCENDING = 1 << 17
@@ -95,6 +95,7 @@ class UtSectorGroups:
     def x_bins(self) -> NDArray[np.uint8]:
         """u8[4, 128]: the first group of a layer that reaches beyond the lower edge of each bin of x."""
         edges = X_BIN * np.arange(N_X_BINS) - X_HALF
+        edges[0] = -np.inf
         bins = np.empty((N_LAYERS, N_X_BINS), np.uint8)
         for layer in range(N_LAYERS):
             begin, end = self.first_group[layer : layer + 2]
@@ -102,12 +103,16 @@ class UtSectorGroups:
         return bins
 
     def y_bins(self) -> NDArray[np.uint8]:
-        """u8[127, 32]: the first sector, counted in its group, that reaches above the lower edge of each bin of y."""
-        edges = Y_BIN * np.arange(N_Y_BINS) - Y_HALF
-        bins = np.zeros((MAX_GROUPS, N_Y_BINS), np.uint8)
+        """u8[127, 96, 2]: for each bin of y the first sector, counted in its group, that reaches above the lower edge,
+        and behind the last one that reaches below the upper edge."""
+        edges = Y_BIN * np.arange(N_Y_BINS + 1) - Y_HALF
+        # What is outside belongs to the bins at the ends.
+        edges[0], edges[-1] = -np.inf, np.inf
+        bins = np.zeros((MAX_GROUPS, N_Y_BINS, 2), np.uint8)
         for group in range(self.n_groups):
             begin, end = self.first_sector[group : group + 2]
-            bins[group] = np.searchsorted(self.y[begin:end, 1], edges)
+            bins[group, :, 0] = np.searchsorted(self.y[begin:end, 1], edges[:-1])
+            bins[group, :, 1] = np.searchsorted(self.y[begin:end, 0], edges[1:], side="right")
         return bins
 
     def layer_z(self) -> NDArray[np.float64]:
@@ -133,7 +138,6 @@ class UtSectorGroups:
         z = self.layer_z()
         parts: tuple[tuple[NDArray[np.generic], str], ...] = (
             (strips, "<f4"),
-            (self.y, "<f4"),
             (np.pad(self.x_of_group, (none, (0, 0)), constant_values=np.inf), "<f4"),
             (z[:, 0], "<f4"),
             (z[:, 1], "<f4"),

@@ -4,9 +4,16 @@ from enum import IntEnum
 
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
+from hltnode.processing.lhcb.scifi.collections import N_ZONES, ZONE_STRIDE, max_hits, scifi_hit_offset, scifi_hits
 
 MAX_TRACKS_PER_EVENT = 1024
-MAX_SEEDS_PER_EVENT = 2048
+MAX_X_SEEDS_PER_EVENT = 1024
+MAX_SEEDS_PER_EVENT = 2 * MAX_X_SEEDS_PER_EVENT
+N_X_LAYERS = 6
+N_X_BINS = 128
+X_BIN_WIDTH = 50.0
+X_BIN_STRIDE = N_ZONES * N_X_BINS + 8
+N_UT_LAYERS = 4
 Z_END_SCIFI = 9410.0
 
 
@@ -27,11 +34,53 @@ long_types = SharedTypes(
     enums={"track_origin": TrackOrigin},
     sizes={
         "max_long_tracks": MAX_TRACKS_PER_EVENT,
+        "n_seeding_bins": N_X_BINS,
+        "seeding_bin_width": X_BIN_WIDTH,
+        "seeding_bin_stride": X_BIN_STRIDE,
+        "max_x_seeds": MAX_X_SEEDS_PER_EVENT,
         "max_scifi_seeds": MAX_SEEDS_PER_EVENT,
         "max_scifi_track_hits": N_LAYERS,
+        "n_long_ut_layers": N_UT_LAYERS,
         "z_end_scifi": Z_END_SCIFI,
     },
 )
+
+scifi_used = scifi_hits.column("used", U8)
+"""1 for a hit on a long track that was found before the seeding, which leaves it out."""
+
+seeding_hits = Collection(
+    "seeding_hits",
+    capacity=max_hits,
+    placement=Placement(offsets=scifi_hit_offset),
+    max_per_event=scifi_hits.max_per_event,
+)
+"""The SciFi hits that are not used, in the order of all."""
+seeding_zone_offset = seeding_hits.per_event("zone_offset", U16, width=ZONE_STRIDE)
+"""[event][32]: as that of scifi_hits."""
+seeding_bins = seeding_hits.per_event("bins", U16, width=X_BIN_STRIDE)
+"""[event][24 * 128 + 8]: hits of bin b of zone k are [128 k + b] .. [128 k + b + 1], relative to the first hit. A bin
+is 50 mm wide, the 65th begins at x = 0; those at both ends hold what lies beyond."""
+seeding_x = seeding_hits.column("x", F32)
+"""mm at y = 0."""
+seeding_hit = seeding_hits.column("hit", U16)
+"""Number of the hit among all SciFi hits of the event."""
+
+x_seeds = Collection(
+    "x_seeds",
+    capacity=lambda limits: limits.events * MAX_X_SEEDS_PER_EVENT,
+    placement=Placement.fixed(MAX_X_SEEDS_PER_EVENT),
+    max_per_event=MAX_X_SEEDS_PER_EVENT,
+)
+"""Curves through hits of x layers in one half of the SciFi tracker. An event with more of them is flagged; the first
+ones are kept."""
+x_seed_count = x_seeds.per_event("count", U32)
+x_seed_curve = {name: x_seeds.column(name, F32) for name in ("a", "b", "c")}
+"""x(z) = a + b D + c D² (1 + scifi_cubic D), D = z - z_scifi_reference; mm."""
+x_seed_score = x_seeds.column("score", F32)
+"""Chi2, and a constant for each layer without a hit."""
+x_seed_hit_count = x_seeds.column("hit_count", U8)
+x_seed_hits = x_seeds.column("hits", U16, width=N_X_LAYERS)
+"""[seed][6]: the hit of each x layer, relative to the first of the seeding hits of the event, or NO_HIT."""
 
 scifi_seeds = Collection(
     "scifi_seeds",
@@ -86,6 +135,22 @@ long_hit_count = long_tracks.column("hit_count", U8)
 """SciFi hits."""
 long_hits = long_tracks.column("hits", U16, width=N_LAYERS)
 """[track][12]: the SciFi hit of each layer, relative to the first SciFi hit of the event, or NO_HIT."""
-long_ut_hits = long_tracks.column("ut_hits", U16, width=4)
+long_ut_hits = long_tracks.column("ut_hits", U16, width=N_UT_LAYERS)
 """[track][4]: the UT hit of each layer, relative to the first UT hit of the event, or NO_HIT: those of its VELO-UT
 track, or found once the SciFi part was known."""
+
+matched_tracks = Collection(
+    "matched_tracks",
+    capacity=lambda limits: limits.events * MAX_TRACKS_PER_EVENT,
+    placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
+    max_per_event=MAX_TRACKS_PER_EVENT,
+)
+"""VELO tracks with a SciFi seed, ascending by VELO track, before they are put among the long tracks."""
+matched_count = matched_tracks.per_event("count", U32)
+matched_velo_track = matched_tracks.column("velo_track", U16)
+matched_seed = matched_tracks.column("seed", U16)
+matched_qop = matched_tracks.column("qop", F32)
+"""1/MeV."""
+matched_quality = matched_tracks.column("quality", F32)
+matched_ut_hits = matched_tracks.column("ut_hits", U16, width=N_UT_LAYERS)
+"""As long_ut_hits."""

@@ -1,8 +1,9 @@
-// Stereo hits of a forward candidate. A stereo hit asks for a shift of the track in y; those of a track ask for the same
-// one (docs/physics/long-tracks.md).
+// Stereo hits of a forward candidate. A stereo hit asks for a shift of the track in y; those of a track ask for the
+// same one (docs/physics/long-tracks.md).
 #pragma once
 
 #include "lhcb/long_tracks/forward_x_hits.cuh"
+#include "lhcb/long_tracks/layers.cuh"
 
 namespace hlt {
 
@@ -14,13 +15,10 @@ struct stereo_cuts {
     float max_spread;  // mm, in y
 };
 
-__device__ uint32_t stereo_layer(uint32_t k) { return 4u * (k / 2u) + 1u + k % 2u; }
-
 /// Add the stereo hits to a candidate; `shift`: in y, that they ask for. False if there are too few hits.
-__device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits,
-                                const velo_line& line, const bend_at_kink& bend, const forward_hypothesis& where,
-                                uint32_t half, const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate,
-                                float& shift)
+__device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
+                                const bend_at_kink& bend, const forward_hypothesis& where, uint32_t half,
+                                const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate, float& shift)
 {
     constexpr uint32_t max_found = 2u * max_stereo_hits * n_scifi_stereo_layers;
     float shift_of[max_found];
@@ -39,7 +37,8 @@ __device__ bool add_stereo_hits(const long_track_parameters& parameters, const s
         zone_cursor zone(hits, layer, half);
         zone.go_to(hits.x, expected);
         uint32_t begin = zone.at, end = zone.at;
-        while (begin > zone.begin && zone.at - begin < max_stereo_hits && !(hits.x[begin - 1u] < expected - window)) --begin;
+        while (begin > zone.begin && zone.at - begin < max_stereo_hits && !(hits.x[begin - 1u] < expected - window))
+            --begin;
         while (end < zone.end && end - zone.at < max_stereo_hits && hits.x[end] < expected + window) ++end;
         for (uint32_t i = begin; i < end; ++i) {
             shift_of[n_found] = (expected - hits.x[i]) / dx_dy;

@@ -2,17 +2,17 @@
 // (docs/physics/long-tracks.md).
 //
 // A pair fixes kink and offset of the track, and with them its place in every other layer. Where a layer is looked at
-// follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at three
-// kinks.
+// follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at
+// three kinks.
 #pragma once
 
 #include "lhcb/long_tracks/forward_hypothesis.cuh"
+#include "lhcb/long_tracks/layers.cuh"
 #include "lhcb/scifi/generated/scifi_types.h"
 
 namespace hlt {
 
 constexpr uint32_t n_scifi_x_layers = 6;
-constexpr uint32_t n_scifi_stereo_layers = 6;
 
 /// The hits of an event, and where those of zones begin.
 struct scifi_event {
@@ -170,8 +170,7 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
                 const float kink = rise * kink_per_rise(rise);
                 if (!(where.low <= kink && kink <= where.high)) continue;
                 if (!walks) {
-                    for (uint32_t k = 0; k < 4u; ++k)
-                        others[k].go_to(hits.x, straight[k] + dx + rise * share[k](rise));
+                    for (uint32_t k = 0; k < 4u; ++k) others[k].go_to(hits.x, straight[k] + dx + rise * share[k](rise));
                 }
                 walks = true;
                 const float most = cuts.x_window(kink);

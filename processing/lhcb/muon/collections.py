@@ -1,25 +1,126 @@
 """The collection of muon hits, and what muon identification says of long tracks: bounds, shapes and units."""
 
-from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Column, Placement, Role, SharedTypes
-from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.long_tracks.collections import long_tracks
+import numpy as np
 
-N_STATIONS = 4
+from hltnode.processing.framework.batch import events
+from hltnode.processing.framework.collections import (
+    F32,
+    U8,
+    U16,
+    U32,
+    Collection,
+    Column,
+    Placement,
+    Record,
+    Role,
+    SharedTypes,
+    constant_column,
+)
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.geometry.muon import BANKS_READ_OUT, LINKS_READ_OUT, N_REGIONS, N_STATIONS
+from hltnode.processing.lhcb.geometry.muon_cells import MAX_CELLS, MAX_CHANNELS, MAX_PLACES, NO_CELL, WORD
+from hltnode.processing.lhcb.long_tracks.collections import long_tracks
+from hltnode.protocol.lhcb.banks.muon import N_BATCHES
+from hltnode.protocol.lhcb.banks.muon_links import (
+    CHANNELS_OF_LINK,
+    HITS_SIZE,
+    LINK_MAP,
+    MAP_SIZE,
+    MAX_LINKS,
+    MAX_TIMES,
+    N_STREAMS,
+    SYNCHRONISATION,
+)
+from hltnode.protocol.raw_data.raw_bank import BankType
+
 STATION_STRIDE = 8
 MAX_HITS_PER_EVENT = 65535
 HIT_PADDING = 8
+CELL_WORDS = MAX_CELLS // WORD
+NO_CROSSING = 1 << 7
+NO_HIT = 0xFFFF
+
+MUON_CELL = Record(
+    "muon_cell",
+    np.dtype([("tile", "<u4"), ("rows", "<u4"), ("first_row", "<u4"), ("first_pad", "<u4")]),
+    {
+        "tile": "id",
+        "rows": "y strips that cross an x strip; of any other cell 0",
+        "first_row": "the first of them, a cell",
+        "first_pad": "place of the pad at the first of them; the others follow",
+    },
+)
+MUON_PLACE = Record(
+    "muon_place",
+    np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("dx", "<f4"), ("dy", "<f4")]),
+    {"x": "mm, the middle", "dx": "mm, half a size"},
+)
+MUON_GEOMETRY = Record(
+    "muon_geometry",
+    np.dtype(
+        [
+            ("read_out", "<u4"),
+            ("n_banks", "<u4"),
+            ("first_channel", "<u4", (N_STREAMS + 1,)),
+            ("n_links", "<u4", (N_STREAMS,)),
+            ("first_word", "<u4", (N_STATIONS + 1,)),
+            ("cell", MUON_CELL.dtype, (MAX_CELLS,)),
+            ("place", MUON_PLACE.dtype, (MAX_PLACES,)),
+            ("cell_of_channel", "<u2", (MAX_CHANNELS,)),
+        ]
+    ),
+    {
+        "read_out": "version of the banks",
+        "first_channel": "of a bank in cell_of_channel",
+        "n_links": "active ones of a stream",
+        "first_word": "of a station in the bit map of cells",
+        "place": "of cells, then of the pads of crossed strips",
+        "cell_of_channel": "no_muon_cell for none",
+    },
+)
+"""The muon stations as kernels see them: MuonCells.to_bytes()."""
+
+FIELD_OF_INTEREST = Record(
+    "muon_field_of_interest",
+    np.dtype([(name, "<f4", (N_STATIONS, N_REGIONS)) for name in ("ax", "ay", "bx", "by", "cx", "cy")]),
+    {"ax": "half sizes of a hit: a + b exp(-c p)", "cx": "1/GeV"},
+)
+"""The fields of interest as kernels see them: FieldsOfInterest.to_bytes()."""
 
 muon_types = SharedTypes(
     __file__,
     "muon_types",
+    records=(MUON_CELL, MUON_PLACE, MUON_GEOMETRY, FIELD_OF_INTEREST),
     sizes={
         "n_muon_stations": N_STATIONS,
+        "n_muon_regions": N_REGIONS,
         "muon_station_stride": STATION_STRIDE,
         "max_muon_hits_of_event": MAX_HITS_PER_EVENT,
         "muon_hit_padding": HIT_PADDING,
+        "no_muon_hit": NO_HIT,
+        "muon_no_crossing": NO_CROSSING,
+        "muon_bank_type": int(BankType.MUON),
+        "muon_banks_read_out": BANKS_READ_OUT,
+        "muon_links_read_out": LINKS_READ_OUT,
+        "n_muon_batches": N_BATCHES,
+        "muon_cell_words": CELL_WORDS,
+        "no_muon_cell": NO_CELL,
+        "max_muon_links": MAX_LINKS,
+        "muon_channels_of_link": CHANNELS_OF_LINK,
+        "max_muon_times_of_link": MAX_TIMES,
+        "muon_link_hits_size": HITS_SIZE,
+        "muon_link_map": LINK_MAP,
+        "muon_link_map_size": MAP_SIZE,
+        "muon_synchronisation": SYNCHRONISATION,
     },
 )
-"""Stations 0 to 3 are M2 to M5."""
+"""Stations 0 to 3 are M2 to M5. muon_no_crossing is a bit of muon_hits.time."""
+
+muon_geometry = constant_column("muon_geometry", MUON_GEOMETRY)
+muon_field_of_interest = constant_column("muon_field_of_interest", FIELD_OF_INTEREST)
+
+muon_lit_cells = events.per_event("muon_cells", U32, width=CELL_WORDS)
+"""Bit map of the strips and pads that sent something; words behind those of the last station are not written."""
 
 
 def max_hits(limits: BatchLimits) -> int:
@@ -37,7 +138,7 @@ muon_hits = Collection(
     max_per_event=MAX_HITS_PER_EVENT + HIT_PADDING,
 )
 muon_bound = muon_hits.per_event("bound", U32)
-"""Upper bound of the hits of each event, from the sizes of its banks; 0 for an event that is cut or does not fit."""
+"""Exact number of hits of each event, before any is made; 0 for an event that is cut or does not fit."""
 muon_count = muon_hits.per_event("count", U32, role=Role.OUTPUT)
 muon_station_offset = muon_hits.per_event("station_offset", U16, width=STATION_STRIDE)
 """[event][8]: hits of station s of an event are [s] .. [s + 1], relative to its first hit; from 4 on: the count."""
@@ -54,6 +155,10 @@ muon_time = muon_hits.column("time", U8)
 """TDC time of the (x) strip, 0 to 15, bit 7: no crossing, the position of a single strip."""
 
 long_is_muon = long_tracks.column("is_muon", U8)
-"""1 for a track with hits in its fields of interest in the stations that its momentum asks for."""
+"""1 for a track with hits in its fields of interest in the stations that its momentum asks for, which agree with one
+muon: their chi2 is not above the maximum that is configured."""
 long_muon_chi2 = long_tracks.column("muon_chi2", F32)
-"""Correlated chi2 of the nearest hits divided by their number; 0 for a track that is no muon."""
+"""Correlated chi2 of the nearest hits, in x and y, divided by their number; 0 for a track without these hits."""
+long_muon_hits = long_tracks.column("muon_hits", U16, width=N_STATIONS)
+"""[track][4]: the hit nearest to the track in its field of interest of each station that its momentum asks for,
+relative to the first muon hit of the event, or NO_HIT; all are NO_HIT where a station that is needed has none."""

@@ -15,11 +15,13 @@ MOMENTUM_BINS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, np.inf)
 MOMENTUM_FROM = "momentum from, GeV"
 """Name of the row with the beginnings of the bins."""
 
+_QUANTILES = (0.68, 0.99)
+
 MRAD = 1000.0
 PER_CENT = 100.0
 
 Table = Mapping[str, list[float]]
-"""Root mean square and 99th percentile of each quantity, a number for each bin of momentum."""
+"""How far 68 % and 99 % of flights are off at most, for each quantity, in each bin of momentum."""
 
 
 def of_behind_magnet(functions: BehindMagnet, tracks: Tracks, line: Line) -> Table:
@@ -56,8 +58,8 @@ def _table(errors: Mapping[str, FloatArray], p: FloatArray) -> Table:
     found = {}
     for quantity, values in errors.items():
         bins = [values[..., in_bin == number] for number in range(len(MOMENTUM_BINS) - 1)]
-        found[f"{quantity}, rms"] = [_rounded(np.sqrt(np.mean(np.square(of_bin)))) for of_bin in bins]
-        found[f"{quantity}, 99 %"] = [_rounded(np.quantile(np.abs(of_bin), 0.99)) for of_bin in bins]
+        for part in _QUANTILES:
+            found[f"{quantity}, {part:.0%}"] = [_rounded(np.quantile(np.abs(of_bin), part)) for of_bin in bins]
     return found
 
 

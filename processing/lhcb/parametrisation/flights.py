@@ -46,8 +46,8 @@ def _fly(field: Field, states: FloatArray, s: FloatArray, first_z: float, planes
         for i in range(n_steps):
             at, step = z + (plane - z) * i / n_steps, (plane - z) / n_steps
             now = _step(field, now, factor, at, step)
-        kept = (np.abs(now[0]) < _MAX_X) & (np.abs(now[1]) < _MAX_Y) & (np.abs(now[2:]) < _MAX_SLOPE).all(axis=0)
-        now, factor, flying = now[:, kept], factor[kept], flying[kept]
+            kept = (np.abs(now[0]) < _MAX_X) & (np.abs(now[1]) < _MAX_Y) & (np.abs(now[2:]) < _MAX_SLOPE).all(axis=0)
+            now, factor, flying = now[:, kept], factor[kept], flying[kept]
         at_planes[number][:, flying] = now
         z = plane
     return at_planes

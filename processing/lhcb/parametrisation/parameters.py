@@ -30,6 +30,7 @@ FORMAT, VERSION = "hltnode long track parameters", 1
 _DIGITS = 7
 # How far numbers may be apart, over the largest coefficient of their function, where two machines compute the same.
 _TOLERANCE = 1e-4
+_ENERGY_TOLERANCE = 0.01  # MeV
 
 F = TypeVar("F", bound=Functions)
 
@@ -47,13 +48,15 @@ class ParametersError(GeometryError):
 class LongTrackParameters:
     """What the long tracking knows of magnet and material.
 
-    `polarity` -1 (down) or +1; `behind_velo` and `behind_ut`: from a straight line at Z_VELO or Z_UT to the SciFi;
+    `polarity` -1 (down) or +1; `energy_loss` (MeV) before the magnet, which measures what is left of the momentum;
+    `behind_velo` and `behind_ut`: from a straight line at Z_VELO or Z_UT to the SciFi;
     `before_ut`: from the line at Z_VELO to the UT; `seeds`: functions of the SciFi alone, and `seed_spreads`: the
     variances of tracks about two of them (seeding.py); `errors`: what to expect of scattering and resolution.
     `provenance` says what it was computed from, `accuracy` how well it agrees with flights.
     """
 
     polarity: float
+    energy_loss: float
     behind_velo: BehindMagnet
     behind_ut: BehindMagnet
     before_ut: BeforeUt
@@ -90,9 +93,10 @@ class LongTrackParameters:
         polarity = float(content["polarity"])
         if abs(polarity) != 1.0:
             raise ValueError(f"polarity is {polarity:g}, expected 1 or -1")
-        errors = {q: _numbers(content["errors"], q.value, (4,)) for q in Quantity}
+        errors = {q: _numbers(content["errors"], q.value, (3,)) for q in Quantity}
         return cls(
             polarity=polarity,
+            energy_loss=float(_numbers(content, "energy_loss", ())),
             behind_velo=_functions(BehindMagnet, content, BEHIND_MAGNET),
             behind_ut=_functions(BehindMagnet, content["behind_ut"], BEHIND_MAGNET),
             before_ut=_functions(BeforeUt, content["before_ut"], BEFORE_UT),
@@ -107,6 +111,7 @@ class LongTrackParameters:
         """The content of the file; every coefficient with seven digits, every row of them on a line."""
         parts: list[tuple[str, Any]] = [("format", FORMAT), ("version", VERSION), ("provenance", self.provenance)]
         parts += [("accuracy", self.accuracy), ("polarity", self.polarity)]
+        parts.append(("energy_loss", round(self.energy_loss, 3)))
         parts += _rounded(self.behind_velo.coefficients).items()
         for name in ("behind_ut", "before_ut", "seeds"):
             parts.append((name, _rounded(getattr(self, name).coefficients)))
@@ -118,6 +123,8 @@ class LongTrackParameters:
         """Names of what differs from another parametrisation by more than rounding; provenance and accuracy aside, but
         for the digests."""
         found = [] if self.polarity == other.polarity else ["polarity"]
+        if abs(self.energy_loss - other.energy_loss) > _ENERGY_TOLERANCE:
+            found.append("energy_loss")
         mine, theirs = self._all_coefficients(), other._all_coefficients()
         for name, values in mine.items():
             if np.abs(values - theirs[name]).max() > _TOLERANCE * np.abs(values).max():

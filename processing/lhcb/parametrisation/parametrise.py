@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.parametrisation.forms import FloatArray
 from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Seeds
 from hltnode.processing.lhcb.parametrisation.magnet_fits import fit_before_ut, fit_behind_magnet
 from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
-from hltnode.processing.lhcb.parametrisation.scattering import fit_expected_errors
+from hltnode.processing.lhcb.parametrisation.scattering import fit_expected_errors, mean_energy_loss
 from hltnode.processing.lhcb.parametrisation.seeding import fit_seeds
 from hltnode.processing.lhcb.parametrisation.tracks import Tracks
 
@@ -33,6 +33,7 @@ def parametrise(scifi: SciFiGeometry, magnet: Magnet) -> LongTrackParameters:
     seeds, seed_spreads = fit_seeds(tracks)
     found = LongTrackParameters(
         polarity=magnet.polarity,
+        energy_loss=mean_energy_loss(),
         behind_velo=BehindMagnet.fitted(fit_behind_magnet(tracks, tracks.velo)),
         behind_ut=BehindMagnet.fitted(fit_behind_magnet(tracks, tracks.ut)),
         before_ut=BeforeUt.fitted(fit_before_ut(tracks)),

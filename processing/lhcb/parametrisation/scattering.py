@@ -4,7 +4,7 @@ Every slab of material that a track crosses turns it by a random angle; behind i
 to the distance. The quantities below are linear in these angles and in the errors of hits, so that their variances are
 sums. Straight tracks are taken: the magnet changes distances by a few per cent only. Each variance is written as
 
-    resolution + (scattering[0] + scattering[1] t + scattering[2] t^2) / p^2,   t = sqrt(tx^2 + ty^2), p in GeV.
+    resolution + (scattering + oblique t^2) / p^2,   t = sqrt(tx^2 + ty^2), p in GeV.
 """
 
 from dataclasses import dataclass
@@ -57,14 +57,14 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedErrors:
-    """Variances of quantities: coefficients f64[4], the resolution and three of scattering."""
+    """Variances of quantities: coefficients f64[3], resolution, scattering and oblique."""
 
     coefficients: dict[Quantity, FloatArray]
 
     def variance(self, quantity: Quantity, p: FloatArray, angle: FloatArray) -> FloatArray:
         """The variance for momenta p (GeV) and angles to the beam."""
-        resolution, *scattering = self.coefficients[quantity]
-        found: FloatArray = resolution + np.polynomial.polynomial.polyval(angle, scattering) / p**2
+        resolution, scattering, oblique = self.coefficients[quantity]
+        found: FloatArray = resolution + (scattering + oblique * angle**2) / p**2
         return found
 
 
@@ -76,11 +76,22 @@ def fit_expected_errors(layer_z: FloatArray) -> ExpectedErrors:
     end = crossings.velo_state()
     found = {}
     for quantity, variance in _variances(crossings, end, layer_z).items():
-        terms = np.concatenate([np.ones((1, len(p))), angle ** np.arange(3)[:, None] / p**2]).T
+        terms = np.stack([np.ones_like(p), 1.0 / p**2, angle**2 / p**2], axis=1)
         weight = 1.0 / np.abs(variance)
         coefficients, *_ = np.linalg.lstsq(terms * weight[:, None], variance * weight, rcond=None)
         found[quantity] = coefficients.astype(np.float64)
     return ExpectedErrors(found)
+
+
+def mean_energy_loss() -> float:
+    """What a minimum-ionising particle loses between the collisions and the magnet, MeV: the mean over angles."""
+    angle, azimuth = (a.ravel() for a in np.meshgrid(_ANGLES, _AZIMUTHS, indexing="ij"))
+    tx, ty = angle * np.cos(azimuth), angle * np.sin(azimuth)
+    loss = np.zeros_like(angle)
+    for slab in slabs():
+        if 0.0 < slab.z < Z_MAGNET:
+            loss += np.where(is_hit(slab, tx * slab.z, ty * slab.z), slab.energy_loss, 0.0)
+    return float(np.mean(loss * np.sqrt(1.0 + angle**2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,11 +37,13 @@ struct scifi_bank {
     __device__ scifi_word operator[](uint32_t i) const { return {load_u16(bytes + 2u * i)}; }
 };
 
+__device__ uint32_t scifi_bank_number(const mfp_row& row) { return row.source_id & 0x7ffu; }
+
 /// What fragment and source id say; one that is absent has no words. One word of zero at the end is padding.
 __device__ scifi_bank scifi_bank_of(const fragment_view& fragment, const mfp_row& row)
 {
     constexpr uint32_t header = 4;
-    scifi_bank bank{fragment.data + header, 0, row.source_id & 0x7ffu, row.version, false};
+    scifi_bank bank{fragment.data + header, 0, scifi_bank_number(row), row.version, false};
     if (fragment.type == no_bank) return bank;
     bank.broken = fragment.type != scifi_bank_type || row.version < 4u || row.version > 6u ||
                   bank.number >= n_scifi_banks || fragment.size < header || fragment.size % 2u != 0u;
@@ -64,6 +66,14 @@ struct scifi_edges {
     scifi_word first, last;
 
     __device__ uint32_t distance() const { return last.channel() - first.channel(); }
+
+    /// Whether they rise, and in version 5 leave room for more than four channels.
+    template <scifi_rule rule>
+    __device__ bool are_possible() const
+    {
+        const uint32_t least = rule == scifi_rule::version_5 ? scifi_min_edge_distance : 1u;
+        return last.channel() >= first.channel() + least;
+    }
 };
 
 /// Whether two words that follow one another on a link are taken together.
@@ -86,27 +96,28 @@ __device__ uint32_t count_hits_of_edges(scifi_edges edges)
     return width <= 2u * scifi_piece ? 1u : 1u + (width - 1u) / scifi_piece;
 }
 
-/// The hits of two words, rising: take(channel, fraction, pseudo-size) for each.
-template <scifi_rule rule, typename Take>
-__device__ void take_hits_of_edges(scifi_edges edges, Take take)
+/// The hits of two words, rising: hits.take(channel, fraction, pseudo-size) for each.
+template <scifi_rule rule, typename Hits>
+__device__ void take_hits_of_edges(scifi_edges edges, Hits& hits)
 {
     const uint32_t n = count_hits_of_edges<rule>(edges);
     if (n == 0u) return;
     const uint32_t channel = edges.first.channel(), distance = edges.distance();
-    const uint32_t width = rule == scifi_rule::version_5 ? 2u * distance - 1u + edges.last.fraction() : distance + 2u;
     if (n == 1u) {
-        take(channel + (width - 1u) / 2u - 1u, (width - 1u) % 2u, width);
+        const uint32_t width =
+            rule == scifi_rule::version_5 ? 2u * distance - 1u + edges.last.fraction() : distance + 2u;
+        hits.take(channel + (width - 1u) / 2u - 1u, (width - 1u) % 2u, width);
         return;
     }
     // Pieces of four channels, the first of which version 5 leaves out; then the last one, or what is left.
     const uint32_t first_piece = rule == scifi_rule::version_5 ? scifi_piece : 0u;
     for (uint32_t i = 0; i + 1u < n; ++i)
-        take(channel + first_piece + scifi_piece * i, edges.first.fraction(), scifi_piece_of_wide);
+        hits.take(channel + first_piece + scifi_piece * i, edges.first.fraction(), scifi_piece_of_wide);
     if (rule == scifi_rule::version_5) {
-        take(channel + distance, edges.last.fraction(), scifi_piece_of_wide);
+        hits.take(channel + distance, edges.last.fraction(), scifi_piece_of_wide);
     } else {
-        const uint32_t before = scifi_piece * (n - 1u);
-        take(channel + before + (width - before - 1u) / 2u - 1u, (width - before - 1u) % 2u, scifi_piece_of_wide);
+        const uint32_t before = scifi_piece * (n - 1u), left = distance + 2u - before;
+        hits.take(channel + before + (left - 1u) / 2u - 1u, (left - 1u) % 2u, scifi_piece_of_wide);
     }
 }
 

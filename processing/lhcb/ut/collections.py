@@ -64,12 +64,12 @@ UT_STRIPS = Record(
 )
 """The strips of a sector."""
 UT_INTERVAL = Record("ut_interval", np.dtype([("low", "<f4"), ("high", "<f4")]))
+UT_SECTOR_RANGE = Record("ut_sector_range", np.dtype([("first", "u1"), ("end", "u1")]))
 UT_GEOMETRY = Record(
     "ut_geometry",
     np.dtype(
         [
             ("strips", UT_STRIPS.dtype, (N_SECTORS,)),
-            ("sector_y", UT_INTERVAL.dtype, (N_SECTORS,)),
             ("group_x", UT_INTERVAL.dtype, (MAX_GROUPS,)),
             ("layer_z", "<f4", (N_LAYERS,)),
             ("layer_depth", "<f4", (N_LAYERS,)),
@@ -81,11 +81,10 @@ UT_GEOMETRY = Record(
             ("first_sector", "<u2", (GROUP_STRIDE,)),
             ("sector_of_lane", "<u2", (N_BOARDS * N_LANES,)),
             ("group_of_x", "u1", (N_LAYERS, N_X_BINS)),
-            ("sector_of_y", "u1", (MAX_GROUPS, N_Y_BINS)),
+            ("sectors_of_y", UT_SECTOR_RANGE.dtype, (MAX_GROUPS, N_Y_BINS)),
         ]
     ),
     {
-        "sector_y": "mm, on all strips",
         "group_x": "mm at y = 0, on all strips",
         "layer_z": "mm, the middle",
         "layer_depth": "mm, how far sectors are from it at most",
@@ -96,7 +95,7 @@ UT_GEOMETRY = Record(
         "first_sector": "of each group, and behind the last one the end",
         "sector_of_lane": "or no_ut_sector",
         "group_of_x": "the first one that reaches beyond the lower edge of each bin",
-        "sector_of_y": "the same for sectors, counted in their group",
+        "sectors_of_y": "those that reach into each bin, counted in their group",
     },
 )
 """The UT as kernels see it, sectors in the order of hits: UtSectorGroups.to_bytes()."""
@@ -120,7 +119,7 @@ UT_TABLES = Record(
 ut_types = SharedTypes(
     __file__,
     "ut_types",
-    records=(UT_STRIPS, UT_INTERVAL, UT_GEOMETRY, UT_TABLES),
+    records=(UT_STRIPS, UT_INTERVAL, UT_SECTOR_RANGE, UT_GEOMETRY, UT_TABLES),
     sizes={
         "n_ut_boards": N_BOARDS,
         "n_ut_lanes": N_LANES,

@@ -39,6 +39,81 @@ __device__ uint32_t ut_word(const ut_geometry& geometry, uint32_t sector, uint32
     return sector << ut_word_bits | ((numbering & ut_descending) != 0u ? ut_word_mask - distance : distance);
 }
 
+/// Columns of the hits of an event.
+struct decoded_ut_hits {
+    float* __restrict__ x;
+    float* __restrict__ z;
+    float* __restrict__ y_begin;
+    float* __restrict__ y_end;
+    float* __restrict__ weight;
+    uint32_t* __restrict__ id;
+
+    /// Write hit `i`.
+    __device__ __forceinline__ void store(uint32_t i, uint32_t word, const ut_geometry& geometry) const
+    {
+        const uint32_t sector = word >> ut_word_bits, numbering = geometry.numbering[sector];
+        const ut_strips& strips = geometry.strips[sector];
+        const uint32_t distance = (numbering & ut_descending) != 0u ? ~word & ut_word_mask : word & ut_word_mask;
+        const float n = static_cast<float>(static_cast<int32_t>(distance)) * (1.f / static_cast<float>(ut_quarters));
+        const float y = strips.y + n * strips.dy, other_y = y + strips.height;
+        x[i] = strips.x + n * strips.dx;
+        z[i] = strips.z + n * strips.dz;
+        y_begin[i] = min_of(y, other_y);
+        y_end[i] = max_of(y, other_y);
+        weight[i] = strips.weight;
+        const uint32_t along = distance / ut_quarters;
+        id[i] = geometry.channel[sector] + ((numbering & ut_backwards) != 0u ? n_ut_strips - 1u - along : along);
+    }
+};
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+/// Order the words of each sector: from `laid_out` to `sorted`, by their rank.
+__device__ void sort_ut_words(event_column<uint32_t> laid_out, event_column<uint32_t> sorted,
+                              const uint16_t* sector_offset, uint32_t n_words)
+{
+    for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) {
+        const uint32_t word = laid_out[i], sector = word >> ut_word_bits;
+        const uint32_t begin = sector_offset[sector], end = sector_offset[sector + 1u];
+        uint32_t rank = begin;
+        for (uint32_t j = begin; j < end; ++j) {
+            const uint32_t other = laid_out[j];
+            rank += other < word || (other == word && j < i) ? 1u : 0u;
+        }
+        sorted[rank] = word;
+    }
+}
+
+/// Where sort_ut_words has left them.
+__device__ const event_column<uint32_t>& sorted_ut_words(const event_column<uint32_t>&,
+                                                         const event_column<uint32_t>& sorted)
+{
+    return sorted;
+}
+
+#else
+
+/// Order the words of each sector, in place. Sectors are in order already, so that words move inside theirs only, and
+/// banks have the strips of a lane in order.
+inline void sort_ut_words(event_column<uint32_t> words, event_column<uint32_t>, const uint16_t*, uint32_t n_words)
+{
+    for (uint32_t i = 1; i < n_words; ++i) {
+        const uint32_t word = words[i];
+        uint32_t at = i;
+        for (; at > 0u && words[at - 1u] > word; --at) words[at] = words[at - 1u];
+        words[at] = word;
+    }
+}
+
+/// Where sort_ut_words has left them.
+inline const event_column<uint32_t>& sorted_ut_words(const event_column<uint32_t>& laid_out,
+                                                     const event_column<uint32_t>&)
+{
+    return laid_out;
+}
+
+#endif
+
 /// Decode a bank into `words` and count its hits by sector. Returns whether a lane or a strip does not exist.
 __device__ bool decode_ut_bank(const ut_bank& bank, const ut_geometry& geometry, event_column<uint32_t> words,
                                uint32_t* counts)
@@ -158,31 +233,10 @@ HLT_KERNEL(ut_decode_banks)
     }
     __syncthreads();
 
-    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
-        const uint32_t word = laid_out[i], sector = word >> hlt::ut_word_bits;
-        const uint32_t begin = sector_offset[sector], end = sector_offset[sector + 1u];
-        uint32_t rank = begin;
-        for (uint32_t j = begin; j < end; ++j) rank += laid_out[j] < word || (laid_out[j] == word && j < i) ? 1u : 0u;
-        unsorted[rank] = word;
-    }
+    hlt::sort_ut_words(laid_out, unsorted, sector_offset, n_hits);
     __syncthreads();
-
-    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
-        const uint32_t word = unsorted[i], sector = word >> hlt::ut_word_bits;
-        const hlt::ut_strips& strips = geometry.strips[sector];
-        const uint32_t numbering = geometry.numbering[sector];
-        const uint32_t place_of_hit = word & hlt::ut_word_mask;
-        const uint32_t distance =
-            (numbering & hlt::ut_descending) != 0u ? hlt::ut_word_mask - place_of_hit : place_of_hit;
-        const uint32_t along = distance / hlt::ut_quarters;
-        const float n = static_cast<float>(distance) / static_cast<float>(hlt::ut_quarters);
-        const float y = strips.y + n * strips.dy, other_y = y + strips.height;
-        p.ut_hits.x[first + i] = strips.x + n * strips.dx;
-        p.ut_hits.z[first + i] = strips.z + n * strips.dz;
-        p.ut_hits.y_begin[first + i] = hlt::min_of(y, other_y);
-        p.ut_hits.y_end[first + i] = hlt::max_of(y, other_y);
-        p.ut_hits.weight[first + i] = strips.weight;
-        p.ut_hits.id[first + i] =
-            geometry.channel[sector] + ((numbering & hlt::ut_backwards) != 0u ? hlt::n_ut_strips - 1u - along : along);
-    }
+    const hlt::event_column<uint32_t>& words = hlt::sorted_ut_words(laid_out, unsorted);
+    const hlt::decoded_ut_hits out{p.ut_hits.x + first,     p.ut_hits.z + first,      p.ut_hits.y_begin + first,
+                                   p.ut_hits.y_end + first, p.ut_hits.weight + first, p.ut_hits.id + first};
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) out.store(i, words[i], geometry);
 }

@@ -23,7 +23,7 @@ struct ut_continuation {
     uint32_t picks[n_ut_layers];
 };
 
-constexpr uint32_t no_ut_pick = 0xff;
+constexpr uint32_t no_ut_pick = 0xffffffff;
 constexpr ut_continuation no_ut_continuation{3e38f, {}, {no_ut_pick, no_ut_pick, no_ut_pick, no_ut_pick}};
 
 struct ut_search_limits {
@@ -34,19 +34,58 @@ struct ut_search_limits {
     float max_chi2;
 };
 
+/// The lowest bits of a distance do not count: of hits that are as near the first one is nearest.
+constexpr uint32_t ut_pick_bits = 31;
+static_assert(max_ut_window_hits <= ut_pick_bits);
+
 /// The hit of a window that is nearest to the line through (z, u) of this slope, if it is near enough.
-__device__ uint32_t nearest_in_window(const ut_window& window, float u, float z, float slope, float max_distance)
+__device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, float u, float z, float slope,
+                                                      float max_distance)
 {
-    float nearest = max_distance;
-    uint32_t pick = no_ut_pick;
+    uint32_t nearest = __float_as_uint(max_distance) & ~ut_pick_bits;
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     for (uint32_t i = 0; i < window.n_hits; ++i) {
         const float distance = fabsf(u + slope * (window.z[i] - z) - window.u[i]);
-        if (distance < nearest) {
-            nearest = distance;
-            pick = i;
-        }
+        nearest = min_of(nearest, (__float_as_uint(distance) & ~ut_pick_bits) | (i + 1u));
     }
-    return pick;
+#else
+    for (uint32_t i = 0; i < window.n_hits; i += ut_stride) {
+        float8 hit_u, hit_z;
+        load8(hit_u, window.u + i);
+        load8(hit_z, window.z + i);
+        const float8 difference = u + slope * (hit_z - z) - hit_u;
+        constexpr uint8x32 number{1, 2, 3, 4, 5, 6, 7, 8};
+        uint8x32 bits;
+        std::memcpy(&bits, &difference, sizeof bits);
+        bits = (bits & (0x7fffffffu & ~ut_pick_bits)) | (number + i);
+        nearest = min_of(nearest, lowest_lane(bits));
+    }
+#endif
+    return (nearest & ut_pick_bits) - 1u;
+}
+
+/// Whether lines through (z, u) and the hits from `first` on, ut_stride of them, can be those of a particle: bit k.
+__device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_t first, float u, float z,
+                                                const ut_search_limits& limits)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < min_of(window.n_hits - first, ut_stride); ++k) {
+        const float dz = window.z[first + k] - z, du = window.u[first + k] - u, distance = fabsf(dz);
+        const float at_kink = u * dz + du * (z_ut_kink - z);
+        if (fabsf(du) <= limits.max_slope_difference * distance && fabsf(at_kink) <= limits.max_kink_distance * distance)
+            bits |= 1u << k;
+    }
+    return bits;
+#else
+    float8 hit_u, hit_z;
+    load8(hit_u, window.u + first);
+    load8(hit_z, window.z + first);
+    const float8 dz = hit_z - z, du = hit_u - u, distance = dz < 0.f ? -dz : dz;
+    const float8 at_kink = u * dz + du * (z_ut_kink - z);
+    const float8 most_du = limits.max_slope_difference * distance, most = limits.max_kink_distance * distance;
+    return bits_of((du <= most_du) & (-du <= most_du) & (at_kink <= most) & (-at_kink <= most));
+#endif
 }
 
 __device__ ut_points points_of(const ut_window* windows, const uint32_t* picks, const ut_hits_of_event& hits)
@@ -71,23 +110,27 @@ __device__ void try_ut_pairs(const ut_window* windows, const ut_hits_of_event& h
 {
     for (uint32_t i = 0; i < windows[a].n_hits; ++i) {
         const float u = windows[a].u[i], z = windows[a].z[i];
-        for (uint32_t j = 0; j < windows[b].n_hits; ++j) {
-            const float slope = (windows[b].u[j] - u) / (windows[b].z[j] - z);
-            if (fabsf(slope) > limits.max_slope_difference) continue;
-            if (fabsf(u + slope * (z_ut_kink - z)) > limits.max_kink_distance) continue;
-            uint32_t picks[n_ut_layers];
-            picks[a] = i;
-            picks[b] = j;
-            picks[c] = nearest_in_window(windows[c], u, z, slope, limits.max_distance);
-            picks[d] = nearest_in_window(windows[d], windows[b].u[j], windows[b].z[j], slope, limits.max_distance);
-            if (picks[c] == no_ut_pick && picks[d] == no_ut_pick) continue;
-            const ut_points points = points_of(windows, picks, hits);
-            const ut_line line = fit_ut_kink(points);
-            const float quality = line.chi2 + (points.n_hits == 3u ? limits.three_hits_penalty : 0.f);
-            if (!(line.chi2 < limits.max_chi2) || quality >= best.quality) continue;
-            best.quality = quality;
-            best.line = line;
-            for (uint32_t layer = 0; layer < n_ut_layers; ++layer) best.picks[layer] = picks[layer];
+        for (uint32_t first = 0; first < windows[b].n_hits; first += ut_stride) {
+            for (uint32_t partners = ut_partners(windows[b], first, u, z, limits); partners != 0u;
+                 partners &= partners - 1u) {
+                const uint32_t j = first + static_cast<uint32_t>(__ffs(static_cast<int>(partners))) - 1u;
+                const float other_u = windows[b].u[j], other_z = windows[b].z[j];
+                const float slope = (other_u - u) / (other_z - z);
+                uint32_t picks[n_ut_layers];
+                picks[a] = i;
+                picks[b] = j;
+                picks[c] = nearest_in_window(windows[c], u, z, slope, limits.max_distance);
+                picks[d] = nearest_in_window(windows[d], other_u, other_z, slope, limits.max_distance);
+                const uint32_t n_missing = (picks[c] == no_ut_pick ? 1u : 0u) + (picks[d] == no_ut_pick ? 1u : 0u);
+                const float penalty = n_missing == 0u ? 0.f : limits.three_hits_penalty;
+                if (n_missing > 1u || penalty >= best.quality) continue;
+                const ut_line line = fit_ut_kink(points_of(windows, picks, hits));
+                const float quality = line.chi2 + penalty;
+                if (!(line.chi2 < limits.max_chi2) || quality >= best.quality) continue;
+                best.quality = quality;
+                best.line = line;
+                for (uint32_t layer = 0; layer < n_ut_layers; ++layer) best.picks[layer] = picks[layer];
+            }
         }
     }
 }
@@ -138,7 +181,8 @@ HLT_KERNEL(ut_search_tracks)
 
         hlt::ut_continuation best = hlt::no_ut_continuation;
         hlt::try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, best);
-        hlt::try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, best);
+        // Without one of the layers 0 and 2, if that can still be better.
+        if (best.quality > p.three_hits_penalty) hlt::try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, best);
         if (!(best.quality < hlt::no_ut_continuation.quality)) continue;
 
         const hlt::ut_points points = hlt::points_of(windows, best.picks, hits);
@@ -150,7 +194,7 @@ HLT_KERNEL(ut_search_tracks)
         for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer) {
             const uint32_t pick = best.picks[layer];
             p.ut_candidates.hits[track * hlt::n_ut_layers + layer] =
-                pick == hlt::no_ut_pick ? static_cast<uint16_t>(hlt::no_ut_hit) : windows[layer].hit[pick];
+                static_cast<uint16_t>(pick == hlt::no_ut_pick ? hlt::no_ut_hit : windows[layer].hit[pick]);
         }
         p.ut_candidates.hit_count[track] = static_cast<uint8_t>(points.n_hits);
         p.ut_candidates.quality[track] = best.quality;

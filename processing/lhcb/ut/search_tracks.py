@@ -44,7 +44,7 @@ search_tracks = Algorithm.beside(
         "max_ty": 0.30,
         "min_radius": 33.0,
         "max_slope_difference": 0.03,
-        "max_kink_distance": 10.0,
+        "max_kink_distance": 7.0,
         "max_distance": 0.8,
         "three_hits_penalty": 50.0,
         "max_search_chi2": 600.0,

@@ -2,14 +2,19 @@
 //
 // Hits are described by their distance in x from the straight line of the VELO track, at the y of that line: `u`. A
 // straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the track.
+//
+// Hits are compared eight at a time: vectors on a CPU, a loop on a GPU, with the same result.
 #pragma once
 
+#include "framework/device/vector8.cuh"
 #include "lhcb/raw_data/generated/raw_data_types.h"
 #include "lhcb/ut/generated/ut_types.h"
 
 namespace hlt {
 
 constexpr uint32_t max_ut_window_hits = 24;
+constexpr uint32_t ut_stride = ut_hit_padding;
+static_assert(ut_stride == 8u, "the vectors of the CPU have eight lanes");
 
 /// A VELO track at z_velo_end; mm and slopes.
 struct ut_seed {
@@ -22,30 +27,74 @@ struct ut_hits_of_event {
     const uint16_t* sector_offset;
 };
 
-/// The hits of a layer in the window of a track; at most max_ut_window_hits, those with the smallest |u|.
+/// The hits of a layer in the window of a track; at most max_ut_window_hits, those with the smallest |u|. Behind them
+/// stand ut_stride places that are no hits.
 struct ut_window {
     uint32_t n_hits;
-    float u[max_ut_window_hits];
-    float z[max_ut_window_hits];
-    uint16_t hit[max_ut_window_hits];
+    float u[max_ut_window_hits + 2u * ut_stride];
+    float z[max_ut_window_hits + 2u * ut_stride];
+    uint32_t hit[max_ut_window_hits + 2u * ut_stride];
 
-    /// Add a hit; a full window gives up its farthest one for a nearer one.
-    __device__ void add(float new_u, float new_z, uint32_t new_hit)
+    /// A full window gives up its farthest hits.
+    __device__ void limit()
     {
-        uint32_t at = n_hits;
-        if (n_hits < max_ut_window_hits) {
-            ++n_hits;
-        } else {
-            at = 0;
-            for (uint32_t i = 1; i < max_ut_window_hits; ++i)
-                if (fabsf(u[i]) >= fabsf(u[at])) at = i;
-            if (fabsf(new_u) >= fabsf(u[at])) return;
+        while (n_hits > max_ut_window_hits) {
+            uint32_t farthest = 0;
+            for (uint32_t i = 1; i < n_hits; ++i)
+                if (fabsf(u[i]) >= fabsf(u[farthest])) farthest = i;
+            --n_hits;
+            u[farthest] = u[n_hits];
+            z[farthest] = z[n_hits];
+            hit[farthest] = hit[n_hits];
         }
-        u[at] = new_u;
-        z[at] = new_z;
-        hit[at] = static_cast<uint16_t>(new_hit);
     }
 };
+
+/// What makes a hit one of the window of a track.
+struct ut_window_limits {
+    float dx_dy;
+    float tolerance;       // mm, the largest |u|
+    float margin;          // mm, by which the y of the track may be beyond the end of a strip,
+    float per_deflection;  // and more for each mm of |u|: the y of a track of small momentum is less certain
+};
+
+/// Add those of the hits from `begin` on, ut_stride of them at most, that are inside the limits.
+__device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const ut_seed& seed,
+                                            const ut_window_limits& limits, uint32_t begin, uint32_t end,
+                                            ut_window& window)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    const uint32_t last = min_of(begin + ut_stride, end);
+    for (uint32_t i = begin; i < last; ++i) {
+        const float z = hits.z[i], dz = z - z_velo_end;
+        const float y = seed.y + dz * seed.ty;
+        const float u = hits.x[i] + limits.dx_dy * y - (seed.x + dz * seed.tx);
+        const float distance = fabsf(u), margin = limits.margin + limits.per_deflection * distance;
+        if (distance > limits.tolerance || hits.y_begin[i] - y > margin || y - hits.y_end[i] > margin) continue;
+        window.u[window.n_hits] = u;
+        window.z[window.n_hits] = z;
+        window.hit[window.n_hits++] = i;
+    }
+#else
+    float8 x, z, y_begin, y_end;
+    load8(x, &hits.x[begin]);
+    load8(z, &hits.z[begin]);
+    load8(y_begin, &hits.y_begin[begin]);
+    load8(y_end, &hits.y_end[begin]);
+    const float8 dz = z - z_velo_end;
+    const float8 y = seed.y + dz * seed.ty;
+    const float8 u = x + limits.dx_dy * y - (seed.x + dz * seed.tx);
+    const float8 distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
+    const int8x32 inside = (distance <= limits.tolerance) & (y_begin - y <= margin) & (y - y_end <= margin);
+    const uint32_t bits = bits_of(inside) & ((1u << min_of(end - begin, ut_stride)) - 1u);
+    constexpr uint8x32 number{0, 1, 2, 3, 4, 5, 6, 7};
+    store_packed(window.u + window.n_hits, u, bits);
+    store_packed(window.z + window.n_hits, z, bits);
+    store_packed(window.hit + window.n_hits, number + begin, bits);
+    window.n_hits += static_cast<uint32_t>(__popc(bits));
+#endif
+    window.limit();
+}
 
 /// The bin of a value in a table of `n_bins` bins from -half on.
 __device__ uint32_t ut_bin(float value, float half, float width, uint32_t n_bins)
@@ -54,43 +103,32 @@ __device__ uint32_t ut_bin(float value, float half, float width, uint32_t n_bins
     return static_cast<uint32_t>(min_of(max_of(bin, 0.f), static_cast<float>(n_bins - 1u)));
 }
 
-/// Collect the hits of a layer. `tolerance`: the largest |u| (mm); `per_deflection`: by how much more y is tolerated
-/// for each mm of u, the y of a track of small momentum being less certain.
+/// Collect the hits of a layer. `tolerance`, `per_deflection`: as in ut_window_limits.
 __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_event& hits, const ut_seed& seed,
                                uint32_t layer, float tolerance, float per_deflection, ut_window& window)
 {
-    constexpr float margin = 0.5f;  // mm, in y
-    window.n_hits = 0;
-    const float dx_dy = geometry.dx_dy[layer], depth = geometry.layer_depth[layer];
-    const float to_layer = geometry.layer_z[layer] - z_velo_end;
+    const ut_window_limits limits{geometry.dx_dy[layer], tolerance, 0.5f, per_deflection};
+    const float depth = geometry.layer_depth[layer], to_layer = geometry.layer_z[layer] - z_velo_end;
     const float x_track = seed.x + to_layer * seed.tx, y_track = seed.y + to_layer * seed.ty;
     // Sectors stand up to `depth` in front of the middle of the layer and behind it.
-    const float reach_x = tolerance + depth * (fabsf(seed.tx) + fabsf(seed.ty * dx_dy));
-    const float reach_y = margin + per_deflection * tolerance + depth * fabsf(seed.ty);
-    const float x_low = x_track - dx_dy * y_track - reach_x, x_high = x_track - dx_dy * y_track + reach_x;
-    const float y_low = y_track - reach_y, y_high = y_track + reach_y;
+    const float reach_x = tolerance + depth * (fabsf(seed.tx) + fabsf(seed.ty * limits.dx_dy));
+    const float reach_y = limits.margin + per_deflection * tolerance + depth * fabsf(seed.ty);
+    const float x_middle = x_track - limits.dx_dy * y_track, x_high = x_middle + reach_x;
 
+    window.n_hits = 0;
     const uint32_t groups_end = layer + 1u < n_ut_layers ? geometry.first_group[layer + 1u] : geometry.n_groups;
-    const uint32_t y_bin = ut_bin(y_low, ut_y_half, ut_y_bin, n_ut_y_bins);
-    for (uint32_t group = geometry.group_of_x[layer][ut_bin(x_low, ut_x_half, ut_x_bin, n_ut_x_bins)];
+    const uint32_t first_y_bin = ut_bin(y_track - reach_y, ut_y_half, ut_y_bin, n_ut_y_bins);
+    const uint32_t last_y_bin = ut_bin(y_track + reach_y, ut_y_half, ut_y_bin, n_ut_y_bins);
+    for (uint32_t group = geometry.group_of_x[layer][ut_bin(x_middle - reach_x, ut_x_half, ut_x_bin, n_ut_x_bins)];
          group < groups_end && geometry.group_x[group].low <= x_high; ++group) {
-        if (geometry.group_x[group].high < x_low) continue;
-        const uint32_t sectors_end = geometry.first_sector[group + 1u];
-        for (uint32_t sector = geometry.first_sector[group] + geometry.sector_of_y[group][y_bin];
-             sector < sectors_end && geometry.sector_y[sector].low <= y_high; ++sector) {
-            if (geometry.sector_y[sector].high < y_low) continue;
-            const uint32_t end = hits.sector_offset[sector + 1u];
-            for (uint32_t i = hits.sector_offset[sector]; i < end; ++i) {
-                const float z = hits.z[i], dz = z - z_velo_end;
-                const float y = seed.y + dz * seed.ty;
-                const float u = hits.x[i] + dx_dy * y - (seed.x + dz * seed.tx);
-                const float distance = fabsf(u);
-                const float y_margin = margin + per_deflection * distance;
-                if (distance <= tolerance && hits.y_begin[i] - y <= y_margin && y - hits.y_end[i] <= y_margin)
-                    window.add(u, z, i);
-            }
-        }
+        // Hits of sectors that stand above one another follow one another.
+        const uint16_t* const offset = hits.sector_offset + geometry.first_sector[group];
+        const uint32_t end = offset[geometry.sectors_of_y[group][last_y_bin].end];
+        for (uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first]; i < end; i += ut_stride)
+            add_ut_hits(hits, seed, limits, i, end, window);
     }
+    // No hit is near a line there.
+    for (uint32_t i = 0; i < ut_stride; ++i) window.u[window.n_hits + i] = 3e38f, window.z[window.n_hits + i] = 0.f;
 }
 
 }  // namespace hlt

@@ -62,7 +62,7 @@ def test_the_header_of_the_batch_is_not_named_by_an_algorithm() -> None:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
-@pytest.mark.parametrize("algorithm", HLT1.sequence.algorithms, ids=lambda algorithm: algorithm.name)
+@pytest.mark.parametrize("algorithm", HLT1.algorithms, ids=lambda algorithm: algorithm.name)
 def test_a_parameter_struct_has_its_pointers_in_the_order_of_the_engine(algorithm: Algorithm, tmp_path: Path) -> None:
     words = len(
         parameter_words(algorithm, BatchLimits(events=8, meps=1, input_bytes=4096, rows=8), algorithm.launches[0])

@@ -159,7 +159,7 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     [
         (["--chain", "nowhere"], "no chain named 'nowhere': installed are lhcb, tiny"),
         (["--chain", "tiny", "--encoding", "morse"], "no encoding named 'morse': expected auto"),
-        (["--chain", "tiny", "--geometry", "/somewhere"], "/somewhere: this chain has no geometry"),
+        (["--chain", "tiny", "--geometry", "/somewhere"], "/somewhere: chain tiny has no geometry"),
     ],
 )
 @pytest.mark.usefixtures("tiny")

@@ -24,7 +24,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
+from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.velo.collections import MAX_CLUSTERS_PER_EVENT
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.framework.kernel_runner import run_algorithms
@@ -38,6 +38,8 @@ POISONS = (0x00, 0xA5, 0xFF)
 """0xFF makes NaN of floats and -1 of integers."""
 
 Events = Sequence[Sequence[RawBank]]
+
+RETAINED = retained(HLT1.sequence)
 
 
 class PoisonedBackend(CpuBackend):
@@ -192,8 +194,8 @@ def assert_an_arena_changes_nothing(mep: EncodedMep) -> None:
     for poison in POISONS:
         found = on_device(mep, poison=poison, shared=True)
         assert [name for name in outputs if found[name].tobytes() != zeros[name].tobytes()] == []
-    found = on_device(mep, poison=0xA5, shared=True, retain=RETAIN)
-    for name in RETAIN:
+    found = on_device(mep, poison=0xA5, shared=True, retain=RETAINED)
+    for name in RETAINED:
         expected, other = zeros[name].view(np.uint8), ones[name].view(np.uint8)
         written = expected == other
         assert written.any()
@@ -252,16 +254,16 @@ def test_an_event_does_not_see_what_the_thread_has_left_of_another(
 
 def test_retained_columns_hold_what_they_hold_without_sharing(encoding: VeloEncoding, backend: PoisonedBackend) -> None:
     mep = simulated(encoding)
-    workspace = an_engine(backend, limits_of(mep), retain=RETAIN).create_workspace()
+    workspace = an_engine(backend, limits_of(mep), retain=RETAINED).create_workspace()
     run(workspace, mep)
     found = {}
     for poison in (0, 0xFF):
         other = PoisonedBackend(poison)
         everything = an_engine(other, limits_of(mep), retain="all").create_workspace()
         run(everything, mep)
-        found[poison] = {name: everything.fetch(name).view(np.uint8) for name in RETAIN}
+        found[poison] = {name: everything.fetch(name).view(np.uint8) for name in RETAINED}
         other.close()
-    for name in RETAIN:
+    for name in RETAINED:
         written = found[0][name] == found[0xFF][name]
         assert written.any()
         np.testing.assert_array_equal(

@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
+from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -43,7 +43,7 @@ def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict
         geometry_constants(geometry),
         TriggerConfig.default(HLT1.menu),
         limits,
-        retain=RETAIN,
+        retain=retained(HLT1.sequence),
     )
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(HLT1, events, 16)):

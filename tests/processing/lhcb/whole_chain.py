@@ -1,12 +1,12 @@
-"""The whole sequence of HLT1 on the CPU back end, as a reference for other ways to run its kernels."""
+"""A whole sequence of HLT1 on the CPU back end, as a reference for other ways to run its kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.factory import create_backend
@@ -18,16 +18,20 @@ from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
+from hltnode.processing.lhcb.velo.collections import unsorted
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms
 
+UNORDERED = (unsorted,)
+"""Collections whose objects may lie in any order."""
 INPUTS = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One batch: the content of inputs and constants, its limits, and what the CPU back end made of it."""
+    """One batch: the sequence, inputs and constants, the limits, and what the CPU back end made of it."""
 
+    sequence: AlgorithmSequence
     given: dict[str, NDArray[Any]]
     limits: BatchLimits
     n_events: int
@@ -39,13 +43,13 @@ class Reference:
         allocate: Allocate = host_memory,
         *,
         plan: MemoryPlan | None = None,
-        sequence: AlgorithmSequence = HLT1_SEQUENCE,
+        sequence: AlgorithmSequence | None = None,
         sizes_apart: bool = False,
     ) -> list[str]:
         """Columns that come out otherwise if `launch` runs the kernels. With a plan columns share memory, as they do in
         production; it must retain what is compared. `sizes_apart`: large events are launched apart, as on a GPU."""
         result = run_algorithms(
-            tuple(sequence),
+            tuple(sequence or self.sequence),
             self.given,
             self.n_events,
             self.limits,
@@ -54,31 +58,42 @@ class Reference:
             plan=plan,
             sizes_apart=sizes_apart,
         )
-        return [name for name in compared() if result[name].tobytes() != self.made[name]]
+        return [name for name, made in self.made.items() if result[name].tobytes() != made]
 
 
-def reference_of(mep: EncodedMep, geometry: VeloGeometry) -> Reference:
-    """Run one MEP on the CPU back end with the default configuration."""
+def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence: str = "velo") -> Reference:
+    """Run one MEP on the CPU back end by a sequence, with default constants and lines.
+
+    geometry: that of the VELO, which is enough for the sequence `velo`; a folder of files, or None, the built-in one.
+    """
+    chain = HLT1.with_sequence(sequence)
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
-    trigger = TriggerConfig.default(HLT1.menu)
-    engine = HLT1.create_engine(
-        create_backend("cpu", HLT1.kernels), geometry_constants(geometry), trigger, limits, retain="all"
-    )
+    trigger = TriggerConfig(lines=HLT1.menu.lines, sequence=sequence)
+    constants = geometry_constants(geometry) if isinstance(geometry, VeloGeometry) else chain.load_geometry(geometry)
+    engine = HLT1.create_engine(create_backend("cpu", HLT1.kernels), constants, trigger, limits, retain="all")
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(n, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
-    given["velo_geometry"] = np.frombuffer(geometry.to_bytes(), dtype=np.float32)
+    given |= {c.name: constants[c.name].view(c.dtype) for c in engine.plan.constants if c.name in constants}
     given["line_table"] = trigger.line_table()
     workspace.submit()
     workspace.wait()
-    made = {name: workspace.fetch(name).tobytes() for name in compared()}
-    return Reference(given, engine.limits, n, made)
+    names = compared() if sequence == "velo" else results(chain.sequence)
+    made = {name: workspace.fetch(name).tobytes() for name in names}
+    return Reference(chain.sequence, given, engine.limits, n, made)
+
+
+def results(sequence: AlgorithmSequence) -> Sequence[str]:
+    """All columns that algorithms make, but for the memory that one of them uses alone."""
+    scratch = {column for algorithm in sequence for column in algorithm.scratch_columns}
+    made = {column for algorithm in sequence for column in (*algorithm.writes, *algorithm.updates)}
+    return [c.name for c in sequence.columns if c in made - scratch and c.collection not in UNORDERED]
 
 
 def compared() -> Sequence[str]:
-    """Everything that a physicist or the daemon may look at."""
+    """Of the VELO chain: everything that a physicist or the daemon may look at."""
     outputs = [column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT]
     hits_and_tracks = [
         "velo_hits.x",

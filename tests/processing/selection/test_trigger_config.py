@@ -58,6 +58,13 @@ def test_overridden_constants_reach_the_sequence_with_their_type() -> None:
             assert algorithm == before[algorithm.name]
 
 
+def test_a_file_may_name_the_sequence_beside_its_constants() -> None:
+    trigger = TriggerConfig.from_toml('[sequence]\nname = "velo"\n[sequence.x]\ny = 1', HLT1.menu)
+    assert trigger.sequence == "velo"
+    assert trigger.overrides == (Override("x", "y", 1),)
+    assert TriggerConfig.from_toml("[sequence.x]\ny = 1", HLT1.menu).sequence is None
+
+
 def test_a_file_without_lines_keeps_the_default_lines() -> None:
     assert TriggerConfig.from_toml("", HLT1.menu).lines == TriggerConfig.default(HLT1.menu).lines
 
@@ -70,6 +77,7 @@ def test_a_file_without_lines_keeps_the_default_lines() -> None:
         ("linez = 3", r"^linez: unknown key"),
         ("sequence = 3", r"^sequence: a table"),
         ("[sequence]\nx = 3", r"^sequence\.x: a table"),
+        ("[sequence]\nname = 3", r"^sequence\.name: the name of a sequence"),
         ("[sequence.x]\ny = 'z'", r"^sequence\.x\.y: a finite number"),
         ("[sequence.x]\ny = true", r"^sequence\.x\.y: a finite number"),
         ("[sequence.x]\ny = nan", r"^sequence\.x\.y: a finite number"),

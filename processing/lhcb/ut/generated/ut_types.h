@@ -17,8 +17,8 @@ constexpr uint32_t ut_descending = 131072;
 constexpr uint32_t n_ut_x_bins = 128;
 constexpr float ut_x_bin = 16.0f;
 constexpr float ut_x_half = 1024.0f;
-constexpr uint32_t n_ut_y_bins = 32;
-constexpr float ut_y_bin = 48.0f;
+constexpr uint32_t n_ut_y_bins = 96;
+constexpr float ut_y_bin = 16.0f;
 constexpr float ut_y_half = 768.0f;
 constexpr float z_velo_end = 770.0f;
 constexpr float ut_middle_z = 2484.6f;
@@ -54,9 +54,14 @@ struct ut_interval {
 };
 static_assert(sizeof(ut_interval) == 8);
 
+struct ut_sector_range {
+    uint8_t first;
+    uint8_t end;
+};
+static_assert(sizeof(ut_sector_range) == 2);
+
 struct ut_geometry {
     ut_strips strips[1048];
-    ut_interval sector_y[1048];  // mm, on all strips
     ut_interval group_x[127];  // mm at y = 0, on all strips
     float layer_z[4];  // mm, the middle
     float layer_depth[4];  // mm, how far sectors are from it at most
@@ -68,9 +73,9 @@ struct ut_geometry {
     uint16_t first_sector[128];  // of each group, and behind the last one the end
     uint16_t sector_of_lane[1440];  // or no_ut_sector
     uint8_t group_of_x[4][128];  // the first one that reaches beyond the lower edge of each bin
-    uint8_t sector_of_y[127][32];  // the same for sectors, counted in their group
+    ut_sector_range sectors_of_y[127][96];  // those that reach into each bin, counted in their group
 };
-static_assert(sizeof(ut_geometry) == 59100);
+static_assert(sizeof(ut_geometry) == 71036);
 
 struct ut_tables {
     float layer_deflection[31][4];  // displacement at the middle of the UT over that at each layer, by |ty|

@@ -18,7 +18,7 @@ class Stage(StrEnum):
     """Tracking stages; the value is the key in JSON."""
 
     VELO = "velo"
-    UT = "ut"
+    UT = "velo_ut"
     LONG = "long"
 
 

@@ -26,7 +26,8 @@ class Checker:
     """Accumulates the comparison of reconstructed events with their truth.
 
     Batches of events are added one at a time (`add`), in any order; `result` gives the numbers of all so far. `faults`
-    counts the events whose truth does not match; they are left out by the caller.
+    counts the events whose truth does not match, `cut_events` those that the global event cut has removed; both are
+    left out by the caller.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class Checker:
         self.vertices: VertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
         self.faults = TruthFaults()
+        self.cut_events = 0
 
     def add(
         self,
@@ -92,8 +94,12 @@ class Checker:
         if resolutions:
             result["resolution"] = resolutions
         if self.muon_id is not None:
-            result["muon_id"] = self.muon_id.result()
+            result["muon"] = self.muon_id.result()
+        if Stage.LONG in self.resolutions and (momentum := self.resolutions[Stage.LONG].momentum()):
+            result["momentum"] = momentum
         result["lines"] = {stage.value: counts.lines() for stage, counts in self.stages.items()}
+        if self.cut_events:
+            result["events_cut"] = self.cut_events
         if self.faults.events:
             result["truth"] = self.faults.result()
         return result

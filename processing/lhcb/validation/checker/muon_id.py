@@ -52,7 +52,7 @@ class MuonIdCounts:
         self.ghosts.add(ghost, is_muon)
 
     def result(self) -> dict[str, Any]:
-        """The JSON object "muon_id"; rates are None if the denominator is 0."""
+        """The JSON object "muon"; rates are None if the denominator is 0."""
         return {
             "muons": self.muons.total,
             "efficiency": ratio(self.muons.flagged, self.muons.total),

@@ -1,88 +1,226 @@
 """Input of the checker: tracks and vertices of a batch, copied back from the device."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.collections import Collection, Column
+from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
-from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, vertices
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.long_tracks.collections import (
+    long_count,
+    long_hits,
+    long_qop,
+    long_tracks,
+    long_ut_hits,
+    long_velo_track,
+)
+from hltnode.processing.lhcb.muon.collections import long_is_muon
+from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
+from hltnode.processing.lhcb.scifi import collections as scifi
+from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.validation.checker.categories import Stage
-from hltnode.processing.lhcb.validation.checker.particles import Float64Array
+from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, Mask
 from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, TrackTable
-from hltnode.processing.lhcb.velo.collections import (
-    MAX_HITS_PER_TRACK,
-    beamline_state,
-    cluster_offset,
-    hit_id,
-    track_backward,
-    track_hit_count,
-    track_hits,
-    tracks,
-)
-
-RETAIN = (
-    *(column.name for column in (cluster_offset, hit_id, track_hit_count, track_hits, track_backward, vertices)),
-    *(column.name for column in beamline_state.values()),
-)
-"""Columns that an engine must retain for what is read here."""
+from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 
 _PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
+_READ = {
+    Stage.VELO: (
+        velo.cluster_offset,
+        velo.cluster_count,
+        velo.hit_id,
+        velo.track_count,
+        velo.track_hit_count,
+        velo.track_hits,
+        velo.track_backward,
+        *velo.beamline_state.values(),
+        pv_count,
+        vertices,
+    ),
+    Stage.UT: (ut.ut_hit_offset, ut.ut_count, ut.ut_id, ut.ut_track_velo, ut.ut_track_qop, ut.ut_track_hits),
+    Stage.LONG: (
+        *(scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id),
+        *(long_count, long_velo_track, long_qop, long_hits, long_ut_hits),
+    ),
+}
+"""What is read of each stage."""
+_ALSO = (long_is_muon,)
+"""What is read of long tracks if the sequence has it."""
+
+_SMALLEST_QOP = 1e-9
+"""1/MeV: a track whose q/p is 0 counts as one of 1,000 TeV."""
+
+
+def stages_of(sequence: AlgorithmSequence) -> tuple[Stage, ...]:
+    """The tracking stages that a sequence yields."""
+    return tuple(stage for stage, columns in _READ.items() if set(columns) <= set(sequence.columns))
+
+
+def retained(sequence: AlgorithmSequence) -> tuple[str, ...]:
+    """Names of the columns that an engine must retain for what is read here."""
+    columns: list[Column] = [column for stage in stages_of(sequence) for column in _READ[stage]]
+    return tuple(dict.fromkeys(c.name for c in (*columns, *(c for c in _ALSO if c in sequence.columns))))
 
 
 @dataclass(frozen=True, slots=True)
 class ReconstructedBatch:
-    """The events of a batch: tracks by stage; for each event its VELO hits (LHCbIDs, u32[n]) and its vertices
-    (f32[n, 6] = x, y, z in mm and their variances in mm²)."""
+    """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
+    FT_TYPE), its vertices (f32[n, 6] = x, y, z in mm and their variances in mm²), and whether the global event cut has
+    removed it (bool[events])."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
-    velo_hits: list[NDArray[np.uint32]]
+    hits: list[dict[int, NDArray[np.uint32]]]
     pvs: list[NDArray[np.float32]]
+    is_cut: Mask
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     """Tracks and vertices of the batch that a workspace has just run. Waits for the device."""
+    sequence = workspace.sequence
+    stages = stages_of(sequence)
     n_events = workspace.n_events
-    # Buffers have room for many more elements than most events have: only the used part is copied.
-    offset = workspace.fetch("velo_clusters.offset", n_events + 1).astype(np.int64)
-    first_cluster = offset[:-1]
-    n_clusters = workspace.fetch("velo_clusters.count")[:n_events].astype(np.int64)
-    hit_ids = workspace.fetch("velo_hits.id", int(offset[-1]))
+    hits = {VP_TYPE: _Hits.read(workspace, velo.cluster_offset, velo.cluster_count, velo.hit_id)}
+    found = _VeloTracks.read(workspace, hits[VP_TYPE])
+    tracks = {Stage.VELO: found.table}
+    if Stage.UT in stages:
+        hits[UT_TYPE] = _Hits.read(workspace, ut.ut_hit_offset, ut.ut_count, ut.ut_id)
+        tracks[Stage.UT] = _ut_tracks(workspace, found, hits[UT_TYPE])
+    if Stage.LONG in stages:
+        hits[FT_TYPE] = _Hits.read(workspace, scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id)
+        has_muons = long_is_muon in sequence.columns
+        tracks[Stage.LONG] = _long_tracks(workspace, found, hits, has_muons=has_muons)
     n_pvs = workspace.fetch("pvs.count")[:n_events]
     pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
     return ReconstructedBatch(
         n_events=n_events,
-        tracks={Stage.VELO: _velo_tracks(workspace, first_cluster, hit_ids)},
-        velo_hits=[hit_ids[first : first + n] for first, n in zip(first_cluster, n_clusters, strict=True)],
+        tracks=tracks,
+        hits=[{number: of.of_event(event) for number, of in hits.items()} for event in range(n_events)],
         pvs=[columns[event, :n] for event, n in enumerate(n_pvs)],
+        is_cut=workspace.host_array(event_flags.name)[:n_events] & EventFlag.GLOBAL_EVENT_CUT != 0,
     )
 
 
-def _velo_tracks(workspace: Workspace, first_cluster: NDArray[np.int64], hit_ids: NDArray[np.uint32]) -> TrackTable:
-    n_tracks = workspace.fetch("velo_tracks.count")[: len(first_cluster)].astype(np.int64)
-    event = np.repeat(np.arange(len(first_cluster)), n_tracks)
-    row = np.arange(len(event)) + np.repeat(workspace.first(tracks) - (np.cumsum(n_tracks) - n_tracks), n_tracks)
-    end = int(row.max(initial=-1)) + 1
-    n_hits = workspace.fetch("velo_tracks.hit_count", end)[row].astype(np.int64)
-    hits = workspace.fetch("velo_tracks.hits", end * MAX_HITS_PER_TRACK).reshape(-1, MAX_HITS_PER_TRACK)[row]
-    used = np.arange(MAX_HITS_PER_TRACK) < n_hits[:, None]
-    states = TrackStates(
-        *(
-            workspace.fetch(f"velo_beamline.{name}", end)[row].astype(np.float64)
-            for name in ("x", "y", "z", "tx", "ty", "c00", "c20", "c22")
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The ids of all hits of a detector; those of event e are ids[first[e]] to ids[first[e] + count[e] - 1]."""
+
+    first: Int64Array
+    count: Int64Array
+    ids: NDArray[np.uint32]
+
+    @classmethod
+    def read(cls, workspace: Workspace, offset: Column, count: Column, ids: Column) -> Self:
+        # Buffers have room for many more elements than most events have: only the used part is copied.
+        n_events = workspace.n_events
+        offsets = workspace.fetch(offset.name, n_events + 1).astype(np.int64)
+        counts = workspace.fetch(count.name, n_events).astype(np.int64)
+        return cls(offsets[:-1], counts, workspace.fetch(ids.name, int(offsets[-1])))
+
+    def of_event(self, event: int) -> NDArray[np.uint32]:
+        return self.ids[self.first[event] : self.first[event] + self.count[event]]
+
+    def of_tracks(self, event: Int64Array, hits: NDArray[np.uint16], used: Mask) -> NDArray[np.uint32]:
+        """The ids of the hits of tracks, u32[n, width]; 0 where a place is not used."""
+        place = np.where(used, hits.astype(np.int64) + self.first[event][:, None], 0)
+        ids = self.ids if len(self.ids) else np.zeros(1, np.uint32)
+        return np.where(used, ids[place], np.uint32(0)).astype(np.uint32)
+
+
+class _Objects:
+    """The objects of a collection, one row each: `event` of each, and its columns."""
+
+    def __init__(self, workspace: Workspace, collection: Collection, count: Column) -> None:
+        n = workspace.fetch(count.name, workspace.n_events).astype(np.int64)
+        self.event = np.repeat(np.arange(len(n)), n)
+        self.first_row = np.cumsum(n) - n
+        self._place = np.arange(len(self.event)) + np.repeat(workspace.first(collection) - self.first_row, n)
+        self._end = int(self._place.max(initial=-1)) + 1
+        self._workspace = workspace
+
+    def __call__(self, column: Column) -> NDArray[Any]:
+        """[n], or [n, width]."""
+        content = self._workspace.fetch(column.name, self._end * column.width)
+        chosen: NDArray[Any] = content.reshape(-1, column.width)[self._place]
+        return chosen[:, 0] if column.width == 1 else chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _VeloTracks:
+    """The VELO tracks, and what other stages need of them: the row of the first one of each event; ids of the hits,
+    u32[n, 26] with 0 where there is none; states at the beam line."""
+
+    table: TrackTable
+    first_row: Int64Array
+    ids: NDArray[np.uint32]
+    states: TrackStates
+
+    @classmethod
+    def read(cls, workspace: Workspace, hits: _Hits) -> Self:
+        of = _Objects(workspace, velo.tracks, velo.track_count)
+        used = np.arange(velo.MAX_HITS_PER_TRACK) < of(velo.track_hit_count)[:, None]
+        ids = hits.of_tracks(of.event, of(velo.track_hits), used)
+        states = TrackStates(*(of(column).astype(np.float64) for column in velo.beamline_state.values()))
+        flies = np.where(of(velo.track_backward) != 0, -1.0, 1.0)
+        table = TrackTable(
+            event=of.event,
+            **_joined_ids(ids),
+            eta=_eta(states.tx, states.ty, flies),
+            phi=np.arctan2(flies * states.ty, flies * states.tx),
+            states=states,
         )
-    )
-    flies = np.where(workspace.fetch("velo_tracks.backward", end)[row] != 0, -1.0, 1.0)
-    return TrackTable(
-        event=event,
-        ids=hit_ids[(hits.astype(np.int64) + first_cluster[event][:, None])[used]],
-        n_ids=n_hits,
-        eta=_eta(states.tx, states.ty, flies),
-        phi=np.arctan2(flies * states.ty, flies * states.tx),
-        states=states,
-    )
+        return cls(table, of.first_row, ids, states)
+
+    def with_hits(
+        self, event: Int64Array, track: NDArray[np.uint16], qop: NDArray[np.float32], *more: NDArray[np.uint32]
+    ) -> TrackTable:
+        """Tracks that continue VELO tracks, given by their numbers in the event; `more`: ids of their further hits,
+        u32[n, width]. Their states and directions are those of the VELO tracks."""
+        row = self.first_row[event] + track
+        states = TrackStates(*(getattr(self.states, field.name)[row] for field in fields(TrackStates)))
+        slope2 = states.tx**2 + states.ty**2
+        p = 1 / np.maximum(np.abs(qop.astype(np.float64)), _SMALLEST_QOP)
+        return TrackTable(
+            event=event,
+            **_joined_ids(np.concatenate((self.ids[row], *more), axis=1)),
+            p=p,
+            pt=p * np.sqrt(slope2 / (1 + slope2)),
+            eta=_eta(states.tx, states.ty, np.ones(len(row))),
+            phi=np.arctan2(states.ty, states.tx),
+            states=states,
+        )
+
+
+def _ut_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: _Hits) -> TrackTable:
+    of = _Objects(workspace, ut.ut_tracks, ut.ut_track_count)
+    places = of(ut.ut_track_hits)
+    ids = hits.of_tracks(of.event, places, places != ut.NO_HIT)
+    return of_velo.with_hits(of.event, of(ut.ut_track_velo), of(ut.ut_track_qop), ids)
+
+
+def _long_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: Mapping[int, _Hits], has_muons: bool) -> TrackTable:
+    of = _Objects(workspace, long_tracks, long_count)
+    places = of(long_hits)
+    ids = [hits[FT_TYPE].of_tracks(of.event, places, places != scifi.NO_HIT)]
+    if UT_TYPE in hits:
+        places = of(long_ut_hits)
+        ids.append(hits[UT_TYPE].of_tracks(of.event, places, places != ut.NO_HIT))
+    table = of_velo.with_hits(of.event, of(long_velo_track), of(long_qop), *ids)
+    return replace(table, is_muon=of(long_is_muon) != 0) if has_muons else table
+
+
+def _joined_ids(ids: NDArray[np.uint32]) -> dict[str, Any]:
+    """The columns of a TrackTable for ids u32[n, width] with 0 where there is none."""
+    used = ids != 0
+    return {"ids": ids[used], "n_ids": used.sum(axis=1)}
 
 
 def _eta(tx: Float64Array, ty: Float64Array, flies: Float64Array) -> Float64Array:

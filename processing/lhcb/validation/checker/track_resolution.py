@@ -69,6 +69,21 @@ class TrackResolution:
         if qop_error is not None:
             self.histograms["pull_qop"].add((1 / p - 1 / true_p) / qop_error[track], true_p)
 
+    def momentum(self) -> dict[str, Any] | None:
+        """The JSON object "momentum": half of the central 68.3 % of p/p_true - 1, and its median; None without
+        tracks."""
+        if "dp_over_p" not in self.histograms:
+            return None
+        summary = self.histograms["dp_over_p"].result()["summary"]
+        if not summary["entries"]:
+            return None
+        return {
+            "core_resolution": summary["width"] / 100,
+            "core_resolution_error": summary["width_error"] / 100,
+            "bias": summary["median"] / 100,
+            "entries": summary["entries"],
+        }
+
     def result(self) -> dict[str, Any]:
         """The JSON object: entries, median and width of each residual."""
         return {

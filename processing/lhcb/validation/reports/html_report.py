@@ -15,7 +15,7 @@ from hltnode.processing.lhcb.validation.checker.binning import wilson_interval
 from hltnode.processing.lhcb.validation.reports import plots
 from hltnode.processing.lhcb.validation.reports.plots import Result
 
-_STAGES = {"velo": "VELO tracks", "ut": "VELO-UT tracks", "long": "Long tracks"}
+_STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
 _TEMPLATES = Path(__file__).parent / "templates"
 
 

@@ -107,6 +107,8 @@ def _resolutions(checker: Checker) -> list[str]:
 def _truth(checker: Checker) -> list[str]:
     faults = checker.faults
     lines = []
+    if checker.cut_events:
+        lines.append(f"Removed by the global event cut: {checker.cut_events} events, which count nowhere above")
     if faults.lost_ids:
         lines.append(f"LHCbIDs of particles that are not hits: {faults.lost_ids} of {faults.ids}")
     if faults.events:

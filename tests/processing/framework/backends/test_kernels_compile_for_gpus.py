@@ -41,7 +41,7 @@ ALWAYS = {(13, 75), (13, 90), (13, 120), (12, 70)}
 )
 def test_every_kernel_compiles(cuda_version: int, architecture: int) -> None:
     cubin = compile_kernels(nvrtc_of(cuda_version), HLT1.kernels, architecture)
-    for algorithm in HLT1.sequence:
+    for algorithm in HLT1.algorithms:
         assert algorithm.name.encode() in cubin
 
 

@@ -15,7 +15,7 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.line import VALIDATED, Line, selection_types
-from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.processing.selection.trigger_config import Menu
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -57,13 +57,6 @@ class TinyReadout:
         return group_into_mfps(events, first_event_id, self.source_of)
 
 
-def load_geometry(directory: Path | None) -> Constants:
-    """There is none to load."""
-    if directory is not None:
-        raise ValueError(f"{directory}: this chain has no geometry")
-    return {}
-
-
 TINY = TriggerChain(
     name="tiny",
     sequence=AlgorithmSequence((fragment_offsets, count_hits)),
@@ -74,5 +67,4 @@ TINY = TriggerChain(
     counts={"hits": hit_count},
     types=(selection_types, tiny_types),
     menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
-    load_geometry=load_geometry,
 )

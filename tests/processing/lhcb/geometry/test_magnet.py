@@ -30,19 +30,19 @@ def points_of_flight(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_the_bending_power_is_about_four_tesla_metres() -> None:
     field = Magnet(UP).field
-    assert bending_power(field, 0.0, 9410.0) == pytest.approx(4.15, abs=0.05)
-    assert bending_power(field, 0.0, 8530.0) == pytest.approx(4.045, abs=0.04)
-    assert bending_power(field, 770.0, 2484.6) == pytest.approx(0.1, abs=0.01)
+    assert bending_power(field, 0.0, 9410.0) == pytest.approx(4.205, abs=0.02)
+    assert bending_power(field, 0.0, 8530.0) == pytest.approx(4.06, abs=0.02)
+    assert bending_power(field, 770.0, 2484.6) == pytest.approx(0.095, abs=0.005)
     assert bending_power(Magnet(DOWN).field, 0.0, 9410.0) == -bending_power(field, 0.0, 9410.0)
     # Small, as measured, in the VELO.
-    assert bending_power(field, 0.0, 770.0) == pytest.approx(0.011, abs=0.003)
+    assert bending_power(field, 0.0, 770.0) == pytest.approx(0.0144, abs=0.002)
 
 
-def test_the_kick_is_in_the_plane_that_the_tracking_uses() -> None:
+def test_the_kick_is_in_the_middle_of_the_magnet() -> None:
     z = np.arange(5.0, 8530.0, 10.0)
     by = Magnet(UP).field(0.0, 0.0, z)[1]
-    assert np.sum(by * z) / np.sum(by) == pytest.approx(5212.0, abs=30.0)
-    assert by.max() == pytest.approx(1.04, abs=0.02)
+    assert np.sum(by * z) / np.sum(by) == pytest.approx(5183.0, abs=10.0)
+    assert by.max() == pytest.approx(1.12, abs=0.02)
 
 
 def test_the_field_has_no_divergence_and_no_rotation_in_the_region_of_tracks() -> None:
@@ -92,9 +92,9 @@ def test_a_file_without_a_valid_polarity_is_named(tmp_path: Path, content: bytes
 
 def test_the_tables_of_the_builtin_field_are_near_the_real_ones(geometry_files: Path) -> None:
     real, ideal = UtTables.load(geometry_files), UtTables.builtin()
-    np.testing.assert_allclose(ideal.dx_lay[:21], real.dx_lay[:21], rtol=0.02)
+    np.testing.assert_allclose(ideal.dx_lay[:21], real.dx_lay[:21], rtol=0.01)
     # Where most tracks are: |ty| up to 0.16.
-    np.testing.assert_allclose(ideal.bdl[:, :, 7:24], real.bdl[:, :, 7:24], atol=0.013)
+    np.testing.assert_allclose(ideal.bdl[:, :, 7:24], real.bdl[:, :, 7:24], atol=0.003)
 
 
 def test_written_tables_are_read_back_unchanged_and_damaged_ones_named(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: MuonGe
 @pytest.mark.parametrize(
     ("file", "at", "value", "what"),
     [
-        (GEOMETRY_FILE, 0, 3, "version is 3, expected 2"),
+        (GEOMETRY_FILE, 0, 4, "version is 4, expected 2 or 3"),
         (GEOMETRY_FILE, 4, 11, "number of banks is 11"),
         (GEOMETRY_FILE, 12, 0xFFFFFFFF, "addresses of bank 0"),
         (GEOMETRY_FILE, 20, 0xFFFFFFFF, "not a strip or pad"),

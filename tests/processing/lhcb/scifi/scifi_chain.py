@@ -30,7 +30,6 @@ from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.odin_decode import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, scifi_count, scifi_mats, scifi_read_out, scifi_types
-from hltnode.processing.lhcb.scifi.count_hits import count_hits
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
 from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.velo.collections import velo_geometry, velo_types
@@ -39,7 +38,7 @@ from hltnode.protocol.raw_data.source_id import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.velo.velo_chain import ALGORITHMS as VELO_ALGORITHMS
 
-SCIFI_ALGORITHMS = (count_hits, hit_offsets, decode_clusters)
+SCIFI_ALGORITHMS = (hit_offsets, decode_clusters)
 READ = {SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C, SubDetector.UT_A, SubDetector.UT_C}
 READ |= {SubDetector.SCIFI_A, SubDetector.SCIFI_C}
 FETCHED = tuple(f"scifi_hits.{name}" for name in ("offset", "zone_offset", "x", "z", "id", "info"))
@@ -48,7 +47,7 @@ FREE_PLACES = 8
 
 @cache
 def scifi_chain(*, with_velo: bool = False) -> Chain:
-    """Fragments, global event cut and SciFi; with the VELO's tracks if asked for. Its kernels are built at first use."""
+    """Fragments, global event cut and SciFi; with the VELO tracks if asked for. Its kernels are built at first use."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-scifi-"))
     fragments, *velo = VELO_ALGORITHMS
     assert fragments is fragment_offsets

@@ -32,7 +32,7 @@ class Settings:
     min_radius: float = 33.0
     max_slope_difference: float = 0.03
     max_distance: float = 0.8
-    max_kink_distance: float = 10.0
+    max_kink_distance: float = 7.0
     max_window_hits: int = 24
     three_hits_penalty: float = 50.0
     max_search_chi2: float = 600.0
@@ -108,23 +108,24 @@ def window(state: State, hits: OracleHits, layer: int, tables: UtTables, s: Sett
     return sorted(nearest, key=lambda hit: hit.number)
 
 
-def candidates(windows: Sequence[list[Hit]], s: Settings) -> list[tuple[Hit, ...]]:
-    """Hits of at least three layers near a line through those of layers 0 and 2, or of 3 and 1."""
+def candidates(windows: Sequence[list[Hit]], layers: tuple[int, int, int, int], s: Settings) -> list[tuple[Hit, ...]]:
+    """Hits of at least three layers near a line through those of the first two of `layers`; the third is between them,
+    the last behind the second."""
+    a, b, between, beyond = layers
     found = []
-    for a, b, between, beyond in ((0, 2, 1, 3), (3, 1, 2, 0)):
-        for hit_a, hit_b in product(windows[a], windows[b]):
-            slope = (hit_b.u - hit_a.u) / (hit_b.z - hit_a.z)
-            if abs(slope) > s.max_slope_difference:
-                continue
-            if abs(hit_a.u + slope * (Z_KINK - hit_a.z)) > s.max_kink_distance:
-                continue
-            hits = [hit_a, hit_b]
-            for layer, reference in ((between, hit_a), (beyond, hit_b)):
-                distances = [abs(reference.u + slope * (hit.z - reference.z) - hit.u) for hit in windows[layer]]
-                if distances and min(distances) < s.max_distance:
-                    hits.append(windows[layer][int(np.argmin(distances))])
-            if len(hits) >= 3:
-                found.append(tuple(sorted(hits, key=lambda hit: hit.layer)))
+    for hit_a, hit_b in product(windows[a], windows[b]):
+        slope = (hit_b.u - hit_a.u) / (hit_b.z - hit_a.z)
+        if abs(slope) > s.max_slope_difference:
+            continue
+        if abs(hit_a.u + slope * (Z_KINK - hit_a.z)) > s.max_kink_distance:
+            continue
+        hits = [hit_a, hit_b]
+        for layer, reference in ((between, hit_a), (beyond, hit_b)):
+            distances = [abs(reference.u + slope * (hit.z - reference.z) - hit.u) for hit in windows[layer]]
+            if distances and min(distances) < s.max_distance:
+                hits.append(windows[layer][int(np.argmin(distances))])
+        if len(hits) >= 3:
+            found.append(tuple(sorted(hits, key=lambda hit: hit.layer)))
     return found
 
 
@@ -187,22 +188,24 @@ def best_continuation(state: State, hits: OracleHits, tables: UtTables, polarity
     radius = hypot(state.x + state.tx * to_middle, state.y + state.ty * to_middle)
     if radius < s.min_radius or abs(state.tx) > s.max_tx or abs(state.ty) > s.max_ty:
         return None
-    found = candidates([window(state, hits, layer, tables, s) for layer in range(4)], s)
-    fits = [(*fit_kink(chosen), chosen) for chosen in found]
-    fits = [fit for fit in fits if fit[0] < s.max_search_chi2]
-    if not fits:
+    windows = [window(state, hits, layer, tables, s) for layer in range(4)]
+    best: tuple[float, tuple[float, float, float], tuple[Hit, ...]] | None = None
+    for layers in ((0, 2, 1, 3), (3, 1, 2, 0)):
+        if best is not None and best[0] <= s.three_hits_penalty:
+            break
+        for chosen in candidates(windows, layers, s):
+            fit = fit_kink(chosen)
+            quality = fit[0] + (s.three_hits_penalty if len(chosen) == 3 else 0.0)
+            if fit[0] < s.max_search_chi2 and (best is None or quality < best[0]):
+                best = quality, fit, chosen
+    if best is None:
         return None
-
-    def quality_of(fit: tuple[float, float, float, tuple[Hit, ...]]) -> float:
-        return fit[0] + (s.three_hits_penalty if len(fit[3]) == 3 else 0.0)
-
-    best = min(fits, key=quality_of)
-    _, u_kink, slope, chosen = best
+    quality, (_, u_kink, slope), chosen = best
     chi2, qop, x, tx = fit_momentum(state, chosen, u_kink, slope, bending_power(state, tables), polarity)
     if chi2 > s.max_chi2:
         return None
     z_last = max(hit.z for hit in chosen)
-    return UtTrack(state.number, chosen, quality_of(best), chi2, qop, x, z_last, tx)
+    return UtTrack(state.number, chosen, quality, chi2, qop, x, z_last, tx)
 
 
 def select(tracks: Sequence[UtTrack], s: Settings) -> list[UtTrack]:

@@ -12,6 +12,7 @@ import pytest
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.geometry.magnet import DOWN
 from hltnode.processing.lhcb.geometry.ut import LAYER_OFFSETS, UtGeometry, UtHitPositions
 from hltnode.processing.lhcb.simulation.detector import Detector as SimulatedDetector
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
@@ -91,9 +92,10 @@ def test_spot_values_of_event_6002(shared: Path) -> None:
         assert found == pytest.approx(values, abs=0.005)
 
 
-def simulated(n: int, *, version: int = 3, nu: float = 7.6) -> list[list[RawBank]]:
-    detector = SimulatedDetector.builtin()
-    source = sample_source("minbias", nu, detector.velo.beamline)
+def simulated(n: int, *, version: int = 3, polarity: float = DOWN) -> list[list[RawBank]]:
+    """Minimum-bias events of the built-in detector, truth included."""
+    detector = SimulatedDetector.builtin().with_polarity(polarity)
+    source = sample_source("minbias", 7.6, detector.velo.beamline)
     return list(FullSimulation(detector, source, versions=BankVersions(ut_version=version)).events(n, 3))
 
 

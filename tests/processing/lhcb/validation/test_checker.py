@@ -385,7 +385,7 @@ def test_muons_are_counted_by_particle_and_ghosts_by_track() -> None:
     tracks = replace(tracks, is_muon=np.array([False, True, False, True]))
     checker = Checker()
     checker.add(ParticleTable.of_particles([[muon, pion]]), {Stage.LONG: tracks})
-    assert checker.result()["muon_id"] == {
+    assert checker.result()["muon"] == {
         "muons": 1,
         "efficiency": 1.0,
         "misidentification": 0.0,

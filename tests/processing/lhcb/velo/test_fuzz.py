@@ -1,6 +1,6 @@
-"""Damaged VELO data: whatever the bytes say, kernels stay inside their buffers and other events are left alone.
+"""Damaged VELO data: whatever the bytes say, the results are possible ones and other events are left alone.
 
-With the sanitized build (cmake -DHLTNODE_SANITIZE=ON) these tests prove the first half of that sentence.
+That kernels stay inside their buffers is shown by tests/processing/lhcb/test_sanitized_kernels.py.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from tests.processing.lhcb.damage import MFP_HEADER, VERSION_AT, fragment_places
 from tests.processing.lhcb.velo.velo_chain import VeloChain, VeloEvent, limits_of
 
 GEOMETRY = VeloGeometry.builtin()
 N_EVENTS = 3
-MFP_HEADER = 20
-VERSION_AT = 19
 
 
 @cache
@@ -50,16 +49,6 @@ def assert_events_are_possible(events: list[VeloEvent]) -> None:
         for track in event.tracks:
             assert 3 <= len(track) <= 26
             assert np.all(track < len(event.ids))
-
-
-def fragment_places(mep: EncodedMep, mfp: int, event: int) -> tuple[int, int]:
-    """Byte offset and size of the fragment of an event in the MFP that begins at byte `mfp`."""
-    n = mep.n_events
-    sizes_at = mfp + MFP_HEADER + (n + 3) // 4 * 4
-    sizes = mep.data[sizes_at : sizes_at + 2 * n].view("<u2")
-    align = 1 << int(mep.data[mfp + 18])
-    first = sizes_at + (2 * n + 3) // 4 * 4
-    return first + sum(-(-int(size) // align) * align for size in sizes[:event]), int(sizes[event])
 
 
 @settings(max_examples=100)

@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from lhcb/scifi/count_hits.py. Do not edit.
+// Written by tools/generate_device_headers.py from lhcb/muon/find_cells.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -6,21 +6,19 @@
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 #include "framework/generated/raw_banks.h"
-#include "lhcb/scifi/generated/scifi_types.h"
+#include "lhcb/muon/generated/muon_types.h"
 
-struct scifi_count_hits_parameters {
+struct muon_find_cells_parameters {
     const hlt::batch_header* batch;
     hlt::raw_banks raw_banks;
-    const hlt::scifi_read_out* scifi_read_out;
+    const hlt::muon_geometry* muon_geometry;
     struct {
         uint32_t* flags;
+        uint32_t* muon_cells;
     } events;
     struct {
         uint32_t* bound;
-        uint16_t* bank_hits;
-        uint16_t* mat_offset;
-    } scifi_hits;
-    uint32_t lossy;
+    } muon_hits;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -1,0 +1,85 @@
+"""The constants of the sequences that come from the detector: geometry files of a folder, or the built-in detector."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry.magnet import Magnet
+from hltnode.processing.lhcb.geometry.muon import MuonGeometry
+from hltnode.processing.lhcb.geometry.muon_cells import MuonCells
+from hltnode.processing.lhcb.geometry.muon_fields import FieldsOfInterest
+from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
+from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table
+from hltnode.processing.lhcb.geometry.ut import UtGeometry
+from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
+from hltnode.processing.lhcb.geometry.ut_tables import UtTables
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo_field import VeloField
+from hltnode.processing.lhcb.kalman.collections import velo_field
+from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters, record_of
+from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables, seeding_tables
+from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
+from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters
+from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out
+from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
+from hltnode.processing.lhcb.velo.collections import velo_geometry
+
+Directory = Path | None
+"""A folder of geometry files; None: the built-in detector."""
+
+
+def _velo(directory: Directory) -> VeloGeometry:
+    return VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
+
+
+def _ut(directory: Directory) -> UtGeometry:
+    return UtGeometry.builtin() if directory is None else UtGeometry.load(directory)
+
+
+def _ut_tables(directory: Directory) -> UtTables:
+    return UtTables.builtin() if directory is None else UtTables.load(directory)
+
+
+def _scifi(directory: Directory) -> SciFiGeometry:
+    return SciFiGeometry.builtin() if directory is None else SciFiGeometry.load(directory)
+
+
+def _magnet(directory: Directory) -> Magnet:
+    return Magnet.builtin() if directory is None else Magnet.load(directory)
+
+
+def _muon(directory: Directory) -> MuonGeometry:
+    return MuonGeometry.builtin() if directory is None else MuonGeometry.load(directory)
+
+
+def _fields_of_interest(directory: Directory) -> FieldsOfInterest:
+    return FieldsOfInterest.builtin() if directory is None else FieldsOfInterest.load(directory)
+
+
+def _parameters(directory: Directory) -> LongTrackParameters:
+    """Those of the built-in field if the folder has none of its own."""
+    if directory is None or not (directory / PARAMETERS_FILE).exists():
+        return LongTrackParameters.builtin()
+    return LongTrackParameters.load(directory)
+
+
+def _bytes(content: bytes | NDArray[Any]) -> NDArray[np.uint8]:
+    return np.frombuffer(content if isinstance(content, bytes) else content.tobytes(), dtype=np.uint8)
+
+
+DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
+    velo_geometry.name: lambda directory: _bytes(_velo(directory).to_bytes()),
+    ut_geometry.name: lambda directory: _bytes(UtSectorGroups.of(_ut(directory)).to_bytes()),
+    ut_tables.name: lambda directory: _bytes(_ut_tables(directory).to_bytes(_magnet(directory).polarity)),
+    scifi_mats.name: lambda directory: _bytes(mat_table(_scifi(directory))),
+    scifi_read_out.name: lambda directory: _bytes(read_out_table(_scifi(directory))),
+    long_track_parameters.name: lambda directory: _bytes(record_of(_parameters(directory), _scifi(directory))),
+    seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
+    velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
+    muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),
+    muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),
+}
+"""By column; each raises GeometryError, which names the file, if that is missing or wrong."""

@@ -1,0 +1,119 @@
+// Chi2 of the nearest muon hits of each muon, with the correlations that multiple scattering makes between the stations
+// (docs/physics/muon.md).
+//
+//     chi2 = (r_x^T C_x^-1 r_x + r_y^T C_y^-1 r_y) / n, r = hits minus straight line,
+//     C_ij = delta_ij d_i^2 / 3 + sum over the absorbers k before both hits of
+//            theta_k^2 ((z_i - z_k) (z_j - z_k) + L_k^2 / 12)
+// with the half sizes d of the hits, and of each absorber the middle z, the length L and the scattering angle theta of
+// a muon that has lost the energy of the way to there. A track whose chi2 is above max_chi2 is no muon any more. In:
+// long_tracks.{qop, x, y, tx, ty, muon_hits, count}, muon_hits.{x, y, z, dx, dy}. Out: long_tracks.muon_chi2, 0 for a
+// track that was no muon; long_tracks.is_muon. One block per event, one thread per track. Bounds: tracks as
+// long_tracks.count; hits were found in the event by is_muon.
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "lhcb/long_tracks/generated/long_types.h"
+#include "lhcb/muon/generated/muon_correlated_chi2.h"
+#include "lhcb/muon/generated/muon_types.h"
+#include "lhcb/muon/track.cuh"
+
+namespace hlt {
+
+/// What scatters a muon. z is the middle; theta times p, in rad MeV, from the thickness in radiation lengths; the loss
+/// of energy up to the middle, in MeV.
+struct muon_absorber {
+    float z, length, theta_p, loss;
+};
+constexpr uint32_t n_muon_absorbers = 4;
+constexpr float least_muon_part = 0.3f;  // of the momentum is left behind the absorbers
+
+__device__ muon_absorber muon_absorber_of(uint32_t i)
+{
+    constexpr float filter_theta_p = 105.05f;  // 800 mm of iron, 45.5 radiation lengths
+    constexpr float filter_z = 15870.f, filter_pitch = 1200.f, filter_loss = 1150.f, calorimeter_loss = 2400.f;
+    // ECAL and HCAL, 25 and 53 radiation lengths.
+    if (i == 0u) return {13850.f, 2300.f, 140.f, 0.5f * calorimeter_loss};
+    const float n = static_cast<float>(i - 1u);
+    return {filter_z + n * filter_pitch, 800.f, filter_theta_p, calorimeter_loss + (n + 0.5f) * filter_loss};
+}
+
+/// Covariance (mm^2) that the absorbers make between the places at two z.
+__device__ float muon_scattering(float momentum, float z_i, float z_j)
+{
+    float sum = 0.f;
+    for (uint32_t k = 0; k < n_muon_absorbers; ++k) {
+        const muon_absorber absorber = muon_absorber_of(k);
+        const float di = z_i - absorber.z, dj = z_j - absorber.z;
+        if (!(di > 0.f) || !(dj > 0.f)) break;
+        const float theta = absorber.theta_p / max_of(momentum - absorber.loss, least_muon_part * momentum);
+        sum += theta * theta * (di * dj + absorber.length * absorber.length / 12.f);
+    }
+    return sum;
+}
+
+/// r^T C^-1 r by Cholesky's decomposition; C is packed by rows, its lower half.
+__device__ float muon_quadratic_form(float (&c)[n_muon_stations][n_muon_stations], float (&r)[n_muon_stations],
+                                     uint32_t n)
+{
+    float sum = 0.f;
+    for (uint32_t i = 0; i < n; ++i) {
+        for (uint32_t j = 0; j < i; ++j) {
+            float value = c[i][j];
+            for (uint32_t k = 0; k < j; ++k) value -= c[i][k] * c[j][k];
+            c[i][j] = value / c[j][j];
+        }
+        float square = c[i][i], left = r[i];
+        for (uint32_t k = 0; k < i; ++k) {
+            square -= c[i][k] * c[i][k];
+            left -= c[i][k] * r[k];
+        }
+        c[i][i] = sqrtf(square);
+        r[i] = left / c[i][i];
+        sum += r[i] * r[i];
+    }
+    return sum;
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(muon_correlated_chi2)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+
+    const uint32_t first = p.long_tracks.first(event);
+    const uint32_t n_tracks = p.long_tracks.count[event];
+    const uint32_t first_hit = p.muon_hits.first(event);
+
+    for (uint32_t track = first + threadIdx.x; track < first + n_tracks; track += blockDim.x) {
+        p.long_tracks.muon_chi2[track] = 0.f;
+        if (p.long_tracks.is_muon[track] == 0u) continue;
+        const float momentum = hlt::muon_momentum(p.long_tracks.qop[track]);
+
+        float z[hlt::n_muon_stations], residual[2][hlt::n_muon_stations], variance[2][hlt::n_muon_stations];
+        uint32_t n = 0;
+        for (uint32_t station = 0; station < hlt::n_muon_stations; ++station) {
+            const uint32_t nearest = p.long_tracks.muon_hits[track * hlt::n_muon_stations + station];
+            if (nearest == hlt::no_muon_hit) continue;
+            const uint32_t hit = first_hit + nearest;
+            const float dz = p.muon_hits.z[hit] - hlt::z_end_scifi;
+            z[n] = p.muon_hits.z[hit];
+            residual[0][n] = p.muon_hits.x[hit] - (p.long_tracks.x[track] + dz * p.long_tracks.tx[track]);
+            residual[1][n] = p.muon_hits.y[hit] - (p.long_tracks.y[track] + dz * p.long_tracks.ty[track]);
+            variance[0][n] = p.muon_hits.dx[hit] * p.muon_hits.dx[hit] / 3.f;
+            variance[1][n] = p.muon_hits.dy[hit] * p.muon_hits.dy[hit] / 3.f;
+            ++n;
+        }
+        float sum = 0.f;
+        for (uint32_t axis = 0; axis < 2u; ++axis) {
+            float c[hlt::n_muon_stations][hlt::n_muon_stations];
+            for (uint32_t i = 0; i < n; ++i)
+                for (uint32_t j = 0; j <= i; ++j)
+                    c[i][j] = hlt::muon_scattering(momentum, z[i], z[j]) + (i == j ? variance[axis][i] : 0.f);
+            sum += hlt::muon_quadratic_form(c, residual[axis], n);
+        }
+        const float chi2 = sum / static_cast<float>(n);
+        p.long_tracks.muon_chi2[track] = chi2;
+        if (!(chi2 <= p.max_chi2)) p.long_tracks.is_muon[track] = 0;
+    }
+}

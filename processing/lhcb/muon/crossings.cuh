@@ -1,0 +1,34 @@
+// Which strips of an event cross, by bit maps of the cells (geometry/muon_cells.py).
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "lhcb/muon/generated/muon_types.h"
+
+namespace hlt {
+
+/// Bit k is set if y strip first_row + k of an x strip has sent something; 0 for a cell that is no x strip.
+__device__ uint32_t crossing_rows(const muon_cell& cell, const uint32_t* lit)
+{
+    if (cell.rows == 0u) return 0;
+    return lit[cell.first_row / 32u] >> cell.first_row % 32u & ((1u << cell.rows) - 1u);
+}
+
+/// Mark the cells of a word of the bit map which are in a crossing; returns how many crossings have begun in it.
+/// `crossed` was 0 everywhere; threads mark words of each other.
+__device__ uint32_t mark_crossings(const muon_geometry& geometry, const uint32_t* lit, uint32_t word, uint32_t* crossed)
+{
+    uint32_t n = 0;
+    for (uint32_t left = lit[word]; left != 0u; left &= left - 1u) {
+        const uint32_t bit = left & (0u - left);
+        const uint32_t i = word * 32u + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
+        const muon_cell cell = geometry.cell[i];
+        const uint32_t rows = crossing_rows(cell, lit);
+        if (rows == 0u) continue;
+        atomicOr(&crossed[word], bit);
+        atomicOr(&crossed[cell.first_row / 32u], rows << cell.first_row % 32u);
+        n += static_cast<uint32_t>(__popc(rows));
+    }
+    return n;
+}
+
+}  // namespace hlt

@@ -1,0 +1,69 @@
+// Written by tools/generate_device_headers.py from lhcb/muon/collections.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+
+namespace hlt {
+
+constexpr uint32_t n_muon_stations = 4;
+constexpr uint32_t n_muon_regions = 4;
+constexpr uint32_t muon_station_stride = 8;
+constexpr uint32_t max_muon_hits_of_event = 65535;
+constexpr uint32_t muon_hit_padding = 8;
+constexpr uint32_t no_muon_hit = 65535;
+constexpr uint32_t muon_no_crossing = 128;
+constexpr uint32_t muon_bank_type = 13;
+constexpr uint32_t muon_banks_read_out = 2;
+constexpr uint32_t muon_links_read_out = 3;
+constexpr uint32_t n_muon_batches = 4;
+constexpr uint32_t muon_cell_words = 1024;
+constexpr uint32_t no_muon_cell = 65535;
+constexpr uint32_t max_muon_links = 24;
+constexpr uint32_t muon_channels_of_link = 48;
+constexpr uint32_t max_muon_times_of_link = 12;
+constexpr uint32_t muon_link_hits_size = 7;
+constexpr uint32_t muon_link_map = 32;
+constexpr uint32_t muon_link_map_size = 3;
+constexpr uint32_t muon_synchronisation = 16;
+
+struct muon_cell {
+    uint32_t tile;  // id
+    uint32_t rows;  // y strips that cross an x strip; of any other cell 0
+    uint32_t first_row;  // the first of them, a cell
+    uint32_t first_pad;  // place of the pad at the first of them; the others follow
+};
+static_assert(sizeof(muon_cell) == 16);
+
+struct muon_place {
+    float x;  // mm, the middle
+    float y;
+    float z;
+    float dx;  // mm, half a size
+    float dy;
+};
+static_assert(sizeof(muon_place) == 20);
+
+struct muon_geometry {
+    uint32_t read_out;  // version of the banks
+    uint32_t n_banks;
+    uint32_t first_channel[45];  // of a bank in cell_of_channel
+    uint32_t n_links[44];  // active ones of a stream
+    uint32_t first_word[5];  // of a station in the bit map of cells
+    muon_cell cell[32768];
+    muon_place place[94208];  // of cells, then of the pads of crossed strips
+    uint16_t cell_of_channel[50688];  // no_muon_cell for none
+};
+static_assert(sizeof(muon_geometry) == 2510208);
+
+struct muon_field_of_interest {
+    float ax[4][4];  // half sizes of a hit: a + b exp(-c p)
+    float ay[4][4];
+    float bx[4][4];
+    float by[4][4];
+    float cx[4][4];  // 1/GeV
+    float cy[4][4];
+};
+static_assert(sizeof(muon_field_of_interest) == 384);
+
+}  // namespace hlt

@@ -1,0 +1,21 @@
+"""Simulated events with the banks of all detectors."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.detector import Detector
+from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+
+@cache
+def full_events(
+    n: int, seed: int, encoding: VeloEncoding = "retina", *, sample: str = "minbias", nu: float = 7.6
+) -> tuple[list[RawBank], ...]:
+    """`n` events of a sample in the built-in detector."""
+    detector = Detector.builtin()
+    source = sample_source(sample, nu, detector.velo.beamline)
+    return tuple(FullSimulation(detector, source, versions=BankVersions(velo=encoding)).events(n, seed))

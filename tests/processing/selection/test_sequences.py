@@ -1,0 +1,93 @@
+"""A chain that offers several sequences: which one runs, and what depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
+from hltnode.processing.selection.trigger_config import TriggerConfig, TriggerConfigError
+
+VELO = HLT1.sequences["velo"]
+WITH_CLONES = Sequence(
+    algorithms=AlgorithmSequence(tuple(it for it in VELO.algorithms if it.name not in ("velo_kill_clones",))),
+    subdetectors=frozenset({0}),
+    counts={"velo_tracks": VELO.counts["velo_tracks"]},
+)
+
+
+def two_sequences() -> TriggerChain:
+    return TriggerChain.offering(
+        {"velo": VELO, "clones": WITH_CLONES},
+        name="two",
+        kernels=HLT1.kernels,
+        source=HLT1.source,
+        readout=HLT1.readout,
+        types=HLT1.types,
+        menu=HLT1.menu,
+        geometry=HLT1.geometry,
+    )
+
+
+def configured(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "trigger.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_first_sequence_runs_by_default() -> None:
+    chain = two_sequences()
+    assert chain.load_trigger(None).sequence is None
+    assert chain.with_sequence(None).sequence is VELO.algorithms
+
+
+def test_a_configuration_chooses_the_sequence_and_an_option_overrides_it(tmp_path: Path) -> None:
+    chain = two_sequences()
+    path = configured(tmp_path, '[sequence]\nname = "clones"')
+    assert chain.load_trigger(path).sequence == "clones"
+    assert chain.load_trigger(path, "velo").sequence == "velo"
+
+
+def test_what_depends_on_the_sequence_goes_with_it() -> None:
+    chosen = two_sequences().with_sequence("clones")
+    assert chosen.sequence is WITH_CLONES.algorithms
+    assert (chosen.subdetectors, tuple(chosen.counts)) == (frozenset({0}), ("velo_tracks",))
+
+
+def test_the_library_holds_the_kernels_of_all_sequences_once() -> None:
+    for name in ("velo", "clones"):
+        names = [it.name for it in two_sequences().with_sequence(name).algorithms]
+        assert sorted(names) == sorted(it.name for it in HLT1.sequence)
+
+
+def test_an_unknown_sequence_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    path = configured(tmp_path, '[sequence]\nname = "all"')
+    with pytest.raises(TriggerConfigError, match=r"sequence\.name: .* no sequence 'all'; there are velo, clones"):
+        two_sequences().load_trigger(path)
+    with pytest.raises(TriggerConfigError, match="none to choose from"):
+        replace(two_sequences(), sequences={}).load_trigger(None, "velo")
+
+
+def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
+    chain = two_sequences()
+    engines = [
+        chain.create_engine(
+            CpuBackend(chain.kernels, threads=1),
+            chain.load_geometry(None),
+            TriggerConfig(lines=HLT1.menu.lines, sequence=name),
+            BatchLimits(events=4, input_bytes=1 << 16),
+        )
+        for name in (None, "velo", "clones")
+    ]
+    assert [engine.chain.sequence for engine in engines[1:]] == [VELO.algorithms, WITH_CLONES.algorithms]
+    default, velo, clones = (engine.tck for engine in engines)
+    assert default == velo != clones
+    assert engines[2].collections == ("velo_tracks",)
+    for engine in engines:
+        engine.close()
