@@ -85,12 +85,12 @@ BEFORE_UT = {
 
 SEED_MOMENTUM = Form("intercept", "1/MeV/m")
 """polarity q/p of a SciFi track over its `intercept`, x (m) at z = 0 of its tangent at Z_REFERENCE; for tx and ty stand
-its slope in x and y / z there."""
+its slope in x, and y / z there."""
 
-SEED_SAG = Form("intercept", "mm/m")
-"""x of a track in a middle layer less that of the chord through its hits in a first and a last one, over the intercept
-(m) of the chord at z = 0; for tx and ty stand the slope of the chord and y / z in the middle."""
+SEED_CURVATURE = Form("intercept", "1/mm/m")
+"""Quadratic term of x(z) about Z_REFERENCE over the intercept, at z = 0, of the chord through the hits of a pair of
+layers; the other variables are the slope of the chord and y / z in its first layer."""
 
 SEED_REACH = Form("s", "mm GeV/c")
-"""x of a track in a last layer, less x in a first one times the ratio of their z, over s; for tx and ty stand x / z and
-y / z in the first layer."""
+"""x of a track in the second layer of a pair, less x in the first one times the ratio of their z, over s; for tx and ty
+stand x / z and y / z in the first layer."""

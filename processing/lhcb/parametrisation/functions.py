@@ -75,7 +75,7 @@ class BeforeUt(Functions):
 
 
 class Seeds(Functions):
-    """What a SciFi track says by itself, if it comes from the collisions (SEED_MOMENTUM, SEED_SAG, SEED_REACH)."""
+    """What a SciFi track from the collisions says by itself (SEED_MOMENTUM, SEED_CURVATURE, SEED_REACH)."""
 
     __slots__ = ()
 
@@ -84,13 +84,14 @@ class Seeds(Functions):
         intercept = (curve.x - curve.tx * Z_REFERENCE) / INTERCEPT_UNIT
         return MEV * intercept * self.value("momentum", intercept, curve.tx, curve.y / Z_REFERENCE)
 
-    def sag(self, triple: str, slope: FloatArray, intercept: FloatArray, y_over_z: FloatArray) -> FloatArray:
-        """Distance (mm) of the middle hit from a chord with this slope and intercept (m)."""
-        return intercept * self.value(f"sag_{triple}", intercept, slope, y_over_z)
+    def curvature(self, pair: str, slope: FloatArray, intercept: FloatArray, y_over_z: FloatArray) -> FloatArray:
+        """Quadratic term (1/mm) of tracks whose chord through a pair of layers has this slope and intercept (m)."""
+        return intercept * self.value(f"curvature_{pair}", intercept, slope, y_over_z)
 
-    def reach(self, triple: str, x_over_z: FloatArray, s: FloatArray, y_over_z: FloatArray) -> FloatArray:
-        """x (mm) of the last hit of tracks with `s`, less that of a straight line from the origin through the first."""
-        return s * self.value(f"reach_{triple}", s, x_over_z, y_over_z)
+    def reach(self, pair: str, x_over_z: FloatArray, s: FloatArray, y_over_z: FloatArray) -> FloatArray:
+        """x (mm) of tracks with `s` in the second layer of a pair, less that of a line from the origin through their
+        hit in the first."""
+        return s * self.value(f"reach_{pair}", s, x_over_z, y_over_z)
 
 
 def _tx_behind(line: Line, kick: FloatArray) -> FloatArray:

@@ -12,16 +12,16 @@ from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.parametrisation.forms import (
     BEFORE_UT,
     BEHIND_MAGNET,
+    SEED_CURVATURE,
     SEED_MOMENTUM,
     SEED_REACH,
-    SEED_SAG,
     SHAPE,
     FloatArray,
     Form,
 )
 from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Functions, Seeds
 from hltnode.processing.lhcb.parametrisation.scattering import ExpectedErrors, Quantity
-from hltnode.processing.lhcb.parametrisation.seeding import TRIPLES
+from hltnode.processing.lhcb.parametrisation.seeding import PAIRS
 
 PARAMETERS_FILE = "long_track_parameters.json"
 FORMAT, VERSION = "hltnode long track parameters", 1
@@ -35,9 +35,9 @@ _ENERGY_TOLERANCE = 0.01  # MeV
 F = TypeVar("F", bound=Functions)
 
 SEED_FORMS: Mapping[str, Form] = {"momentum": SEED_MOMENTUM} | {
-    f"{kind}_{triple}": form for triple in TRIPLES for kind, form in (("sag", SEED_SAG), ("reach", SEED_REACH))
+    f"{kind}_{pair}": form for pair in PAIRS for kind, form in (("curvature", SEED_CURVATURE), ("reach", SEED_REACH))
 }
-SEED_SPREADS = tuple(name for name in SEED_FORMS if name != "momentum")
+SEED_SPREADS = tuple(f"reach_{pair}" for pair in PAIRS)
 
 
 class ParametersError(GeometryError):
@@ -51,7 +51,7 @@ class LongTrackParameters:
     `polarity` -1 (down) or +1; `energy_loss` (MeV) before the magnet, which measures what is left of the momentum;
     `behind_velo` and `behind_ut`: from a straight line at Z_VELO or Z_UT to the SciFi;
     `before_ut`: from the line at Z_VELO to the UT; `seeds`: functions of the SciFi alone, and `seed_spreads`: the
-    variances of tracks about two of them (seeding.py); `errors`: what to expect of scattering and resolution.
+    variances of tracks about `reach` (seeding.py); `errors`: what to expect of scattering and resolution.
     `provenance` says what it was computed from, `accuracy` how well it agrees with flights.
     """
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.material import RF_FOIL, is_hit, scattering_angle, slabs
 from hltnode.processing.lhcb.parametrisation.forms import Z_REFERENCE, Z_UT, Z_VELO, FloatArray
-from hltnode.processing.lhcb.parametrisation.seeding import TRIPLES
 from hltnode.processing.lhcb.parametrisation.tracks import STEREO_LAYERS, X_LAYERS
 
 VELO_RESOLUTION = 0.0125
@@ -49,8 +48,8 @@ class Quantity(StrEnum):
     """Slope in y of a SciFi seed less that of the VELO track."""
     MATCH_Y_TY = "match_y_ty"
     """Covariance of the last two; mm."""
-    SAG = "sag"
-    """x of a hit in a middle layer of the SciFi less that of the chord through hits in a first and a last one; mm."""
+    CURVATURE = "curvature"
+    """Quadratic term of x(z) in the SciFi; 1/mm."""
     KINK = "kink"
     """Kink of a track with a VELO and a SciFi part: its error over the kink is that of the momentum."""
 
@@ -148,10 +147,10 @@ def _variances(
     y_turned = y_fit @ np.maximum(layer_z[list(STEREO_LAYERS), None] - z, 0.0)
     to_magnet = np.array([1.0, Z_MAGNET - Z_REFERENCE, 0.0])
 
-    def state_at(first: float, second: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """VELO state at two z: variances and covariance."""
-        a, b = first - Z_VELO, second - Z_VELO
-        return (c00 + a * (2 * c20 + a * c22), c00 + b * (2 * c20 + b * c22), c00 + (a + b) * c20 + a * b * c22)
+    def of_velo(at: float) -> FloatArray:
+        """Variance of the VELO state's x at z."""
+        dz = at - Z_VELO
+        return c00 + dz * (2.0 * c20 + dz * c22)
 
     def turned(first: FloatArray, second: FloatArray) -> FloatArray:
         product: FloatArray = (first * second) @ variance
@@ -163,19 +162,15 @@ def _variances(
     y_hits = np.square(y_resolution) * (y_fit @ y_fit.T)
     x_hits = np.square(SCIFI_RESOLUTION) * (x_fit @ x_fit.T)
     match_x = to_magnet @ x_turned
-    first, middle, last = layer_z[list(TRIPLES["first_layers"])]
-    share = (middle - first) / (last - first)
-    in_layers = np.maximum(np.array([[first], [middle], [last]]) - z, 0.0)
-    sag = np.array([share - 1.0, 1.0, -share])
-    at_reference = state_at(Z_REFERENCE, Z_REFERENCE)[0]
+    at_reference = of_velo(Z_REFERENCE)
     return {
-        Quantity.X_AT_UT: state_at(Z_UT, Z_UT)[0] + turned(to_ut, to_ut),
+        Quantity.X_AT_UT: of_velo(Z_UT) + turned(to_ut, to_ut),
         Quantity.X_BEHIND: at_reference + turned(to_reference, to_reference),
         Quantity.TX_BEHIND: c22 + turned(before_reference, before_reference),
-        Quantity.MATCH_X: state_at(Z_MAGNET, Z_MAGNET)[0] + turned(match_x, match_x) + to_magnet @ x_hits @ to_magnet,
+        Quantity.MATCH_X: of_velo(Z_MAGNET) + turned(match_x, match_x) + to_magnet @ x_hits @ to_magnet,
         Quantity.MATCH_Y: at_reference + turned(y_turned[0], y_turned[0]) + y_hits[0, 0],
         Quantity.MATCH_TY: c22 + turned(y_turned[1], y_turned[1]) + y_hits[1, 1],
         Quantity.MATCH_Y_TY: c20 + (Z_REFERENCE - Z_VELO) * c22 + turned(y_turned[0], y_turned[1]) + y_hits[0, 1],
-        Quantity.SAG: turned(sag @ in_layers, sag @ in_layers) + SCIFI_RESOLUTION**2 * (sag @ sag),
+        Quantity.CURVATURE: turned(x_turned[2], x_turned[2]) + x_hits[2, 2],
         Quantity.KINK: c22 + turned(x_turned[1], x_turned[1]) + x_hits[1, 1],
     }

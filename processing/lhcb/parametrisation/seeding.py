@@ -1,17 +1,28 @@
-"""Fits for the search in the SciFi alone: which pairs and triples of hits can be a track from the collisions."""
+"""Fits for the search in the SciFi alone: which hits can be a track from the collisions."""
 
 import numpy as np
 
 from hltnode.processing.lhcb.parametrisation.flights import MEV
-from hltnode.processing.lhcb.parametrisation.forms import SEED_MOMENTUM, SEED_REACH, SEED_SAG, Z_REFERENCE, FloatArray
+from hltnode.processing.lhcb.parametrisation.forms import (
+    SEED_CURVATURE,
+    SEED_MOMENTUM,
+    SEED_REACH,
+    Z_REFERENCE,
+    FloatArray,
+)
 from hltnode.processing.lhcb.parametrisation.functions import INTERCEPT_UNIT
 from hltnode.processing.lhcb.parametrisation.polynomials import Fit
 from hltnode.processing.lhcb.parametrisation.tracks import Tracks
 
-Triple = tuple[int, int, int]
+Pair = tuple[int, int]
 
-TRIPLES: dict[str, Triple] = {"first_layers": (0, 4, 8), "last_layers": (3, 7, 11)}
-"""First, middle and last x layer of the two searches."""
+PAIRS: dict[str, Pair] = {
+    "first_station": (0, 3),
+    "last_station": (8, 11),
+    "first_layers": (0, 8),
+    "last_layers": (3, 11),
+}
+"""x layers whose hits begin a search: both of one station, or the first or last ones of two."""
 
 # Tracks are spread evenly in slopes; those of collisions are denser at small ones, about as 1 / (angle^2 + this).
 _SMALL_ANGLE_SQUARED = 0.0025
@@ -20,39 +31,29 @@ _STRAIGHT = 0.1
 
 
 def fit_seeds(tracks: Tracks) -> tuple[dict[str, Fit], dict[str, FloatArray]]:
-    """The functions of seeds; and how far tracks are from sag and reach, because of their origins: variance
-    f64[2], a constant term (mm^2) and the factor of the square of intercept (m) or s (c/GeV)."""
+    """The functions of seeds; and how far tracks are from reach because of their origins: variance f64[2], a constant
+    term (mm^2) and the factor of the square of s (c/GeV)."""
     density = 1.0 / np.sqrt(tracks.velo.tx**2 + tracks.velo.ty**2 + _SMALL_ANGLE_SQUARED)
     fits = {"momentum": _fit_momentum(tracks, density)}
     spreads = {}
-    for name, triple in TRIPLES.items():
-        for kind, fit in (("sag", _fit_sag), ("reach", _fit_reach)):
-            found = fit(tracks, triple, density)
-            fits[f"{kind}_{name}"] = found
-            bend = chord(tracks, triple)[1] if fit is _fit_sag else tracks.s
-            spreads[f"{kind}_{name}"] = _spread(found.residuals * bend, bend, density)
+    for name, pair in PAIRS.items():
+        fits[f"curvature_{name}"] = _fit_curvature(tracks, pair, density)
+        fits[f"reach_{name}"] = found = _fit_reach(tracks, pair, density)
+        spreads[f"reach_{name}"] = _spread(found.residuals * tracks.s, tracks.s, density)
     return fits, spreads
 
 
-def chord(tracks: Tracks, triple: Triple) -> tuple[FloatArray, FloatArray]:
-    """Slope, and intercept (m) at z = 0, of the chords through first and last layer."""
-    first, _, last = triple
+def chord(tracks: Tracks, pair: Pair) -> tuple[FloatArray, FloatArray]:
+    """Slope, and intercept (m) at z = 0, of the chords through a pair of layers."""
+    first, last = pair
     z, x = tracks.layer_z, tracks.x
     slope = (x[last] - x[first]) / (z[last] - z[first])
     return slope, (x[first] - slope * z[first]) / INTERCEPT_UNIT
 
 
-def sag(tracks: Tracks, triple: Triple) -> FloatArray:
-    """Distance (mm) in x of the middle crossing from the chord."""
-    first, middle, _ = triple
-    slope, _ = chord(tracks, triple)
-    distance: FloatArray = tracks.x[middle] - tracks.x[first] - slope * (tracks.layer_z[middle] - tracks.layer_z[first])
-    return distance
-
-
-def reach(tracks: Tracks, triple: Triple) -> FloatArray:
-    """x (mm) in the last layer, less that of a straight line from the origin through the crossing of the first."""
-    first, _, last = triple
+def reach(tracks: Tracks, pair: Pair) -> FloatArray:
+    """x (mm) in the second layer, less that of a straight line from the origin through the crossing of the first."""
+    first, last = pair
     reached: FloatArray = tracks.x[last] - tracks.x[first] * (tracks.layer_z[last] / tracks.layer_z[first])
     return reached
 
@@ -75,14 +76,14 @@ def _fit_momentum(tracks: Tracks, density: FloatArray) -> Fit:
     return Fit.of(SEED_MOMENTUM, variables, tracks.s / intercept / MEV, weight)
 
 
-def _fit_sag(tracks: Tracks, triple: Triple, density: FloatArray) -> Fit:
-    slope, intercept = chord(tracks, triple)
+def _fit_curvature(tracks: Tracks, pair: Pair, density: FloatArray) -> Fit:
+    slope, intercept = chord(tracks, pair)
+    variables = (intercept, slope, tracks.y[pair[0]] / tracks.layer_z[pair[0]])
     weight = density * tracks.weight * np.abs(intercept)
-    variables = (intercept, slope, tracks.y[triple[1]] / tracks.layer_z[triple[1]])
-    return Fit.of(SEED_SAG, variables, sag(tracks, triple) / intercept, weight)
+    return Fit.of(SEED_CURVATURE, variables, tracks.behind.quadratic / intercept, weight)
 
 
-def _fit_reach(tracks: Tracks, triple: Triple, density: FloatArray) -> Fit:
-    first = triple[0]
+def _fit_reach(tracks: Tracks, pair: Pair, density: FloatArray) -> Fit:
+    first = pair[0]
     variables = (tracks.s, *(of[first] / tracks.layer_z[first] for of in (tracks.x, tracks.y)))
-    return Fit.of(SEED_REACH, variables, reach(tracks, triple) / tracks.s, density * tracks.weight * np.abs(tracks.s))
+    return Fit.of(SEED_REACH, variables, reach(tracks, pair) / tracks.s, density * tracks.weight * np.abs(tracks.s))

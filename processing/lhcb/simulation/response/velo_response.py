@@ -13,6 +13,7 @@ from hltnode.processing.lhcb.geometry.ideal_velo import (
     PIXEL_PITCH,
     column_edges,
 )
+from hltnode.processing.lhcb.geometry.material import scattering_angle
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.simulation import _native
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
@@ -30,10 +31,9 @@ HIT_EFFICIENCY = 0.995
 
 # Scattering (Highland): material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil
 # between beam and sensors, which tracks cross at small angles.
-_SENSOR_X0 = 0.009
+_SENSOR_X0 = 0.0138
 _FOIL_X0 = 0.010
 _FOIL_RADIUS = 4.0
-_HIGHLAND = 13.6  # MeV
 # Some crossings scatter by much more than a Gaussian allows (single hard scatters): their fraction and how much wider.
 _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
 
@@ -145,7 +145,7 @@ class VeloResponse:
         # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both is
         # used.
         to_slope = (stretch * (1 + slopes.T**2) ** 0.5).T
-        kick_size = _scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
+        kick_size = scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
         of_crossing = event[particle]
         hardness = np.where(random.chance(of_crossing, _HARD_FRACTION), _HARD_FACTOR, 1.0)
         kicks = random.normal(of_crossing, 2) * kick_size[particle] * hardness[:, None]
@@ -190,7 +190,7 @@ class VeloResponse:
     ) -> FloatArray:
         """Kick f64[n, 2] of the slopes in the foil; none for particles that start outside it."""
         inside = np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _FOIL_RADIUS
-        angle = _scattering_angle(particles.p, _FOIL_X0 * np.sqrt(1 + tx2_ty2)) * inside
+        angle = scattering_angle(particles.p, _FOIL_X0 * np.sqrt(1 + tx2_ty2)) * inside
         return random.normal(event, 2) * to_slope * angle[:, None]
 
     def _is_inside(self, local: FloatArray) -> Mask:
@@ -241,9 +241,3 @@ class VeloResponse:
             noisy, (u[:, 0] * len(self._z)).astype(np.int64), u[:, 1] * self._size[0], u[:, 2] * self._size[1]
         )
         return np.concatenate([knocked, noise])
-
-
-def _scattering_angle(p: FloatArray, thickness: FloatArray) -> FloatArray:
-    """Standard deviation (rad) of the projected angle after material of a thickness in radiation lengths (Highland)."""
-    angle: FloatArray = _HIGHLAND / p * np.sqrt(thickness) * (1 + 0.038 * np.log(thickness))
-    return angle

@@ -35,6 +35,10 @@ _GRID_X, _GRID_Y = np.arange(0.0, 3601.0, _GRID_STEP), np.arange(0.0, 2801.0, _G
 _STEEPEST_SLOPE = 5.0
 _SLOWEST = 1.0
 
+# Some crossings scatter by much more than a normal distribution allows (single hard scatters): by this factor those
+# whose normal number is above this, 2 %.
+_HARD_ABOVE, _HARD_FACTOR = 2.05, 5.0
+
 _LN2 = float(np.log(2.0))
 
 
@@ -159,7 +163,8 @@ def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab)
     beta_squared = p * p / (p * p + flights.mass[hit] ** 2)
     thickness = slab.thickness * stretch
     angle = scattering_angle(p, thickness, beta=np.sqrt(beta_squared)) * stretch
-    kick = random.normal(event, 2)
+    normal = random.normal(event, 3)
+    kick = normal[:, :2] * np.where(normal[:, 2:] > _HARD_ABOVE, _HARD_FACTOR, 1.0)
     flights.tx[hit] += kick[:, 0] * angle * np.sqrt(1.0 + tx * tx)
     flights.ty[hit] += kick[:, 1] * angle * np.sqrt(1.0 + ty * ty)
     p = np.maximum(p - slab.energy_loss * stretch / beta_squared, 0.0)

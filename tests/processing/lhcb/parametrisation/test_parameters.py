@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.parametrisation import parametrise as module
 from hltnode.processing.lhcb.parametrisation.forms import Z_UT
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.parametrisation.scattering import Quantity
-from hltnode.processing.lhcb.parametrisation.seeding import TRIPLES, chord, reach, sag
+from hltnode.processing.lhcb.parametrisation.seeding import PAIRS, chord, reach
 from hltnode.processing.lhcb.parametrisation.tracks import Tracks
 
 
@@ -58,7 +58,7 @@ def test_the_crossings_of_all_layers_follow_from_the_kink(parameters: LongTrackP
     found = parameters.behind_velo.curve(line, flights.behind.tx - line.tx)
     fast = flights.p > 3.0
     for z, x, y in zip(flights.layer_z, flights.x, flights.y, strict=True):
-        assert rms((found.x_at(z) - x)[fast]) < 0.5
+        assert rms((found.x_at(z) - x)[fast]) < 0.8
         assert rms((found.y_at(z) - y)[fast]) < 2.0
 
 
@@ -69,18 +69,17 @@ def test_the_state_at_the_ut_follows_from_the_momentum(parameters: LongTrackPara
     assert rms((tx - flights.ut.tx)[fast]) < 2e-4
 
 
-@pytest.mark.parametrize("name", TRIPLES)
+@pytest.mark.parametrize("name", PAIRS)
 def test_hits_of_seeds_are_foreseen(parameters: LongTrackParameters, flights: Tracks, name: str) -> None:
-    triple = TRIPLES[name]
-    first, middle, _ = triple
-    slope, intercept = chord(flights, triple)
-    z, x, y = flights.layer_z, flights.x, flights.y
-    foreseen = parameters.seeds.sag(name, slope, intercept, y[middle] / z[middle])
-    assert rms(foreseen - sag(flights, triple)) < 0.1
-    foreseen = parameters.seeds.reach(name, x[first] / z[first], flights.s, y[first] / z[first])
-    error = foreseen - reach(flights, triple)
+    pair = PAIRS[name]
+    slope, intercept = chord(flights, pair)
+    z, x, y = (of[pair[0]] for of in (flights.layer_z, flights.x, flights.y))
+    foreseen = parameters.seeds.curvature(name, slope, intercept, y / z)
+    # 0.1 mm at the ends of the SciFi.
+    assert rms(foreseen - flights.behind.quadratic) < 0.1 / 700.0**2
+    error = parameters.seeds.reach(name, x / z, flights.s, y / z) - reach(flights, pair)
     constant, of_bend = parameters.seed_spreads[f"reach_{name}"]
-    assert np.mean(np.abs(error) < 4.0 * np.sqrt(constant + of_bend * flights.s**2)) > 0.98
+    assert np.mean(np.abs(error) < 4.0 * np.sqrt(constant + of_bend * flights.s**2)) > 0.97
 
 
 def test_the_momentum_of_a_seed_follows_from_where_it_points(parameters: LongTrackParameters, flights: Tracks) -> None:

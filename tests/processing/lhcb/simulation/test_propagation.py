@@ -95,8 +95,11 @@ def test_flights_scatter_and_lose_energy_in_the_material() -> None:
     exact = propagation.propagate(random_numbers(), straight, scattering=False)
     states = propagation.propagate(random_numbers(), scattered)
     difference = (states.tx - exact.tx)[1, exact.reached[1]]
-    # About 10 % of a radiation length up to the last layer of the UT.
-    assert difference.std() == pytest.approx(13.6 / 10_000 * np.sqrt(0.11), rel=0.25)
+    # About a quarter of a radiation length up to the last layer of the UT.
+    core = (np.quantile(difference, 0.8413) - np.quantile(difference, 0.1587)) / 2
+    assert core == pytest.approx(13.6 / 10_000 * np.sqrt(0.24), rel=0.1)
+    # Hard scatters: of a normal distribution 0.05 % would be further out.
+    assert 0.01 < (np.abs(difference) > 3.5 * core).mean() < 0.06
     assert np.abs(difference.mean()) < 1e-4
     lost = 10_000 - scattered.p
     assert 3.0 < lost.mean() < 40.0
@@ -106,8 +109,8 @@ def test_electrons_radiate() -> None:
     electrons = flights(2000, lowest=10_000, highest=10_001)
     electrons.mass[:] = 0.511
     Propagation(Magnet(0.0), LAYER_Z).propagate(random_numbers(), electrons)
-    # exp(-t) is the mean fraction that is left; t is 0.2 to 0.3 by the end of the SciFi.
-    assert 0.70 < electrons.p.mean() / 10_000 < 0.88
+    # exp(-t) is the mean fraction that is left; t is 0.3 to 0.4 by the end of the SciFi.
+    assert 0.65 < electrons.p.mean() / 10_000 < 0.88
 
 
 def test_a_flight_ends_at_its_z_end() -> None:
