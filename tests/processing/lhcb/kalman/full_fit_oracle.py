@@ -14,7 +14,7 @@ from hltnode.processing.lhcb.parametrisation.tracks import Line
 
 Z_VELO, Z_REFERENCE, Z_END = 770.0, 8520.0, 9410.0
 HIT_VARIANCE = 0.01
-ENERGY_LOSS = 9.96
+ENERGY_LOSS = 19.61
 MAGNET = np.array([[746.0, 0.131], [0.131, 3.45e-5]])
 LAYER_SLOPE, OBLIQUE = 2.2e-6, 8.0
 
