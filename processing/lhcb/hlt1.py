@@ -11,6 +11,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.kalman.collections import kalman_types
+from hltnode.processing.lhcb.kalman.full_fit import full_fit
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.event_lines import event_lines
@@ -106,7 +107,7 @@ def _whole(*tracking: Algorithm) -> AlgorithmSequence:
         (
             *(fragment_offsets, global_event_cut, *VELO_SIZES, *UT_SIZES, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
             *(*VELO, *PRIMARY_VERTICES, ut_decode_banks, decode_clusters, *tracking),
-            *(velo_fit, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
+            *(full_fit, velo_fit, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
         )
     )
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "algorithms/fragment_offsets.cuh"
+#include "lhcb/kalman/full_fit.cuh"
 #include "lhcb/kalman/impact_parameter.cuh"
 #include "lhcb/kalman/velo_fit.cuh"
 #include "lhcb/lines/event_lines.cuh"
@@ -82,6 +83,7 @@
     X(ut_select_tracks) \
     X(long_tracks_forward_search) \
     X(long_tracks_select_forward) \
+    X(kalman_full_fit) \
     X(kalman_velo_fit) \
     X(kalman_impact_parameter) \
     X(muon_cross_strips) \

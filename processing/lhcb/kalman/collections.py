@@ -32,3 +32,11 @@ long_pv = long_tracks.column("pv", U8)
 """Index of that vertex in the event, or NO_PV."""
 long_ghost_probability = long_tracks.column("ghost_probability", F32)
 """0 to 1."""
+
+long_fitted_qop = long_tracks.column("fitted_qop", F32)
+"""q/p at the origin, of the fit through the SciFi, 1/MeV."""
+long_qop_error = long_tracks.column("qop_error", F32)
+"""Its standard deviation, 1/MeV."""
+long_full_chi2 = long_tracks.column("full_chi2", F32)
+"""Chi2 of the SciFi hits in the fit that begins with the state at the end of the VELO, divided by their number less
+one."""

@@ -176,7 +176,7 @@ HLT_KERNEL(kalman_velo_fit)
             velo_track[i] = first_velo_track + p.long_tracks.velo_track[track];
             hits.count[i] = i < n_here ? p.velo_tracks.hit_count[velo_track[i]] : 0;
             hits.rows = hlt::max_of(hits.rows, hits.count[i]);
-            const float qop = p.long_tracks.qop[track];
+            const float qop = p.long_tracks.fitted_qop[track];
             const float inverse = qop < 0.f ? -qop : qop;
             const float bounded = inverse < hlt::long_max_inverse_momentum ? inverse : hlt::long_max_inverse_momentum;
             state.inverse_p2[i] = bounded * bounded;
@@ -208,7 +208,7 @@ HLT_KERNEL(kalman_velo_fit)
             p.long_tracks.beam_z[track] = state.z[i];
             p.long_tracks.beam_tx[track] = state.x.t[i];
             p.long_tracks.beam_ty[track] = state.y.t[i];
-            p.long_tracks.beam_qop[track] = p.long_tracks.qop[track];
+            p.long_tracks.beam_qop[track] = p.long_tracks.fitted_qop[track];
             p.long_tracks.beam_c00[track] = state.x.c00[i];
             p.long_tracks.beam_c20[track] = state.x.c20[i];
             p.long_tracks.beam_c22[track] = state.x.c22[i];

@@ -1,8 +1,8 @@
 """kalman_velo_fit: the states of long tracks at the beam line, from their VELO hits and their momentum."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.kalman.collections import long_beam_state, long_chi2, velo_field
-from hltnode.processing.lhcb.long_tracks.collections import long_count, long_qop, long_velo_track
+from hltnode.processing.lhcb.kalman.collections import long_beam_state, long_chi2, long_fitted_qop, velo_field
+from hltnode.processing.lhcb.long_tracks.collections import long_count, long_velo_track
 from hltnode.processing.lhcb.velo.collections import hit_x, hit_y, hit_z, track_hit_count, track_hits, velo_geometry
 
 velo_fit = Algorithm.beside(
@@ -14,7 +14,7 @@ velo_fit = Algorithm.beside(
         velo_field,
         long_count,
         long_velo_track,
-        long_qop,
+        long_fitted_qop,
         track_hit_count,
         track_hits,
         hit_x,

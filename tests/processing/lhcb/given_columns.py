@@ -45,6 +45,7 @@ VELO_COLUMNS = (
     "velo_hits.y",
     "velo_hits.z",
     "velo_hits.id",
+    *(f"velo_end.{name}" for name in ("x", "y", "tx", "ty", "c00", "c20", "c22")),
     "pvs.count",
     "pvs.vertex",
 )
@@ -94,6 +95,7 @@ def given_tracks(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry, fi
         "long_tracks.count": np.array([len(found) for found in chosen], np.uint32),
         "long_tracks.velo_track": velo_track.ravel(),
         "long_tracks.qop": qop.ravel(),
+        "long_tracks.fitted_qop": qop.ravel(),
         "long_tracks.is_muon": muon.ravel(),
     }
     collisions = [decode_vertices(next(b for b in event if b.type == BankType.MC_VERTICES)) for event in events]

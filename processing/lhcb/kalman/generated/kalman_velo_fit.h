@@ -15,7 +15,7 @@ struct kalman_velo_fit_parameters {
     struct {
         const uint32_t* count;
         const uint16_t* velo_track;
-        const float* qop;
+        const float* fitted_qop;
         float* beam_x;
         float* beam_y;
         float* beam_z;

@@ -85,7 +85,7 @@ def test_states_of_the_real_events_equal_those_of_a_textbook_filter(shared: Path
     field = Field(*map(float, given.columns["velo_field"]))
     for event, particles in enumerate(given.particles):
         for track in range(len(particles)):
-            qop = float(given.columns["long_tracks.qop"][event * MAX_TRACKS_PER_EVENT + track])
+            qop = float(given.columns["long_tracks.fitted_qop"][event * MAX_TRACKS_PER_EVENT + track])
             assert_equals_oracle(columns, event, track, given.velo_hits_of(event, track), qop, field)
 
 
@@ -189,8 +189,8 @@ def test_pulls_of_simulated_decays_are_one() -> None:
 def test_an_impossible_momentum_gives_a_finite_state_and_touches_no_other_track(toys: ToyEvents, qop: float) -> None:
     given = toys.columns()
     expected = run(KALMAN, given, len(toys.tracks), toys.sample.limits)
-    given["long_tracks.qop"] = given["long_tracks.qop"].copy()
-    given["long_tracks.qop"][3] = qop
+    given["long_tracks.fitted_qop"] = given["long_tracks.fitted_qop"].copy()
+    given["long_tracks.fitted_qop"][3] = qop
     result = run(KALMAN, given, len(toys.tracks), toys.sample.limits)
     found = state(result, 0, 3)
     assert all(np.isfinite(value) for name, value in found.items() if name != "qop")

@@ -114,7 +114,7 @@ class ToyEvents:
             **self.sample.buffers(),
             "velo_field": np.array([self.field.bend, self.field.gradient], np.float32),
             "long_tracks.count": np.array([len(tracks) for tracks in self.tracks], np.uint32),
-            "long_tracks.qop": qop.ravel(),
+            "long_tracks.fitted_qop": qop.ravel(),
             "long_tracks.velo_track": number.ravel(),
             "long_tracks.is_muon": np.full(n * MAX_TRACKS_PER_EVENT, self.muons, np.uint8),
             "pvs.vertex": pvs.ravel(),

@@ -314,6 +314,15 @@ def test_an_event_with_too_many_vertices_is_flagged_and_keeps_the_first_ones() -
     assert [vertex["tracks"] for vertex in vertices_of(columns, 0)] == [(i, j) for i, j, _, _ in expected]
 
 
+def test_eta_is_that_of_the_flight_from_the_primary_vertex() -> None:
+    columns = found_in(toys())
+    vertices = vertices_of(columns, 0) + vertices_of(columns, 4)
+    pvs = [pvs_of(columns, 0)] * len(vertices_of(columns, 0)) + [pvs_of(columns, 4)] * len(vertices_of(columns, 4))
+    for vertex, of_event in zip(vertices, pvs, strict=True):
+        d = np.array([np.float32(vertex[axis]) - of_event[vertex["pv"]][axis] for axis in "xyz"], np.float64)
+        assert vertex["eta"] == pytest.approx(np.arcsinh(d[2] / np.hypot(d[0], d[1])), abs=3e-6)
+
+
 def v0_pairs_of(columns: Columns, event: int) -> list[tuple[int, int, float, float]]:
     first, n = event * MAX_V0_PAIRS_PER_EVENT, int(columns["v0_pairs.count"][event])
     numbers = columns["v0_pairs.vertices"].reshape(-1, 2)[first : first + n].tolist()
