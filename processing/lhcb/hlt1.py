@@ -19,11 +19,13 @@ from hltnode.processing.lhcb.lines.kinds import line_types
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.long_tracks.append_matched import append_matched
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
-from hltnode.processing.lhcb.long_tracks.forward_search import forward_search
 from hltnode.processing.lhcb.long_tracks.mark_used_hits import mark_used_hits
 from hltnode.processing.lhcb.long_tracks.match_seeds import match_seeds
 from hltnode.processing.lhcb.long_tracks.no_forward_tracks import no_forward_tracks
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
+from hltnode.processing.lhcb.long_tracks.prepare_candidates import prepare_candidates
+from hltnode.processing.lhcb.long_tracks.search_with_ut import search_with_ut
+from hltnode.processing.lhcb.long_tracks.search_without_ut import search_without_ut
 from hltnode.processing.lhcb.long_tracks.seed_in_x import seed_in_x
 from hltnode.processing.lhcb.long_tracks.seed_in_y import seed_in_y
 from hltnode.processing.lhcb.long_tracks.seeding_tables import seeding_types
@@ -92,7 +94,7 @@ VELO = (
 )
 PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
 UT = (ut_search_tracks, ut_select_tracks)
-FORWARD = (forward_search, select_forward)
+FORWARD = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
 MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)

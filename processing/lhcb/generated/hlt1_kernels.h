@@ -8,10 +8,12 @@
 #include "lhcb/kalman/velo_fit.cuh"
 #include "lhcb/lines/event_lines.cuh"
 #include "lhcb/long_tracks/append_matched.cuh"
-#include "lhcb/long_tracks/forward_search.cuh"
 #include "lhcb/long_tracks/mark_used_hits.cuh"
 #include "lhcb/long_tracks/match_seeds.cuh"
 #include "lhcb/long_tracks/no_forward_tracks.cuh"
+#include "lhcb/long_tracks/prepare_candidates.cuh"
+#include "lhcb/long_tracks/search_with_ut.cuh"
+#include "lhcb/long_tracks/search_without_ut.cuh"
 #include "lhcb/long_tracks/seed_in_x.cuh"
 #include "lhcb/long_tracks/seed_in_y.cuh"
 #include "lhcb/long_tracks/select_forward.cuh"
@@ -81,7 +83,9 @@
     X(scifi_decode_clusters) \
     X(ut_search_tracks) \
     X(ut_select_tracks) \
-    X(long_tracks_forward_search) \
+    X(long_tracks_prepare_candidates) \
+    X(long_tracks_search_with_ut) \
+    X(long_tracks_search_without_ut) \
     X(long_tracks_select_forward) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \
