@@ -37,7 +37,20 @@ from tests.processing.lhcb.ut.ut_chain import Detector, UtEvent, read_ut_event, 
 
 FORWARD_ALGORITHMS = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
 SCIFI_COLUMNS = ("x", "z", "id")
-LONG_COLUMNS = ("velo_track", "ut_track", "origin", "qop", "x", "y", "tx", "ty", "quality", "hit_count")
+LONG_COLUMNS = (
+    "velo_track",
+    "ut_track",
+    "origin",
+    "qop",
+    "x",
+    "y",
+    "tx",
+    "ty",
+    "quality",
+    "hit_count",
+    "hits",
+    "ut_hits",
+)
 
 
 @cache
@@ -112,7 +125,7 @@ class ForwardChain:
             ut=read_ut_event(self.workspace, event),
             scifi={name: fetch(f"scifi_hits.{name}")[first:last] for name in SCIFI_COLUMNS},
             zone_offset=fetch("scifi_hits.zone_offset").reshape(-1, ZONE_STRIDE)[event],
-            tracks={name: fetch(f"long_tracks.{name}")[tracks] for name in LONG_COLUMNS}
+            tracks={name: fetch(f"long_tracks.{name}")[tracks] for name in LONG_COLUMNS[:-2]}
             | {
                 "hits": fetch("long_tracks.hits").reshape(-1, 12)[tracks],
                 "ut_hits": fetch("long_tracks.ut_hits").reshape(-1, 4)[tracks],
