@@ -101,6 +101,7 @@ inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u 
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
 inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
+inline int __ffsll(long long word) { return __builtin_ffsll(word); }
 inline int __clz(int word) { return word == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(word)); }
 
 inline float __uint_as_float(uint32_t word)

@@ -104,33 +104,55 @@ __device__ ut_points points_of(const ut_window* windows, const uint32_t* picks, 
     return points;
 }
 
+/// The lines that may be tried through eight hits of one window, from `first` on, and eight of another: bit 8 i + j.
+__device__ __forceinline__ uint64_t ut_pairs(const ut_window& window, uint32_t first, const ut_window& other,
+                                             uint32_t first_other, const ut_search_limits& limits)
+{
+    uint64_t pairs = 0;
+    for (uint32_t i = 0; i < min_of(window.n_hits - first, ut_stride); ++i) {
+        const uint64_t partners = ut_partners(other, first_other, window.u[first + i], window.z[first + i], limits);
+        pairs |= partners << (ut_stride * i);
+    }
+    return pairs;
+}
+
+/// Try the line through hit `i` of layer a and hit `j` of b; c lies between them, d beyond b.
+template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
+__device__ __forceinline__ void try_ut_pair(const ut_window* windows, const ut_hits_of_event& hits,
+                                            const ut_search_limits& limits, uint32_t i, uint32_t j,
+                                            ut_continuation& best)
+{
+    const float u = windows[a].u[i], z = windows[a].z[i], other_u = windows[b].u[j], other_z = windows[b].z[j];
+    const float slope = (other_u - u) / (other_z - z);
+    uint32_t picks[n_ut_layers];
+    picks[a] = i;
+    picks[b] = j;
+    picks[c] = nearest_in_window(windows[c], u, z, slope, limits.max_distance);
+    picks[d] = nearest_in_window(windows[d], other_u, other_z, slope, limits.max_distance);
+    const uint32_t n_missing = (picks[c] == no_ut_pick ? 1u : 0u) + (picks[d] == no_ut_pick ? 1u : 0u);
+    const float penalty = n_missing == 0u ? 0.f : limits.three_hits_penalty;
+    if (n_missing > 1u || penalty >= best.quality) return;
+    const ut_line line = fit_ut_kink(points_of(windows, picks, hits));
+    const float quality = line.chi2 + penalty;
+    const bool better = (line.chi2 < limits.max_chi2) & (quality < best.quality);
+    best.quality = better ? quality : best.quality;
+    best.line.chi2 = better ? line.chi2 : best.line.chi2;
+    best.line.u_kink = better ? line.u_kink : best.line.u_kink;
+    best.line.slope = better ? line.slope : best.line.slope;
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer)
+        best.picks[layer] = better ? picks[layer] : best.picks[layer];
+}
+
 /// Try the lines through hits of layers a and b; c lies between them, d beyond b.
 template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
 __device__ void try_ut_pairs(const ut_window* windows, const ut_hits_of_event& hits, const ut_search_limits& limits,
                              ut_continuation& best)
 {
-    for (uint32_t i = 0; i < windows[a].n_hits; ++i) {
-        const float u = windows[a].u[i], z = windows[a].z[i];
-        for (uint32_t first = 0; first < windows[b].n_hits; first += ut_stride) {
-            for (uint32_t partners = ut_partners(windows[b], first, u, z, limits); partners != 0u;
-                 partners &= partners - 1u) {
-                const uint32_t j = first + static_cast<uint32_t>(__ffs(static_cast<int>(partners))) - 1u;
-                const float other_u = windows[b].u[j], other_z = windows[b].z[j];
-                const float slope = (other_u - u) / (other_z - z);
-                uint32_t picks[n_ut_layers];
-                picks[a] = i;
-                picks[b] = j;
-                picks[c] = nearest_in_window(windows[c], u, z, slope, limits.max_distance);
-                picks[d] = nearest_in_window(windows[d], other_u, other_z, slope, limits.max_distance);
-                const uint32_t n_missing = (picks[c] == no_ut_pick ? 1u : 0u) + (picks[d] == no_ut_pick ? 1u : 0u);
-                const float penalty = n_missing == 0u ? 0.f : limits.three_hits_penalty;
-                if (n_missing > 1u || penalty >= best.quality) continue;
-                const ut_line line = fit_ut_kink(points_of(windows, picks, hits));
-                const float quality = line.chi2 + penalty;
-                if (!(line.chi2 < limits.max_chi2) || quality >= best.quality) continue;
-                best.quality = quality;
-                best.line = line;
-                for (uint32_t layer = 0; layer < n_ut_layers; ++layer) best.picks[layer] = picks[layer];
+    for (uint32_t i = 0; i < windows[a].n_hits; i += ut_stride) {
+        for (uint32_t j = 0; j < windows[b].n_hits; j += ut_stride) {
+            for (uint64_t pairs = ut_pairs(windows[a], i, windows[b], j, limits); pairs != 0u; pairs &= pairs - 1u) {
+                const uint32_t pair = static_cast<uint32_t>(__ffsll(static_cast<long long>(pairs))) - 1u;
+                try_ut_pair<a, b, c, d>(windows, hits, limits, i + pair / ut_stride, j + pair % ut_stride, best);
             }
         }
     }

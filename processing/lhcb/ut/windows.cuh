@@ -134,8 +134,12 @@ __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_eve
         // Hits of sectors that stand above one another follow one another.
         const uint16_t* const offset = hits.sector_offset + geometry.first_sector[group];
         const uint32_t end = offset[geometry.sectors_of_y[group][last_y_bin].end];
-        for (uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first]; i < end; i += ut_stride)
+        uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first];
+        // Also if there are none: a branch that cannot be foretold costs a CPU more.
+        do {
             add_ut_hits(hits, seed, limits, i, end, window);
+            i += ut_stride;
+        } while (i < end);
     }
     // No hit is near a line there.
     for (uint32_t i = 0; i < ut_stride; ++i) window.u[window.n_hits + i] = 3e38f, window.z[window.n_hits + i] = 0.f;
