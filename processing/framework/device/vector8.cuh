@@ -11,12 +11,19 @@ namespace hlt {
 using float8 = float __attribute__((vector_size(32)));
 using int8x32 = int32_t __attribute__((vector_size(32)));  // eight lanes of 32 bits
 using uint8x32 = uint32_t __attribute__((vector_size(32)));
+using uint8x16 = uint16_t __attribute__((vector_size(16)));  // eight lanes of 16 bits
 using uint4x32 = uint32_t __attribute__((vector_size(16)));
 
 template <typename Vector>
 inline __attribute__((always_inline)) void load8(Vector& vector, const void* from)
 {
     std::memcpy(&vector, from, sizeof vector);
+}
+
+/// The last lane first.
+inline __attribute__((always_inline)) uint8x16 reversed8(const uint8x16& lanes)
+{
+    return __builtin_shufflevector(lanes, lanes, 7, 6, 5, 4, 3, 2, 1, 0);
 }
 
 /// Smallest of the eight lanes.

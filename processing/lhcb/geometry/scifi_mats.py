@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, N_MAT_INDICES
-from hltnode.processing.lhcb.geometry.scifi import GEOMETRY_FILE, SciFiGeometry
+from hltnode.processing.lhcb.geometry.scifi import GEOMETRY_FILE, N_MATS, SciFiGeometry
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS
 
 N_ZONES = 2 * N_LAYERS
@@ -55,14 +55,14 @@ READ_OUT = np.dtype(
     [
         ("first_mat", "<u2", (N_BANKS,)),
         ("n_mats", "<u2", (N_BANKS,)),
-        ("place", "<u2", (N_MAT_INDICES,)),
+        ("mat", "<u2", (N_MATS,)),
         ("first_place", "<u2", (ZONE_STRIDE,)),
     ]
 )
 READ_OUT_COMMENTS = {
     "first_mat": "index of the mat of link 0 of each bank",
     "n_mats": "that each bank reads, one behind the other",
-    "place": "of each mat in the order of zone and x",
+    "mat": "at each place, in the order of zone and x",
     "first_place": "of each zone; from 24 on: the number of mats",
 }
 
@@ -109,10 +109,12 @@ def read_out_table(geometry: SciFiGeometry) -> NDArray[np.void]:
     exists = mats["place"] != NO_PLACE
     n_mats = np.bincount(mats["bank"][exists], minlength=N_BANKS)
     for bank, (begin, n) in enumerate(zip(first, n_mats, strict=True)):
+        if n == 0:
+            raise GeometryError(f"{GEOMETRY_FILE}: bank {bank} reads no mat")
         if not (exists[begin : begin + n] & (mats["bank"][begin : begin + n] == bank)).all():
             raise GeometryError(f"{GEOMETRY_FILE}: the mats of bank {bank} do not stand together")
     table["first_mat"], table["n_mats"] = first, n_mats
-    table["place"] = mats["place"]
+    table["mat"] = np.argsort(mats["place"], kind="stable")[:N_MATS]
     table["first_place"] = np.searchsorted(np.sort(mats["zone"][exists]), np.arange(ZONE_STRIDE))
     return table
 

@@ -1,5 +1,5 @@
-// Clusters that a bank of UT or SciFi announces, as far as its size allows: what the global event cut counts. Nothing is
-// checked or flagged here; decoders do that.
+// Clusters that a bank of UT or SciFi announces, as far as its size allows: what the global event cut counts. Nothing
+// is checked or flagged here; decoders do that.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

@@ -4,7 +4,7 @@
 // The first kernel that looks at events: what it flags, the kernels that size the buffers of each detector give no
 // places to, so that nothing is decoded. The event is kept.
 // In:  the fragments of the rows of UT and SciFi: their sizes, and the counts in the headers of UT banks.
-// Out: events.flags. One block per event, threads stride over the rows.
+// Out: events.{ut_clusters, scifi_clusters, flags}. One block per event, threads stride over the rows.
 // Bounds: a fragment has less than 2^15 clusters and a MEP at most 2^13 such rows, so the sums fit in 32 bits.
 #pragma once
 
@@ -36,7 +36,9 @@ HLT_KERNEL(global_event_cut)
     uint32_t n_ut, n_scifi;
     hlt::block_exclusive_sum(of_ut, scratch, n_ut);
     hlt::block_exclusive_sum(of_scifi, scratch, n_scifi);
-    if (threadIdx.x == 0 &&
-        (n_ut > p.max_ut_clusters || n_scifi > p.max_scifi_clusters || n_ut + n_scifi > p.max_clusters))
+    if (threadIdx.x != 0) return;
+    p.events.ut_clusters[event] = n_ut;
+    p.events.scifi_clusters[event] = n_scifi;
+    if (n_ut > p.max_ut_clusters || n_scifi > p.max_scifi_clusters || n_ut + n_scifi > p.max_clusters)
         p.events.flags[event] |= hlt::global_event_cut;
 }

@@ -1,1 +1,7 @@
-"""The SciFi tracker: from raw banks to hits sorted by x in each zone."""
+"""The SciFi tracker: from raw banks to hits sorted by x in each zone. In the order of the sequence:
+
+    hit_offsets        how many hits an event may have, and where they are stored
+    decode_clusters    banks to hits in order (bank.cuh)
+
+collections.py declares what they write. The number of words comes from raw_data/global_event_cut.
+"""

@@ -37,11 +37,13 @@ struct scifi_bank {
     __device__ scifi_word operator[](uint32_t i) const { return {load_u16(bytes + 2u * i)}; }
 };
 
+__device__ uint32_t scifi_bank_number(const mfp_row& row) { return row.source_id & 0x7ffu; }
+
 /// What fragment and source id say; one that is absent has no words. One word of zero at the end is padding.
 __device__ scifi_bank scifi_bank_of(const fragment_view& fragment, const mfp_row& row)
 {
     constexpr uint32_t header = 4;
-    scifi_bank bank{fragment.data + header, 0, row.source_id & 0x7ffu, row.version, false};
+    scifi_bank bank{fragment.data + header, 0, scifi_bank_number(row), row.version, false};
     if (fragment.type == no_bank) return bank;
     bank.broken = fragment.type != scifi_bank_type || row.version < 4u || row.version > 6u ||
                   bank.number >= n_scifi_banks || fragment.size < header || fragment.size % 2u != 0u;
@@ -59,11 +61,48 @@ __device__ row_range scifi_rows_of(const raw_banks& banks, uint32_t mep)
     return {side_a.count > 0u ? side_a.first : side_c.first, side_a.count + side_c.count};
 }
 
+/// Bank numbers.
+struct scifi_bank_set {
+    uint32_t bits[(n_scifi_banks + 31u) / 32u];
+
+    __device__ void clear()
+    {
+        for (uint32_t i = threadIdx.x; i < sizeof bits / sizeof bits[0]; i += blockDim.x) bits[i] = 0;
+    }
+    /// Returns whether it was there before.
+    __device__ bool add(uint32_t number)
+    {
+        const uint32_t bit = 1u << number % 32u;
+        return (atomicOr(&bits[number / 32u], bit) & bit) != 0u;
+    }
+    __device__ bool has(uint32_t number) const { return (bits[number / 32u] >> number % 32u & 1u) != 0u; }
+};
+
+/// The bank of a row; without words, and broken if it had any, if two sources have its number.
+__device__ scifi_bank read_scifi_bank(const raw_banks& banks, const mfp_row& row, uint32_t event_index,
+                                      const scifi_bank_set& twice)
+{
+    scifi_bank bank = scifi_bank_of(fragment_of(banks, row, event_index), row);
+    if (bank.n_words > 0u && twice.has(bank.number)) {
+        bank.broken = true;
+        bank.n_words = 0;
+    }
+    return bank;
+}
+
 /// A cluster of two words.
 struct scifi_edges {
     scifi_word first, last;
 
     __device__ uint32_t distance() const { return last.channel() - first.channel(); }
+
+    /// Whether they rise, and in version 5 leave room for more than four channels.
+    template <scifi_rule rule>
+    __device__ bool are_possible() const
+    {
+        const uint32_t least = rule == scifi_rule::version_5 ? scifi_min_edge_distance : 1u;
+        return last.channel() >= first.channel() + least;
+    }
 };
 
 /// Whether two words that follow one another on a link are taken together.
@@ -86,35 +125,39 @@ __device__ uint32_t count_hits_of_edges(scifi_edges edges)
     return width <= 2u * scifi_piece ? 1u : 1u + (width - 1u) / scifi_piece;
 }
 
-/// The hits of two words, rising: take(channel, fraction, pseudo-size) for each.
-template <scifi_rule rule, typename Take>
-__device__ void take_hits_of_edges(scifi_edges edges, Take take)
+/// From the first channel of the bank.
+struct scifi_bank_hit {
+    uint32_t channel;
+    uint32_t fraction;
+    uint32_t size;  // pseudo-size
+};
+
+/// Hit `k` of the `n` of two words; their channels rise.
+template <scifi_rule rule>
+__device__ scifi_bank_hit hit_of_edges(scifi_edges edges, uint32_t n, uint32_t k)
 {
-    const uint32_t n = count_hits_of_edges<rule>(edges);
-    if (n == 0u) return;
     const uint32_t channel = edges.first.channel(), distance = edges.distance();
-    const uint32_t width = rule == scifi_rule::version_5 ? 2u * distance - 1u + edges.last.fraction() : distance + 2u;
     if (n == 1u) {
-        take(channel + (width - 1u) / 2u - 1u, (width - 1u) % 2u, width);
-        return;
+        const uint32_t width =
+            rule == scifi_rule::version_5 ? 2u * distance - 1u + edges.last.fraction() : distance + 2u;
+        return {channel + (width - 1u) / 2u - 1u, (width - 1u) % 2u, width};
     }
     // Pieces of four channels, the first of which version 5 leaves out; then the last one, or what is left.
-    const uint32_t first_piece = rule == scifi_rule::version_5 ? scifi_piece : 0u;
-    for (uint32_t i = 0; i + 1u < n; ++i)
-        take(channel + first_piece + scifi_piece * i, edges.first.fraction(), scifi_piece_of_wide);
-    if (rule == scifi_rule::version_5) {
-        take(channel + distance, edges.last.fraction(), scifi_piece_of_wide);
-    } else {
-        const uint32_t before = scifi_piece * (n - 1u);
-        take(channel + before + (width - before - 1u) / 2u - 1u, (width - before - 1u) % 2u, scifi_piece_of_wide);
+    if (k + 1u < n) {
+        const uint32_t piece = rule == scifi_rule::version_5 ? k + 1u : k;
+        return {channel + scifi_piece * piece, edges.first.fraction(), scifi_piece_of_wide};
     }
+    if (rule == scifi_rule::version_5) return {channel + distance, edges.last.fraction(), scifi_piece_of_wide};
+    const uint32_t before = scifi_piece * (n - 1u), left = distance + 2u - before;
+    return {channel + before + (left - 1u) / 2u - 1u, (left - 1u) % 2u, scifi_piece_of_wide};
 }
 
-/// Pseudo-size of the hit of a single word.
+/// The hit of a single word.
 template <scifi_rule rule>
-__device__ uint32_t scifi_size_of(scifi_word word)
+__device__ scifi_bank_hit hit_of_word(scifi_word word)
 {
-    return rule != scifi_rule::version_5 && word.edge() != 0u ? scifi_piece_of_wide : scifi_narrow;
+    const bool piece = rule != scifi_rule::version_5 && word.edge() != 0u;
+    return {word.channel(), word.fraction(), piece ? scifi_piece_of_wide : scifi_narrow};
 }
 
 }  // namespace hlt

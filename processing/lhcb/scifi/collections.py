@@ -27,12 +27,10 @@ from hltnode.processing.lhcb.geometry.scifi_mats import ZONE_STRIDE as ZONE_STRI
 from hltnode.protocol.lhcb.banks.scifi import MIN_EDGE_DISTANCE, N_BANKS, NARROW, PIECE, PIECE_OF_WIDE
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE
 
-MAT_STRIDE = N_MATS + 8
 MAX_HITS_PER_EVENT = 65535
 HIT_PADDING = 8
 NO_HIT = 0xFFFF
 
-ONE_HIT_PER_WORD = 0x8000
 
 SCIFI_MAT = Record("scifi_mat", MAT, MAT_COMMENTS)
 SCIFI_READ_OUT = Record("scifi_read_out", READ_OUT, READ_OUT_COMMENTS)
@@ -46,14 +44,13 @@ scifi_types = SharedTypes(
         "n_scifi_layers": N_LAYERS,
         "n_scifi_banks": N_BANKS,
         "n_scifi_mats": N_MATS,
+        "n_scifi_mat_indices": N_MAT_INDICES,
         "first_scifi_mat": FIRST_MAT,
         "scifi_channels_per_mat": CHANNELS_PER_MAT,
-        "scifi_mat_stride": MAT_STRIDE,
         "scifi_piece": PIECE,
         "scifi_min_edge_distance": MIN_EDGE_DISTANCE,
         "scifi_narrow": NARROW,
         "scifi_piece_of_wide": PIECE_OF_WIDE,
-        "one_scifi_hit_per_word": ONE_HIT_PER_WORD,
         "n_scifi_zones": N_ZONES,
         "scifi_zone_stride": ZONE_STRIDE,
         "max_scifi_hits_of_event": MAX_HITS_PER_EVENT,
@@ -74,8 +71,9 @@ scifi_read_out = constant_column("scifi_read_out", SCIFI_READ_OUT)
 
 
 def max_hits(limits: BatchLimits) -> int:
-    """Real events of minimum bias have a SciFi hit in 30 bytes of input; what does not fit is flagged and kept."""
-    return limits.input_bytes // 8
+    """Events of minimum bias have a word of a SciFi bank in 7 bytes of input if nothing but the tracking detectors is
+    read; what does not fit is flagged and kept."""
+    return limits.input_bytes // 4
 
 
 scifi_hit_offset = Column(
@@ -87,16 +85,11 @@ scifi_hits = Collection(
     "scifi_hits",
     capacity=max_hits,
     placement=Placement(offsets=scifi_hit_offset),
-    max_per_event=MAX_HITS_PER_EVENT + HIT_PADDING,
+    max_per_event=MAX_HITS_PER_EVENT + 2 * HIT_PADDING,
 )
 scifi_bound = scifi_hits.per_event("bound", U32)
-"""Exact number of hits of each event, before anything is decoded; 0 for an event that is cut or does not fit."""
+"""Upper bound of the hits of each event, from the sizes of its banks; 0 for an event that is cut or does not fit."""
 scifi_count = scifi_hits.per_event("count", U32, role=Role.OUTPUT)
-scifi_bank_hits = scifi_hits.per_event("bank_hits", U16, width=N_BANKS)
-"""[event][240]: hits of each bank, 0 for one that is absent or damaged; one_scifi_hit_per_word is set for a bank each
-word of which is one."""
-scifi_mat_offset = scifi_hits.per_event("mat_offset", U16, width=MAT_STRIDE)
-"""[event][1032]: hits of the mat at place k are [k] .. [k + 1], relative to the first hit of the event."""
 scifi_zone_offset = scifi_hits.per_event("zone_offset", U16, width=ZONE_STRIDE)
 """[event][32]: hits of zone k of an event are [k] .. [k + 1], relative to its first hit; from 24 on: the count."""
 scifi_x = scifi_hits.column("x", F32)

@@ -2,15 +2,15 @@
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.lhcb.raw_data.global_event_cut import scifi_clusters
 from hltnode.processing.lhcb.scifi.collections import scifi_bound, scifi_hit_offset, scifi_hits
 
 hit_offsets = Algorithm.beside(
     __file__,
     grid=Grid.ONE,
     block_size=256,
-    updates=(event_flags, scifi_bound),
-    writes=(scifi_hit_offset,),
-    # docs/physics/scifi.md: twice the words that the global event cut lets pass; real words make 0.9 hits.
-    constants={"max_hits": 19_500},
+    reads=(scifi_clusters,),
+    updates=(event_flags,),
+    writes=(scifi_bound, scifi_hit_offset),
     capacities={"max_scifi_hits": scifi_hits.capacity},
 )

@@ -3,7 +3,8 @@
 // A retina bank has at most as many clusters as words fit into it. A super-pixel has as many as its own pattern has
 // candidates; its neighbours can only take candidates away. Banks that cannot be what they say flag the event and give
 // no clusters; of an event that the global event cut took nothing is read. In:  the fragments of the VELO rows;
-// events.flags. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags. One block per event, threads stride over its banks, the lanes of a warp share the words of theirs.
+// events.flags. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags. One block per event,
+// threads stride over its banks, the lanes of a warp share the words of theirs.
 // Bounds: a fragment has less than 2^14 words, a super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so
 // the sums fit in 32 bits; velo_cluster_offsets refuses what does not fit in the buffers.
 #pragma once

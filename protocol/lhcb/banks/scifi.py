@@ -259,12 +259,7 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     starts, has_next = _pairs(words, chosen)
     firsts = starts[has_next]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
-    proper = (
-        (words.fraction[firsts] == 1)
-        & (words.edge[firsts + 1] == 1)
-        & (words.fraction[firsts + 1] == 0)
-        & (distance > 0)
-    )
+    proper = (words.fraction[firsts] == 1) & (words.edge[firsts + 1] == 1) & (words.fraction[firsts + 1] == 0)
     lone = starts[~has_next]
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1, lone)), assume_unique=True)
     width = distance[proper] + 2

@@ -12,6 +12,8 @@ struct global_event_cut_parameters {
     hlt::raw_banks raw_banks;
     struct {
         uint32_t* flags;
+        uint32_t* ut_clusters;
+        uint32_t* scifi_clusters;
     } events;
     uint32_t max_ut_clusters;
     uint32_t max_scifi_clusters;

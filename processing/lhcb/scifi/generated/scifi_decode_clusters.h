@@ -16,8 +16,6 @@ struct scifi_decode_clusters_parameters {
     struct {
         const uint32_t* offset;
         const uint32_t* bound;
-        const uint16_t* bank_hits;
-        const uint16_t* mat_offset;
         uint32_t* count;
         uint16_t* zone_offset;
         float* x;
@@ -26,6 +24,15 @@ struct scifi_decode_clusters_parameters {
         uint16_t* info;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } scifi_hits;
+    struct {
+        uint32_t* flags;
+    } events;
+    struct {
+        const uint32_t* scifi_hits_offset;
+        uint16_t* codes;
+        __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
+    } scratch;
+    uint32_t lossy;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -9,12 +9,12 @@
 struct scifi_hit_offsets_parameters {
     const hlt::batch_header* batch;
     struct {
+        const uint32_t* scifi_clusters;
         uint32_t* flags;
     } events;
     struct {
         uint32_t* bound;
         uint32_t* offset;
     } scifi_hits;
-    uint32_t max_hits;
     uint32_t max_scifi_hits;
 };

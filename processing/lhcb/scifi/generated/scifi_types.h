@@ -10,14 +10,13 @@ constexpr uint32_t scifi_detector = 5;
 constexpr uint32_t n_scifi_layers = 12;
 constexpr uint32_t n_scifi_banks = 240;
 constexpr uint32_t n_scifi_mats = 1024;
+constexpr uint32_t n_scifi_mat_indices = 1536;
 constexpr uint32_t first_scifi_mat = 512;
 constexpr uint32_t scifi_channels_per_mat = 512;
-constexpr uint32_t scifi_mat_stride = 1032;
 constexpr uint32_t scifi_piece = 4;
 constexpr uint32_t scifi_min_edge_distance = 3;
 constexpr uint32_t scifi_narrow = 4;
 constexpr uint32_t scifi_piece_of_wide = 0;
-constexpr uint32_t one_scifi_hit_per_word = 32768;
 constexpr uint32_t n_scifi_zones = 24;
 constexpr uint32_t scifi_zone_stride = 32;
 constexpr uint32_t max_scifi_hits_of_event = 65535;
@@ -47,9 +46,9 @@ static_assert(sizeof(scifi_mat) == 64);
 struct scifi_read_out {
     uint16_t first_mat[240];  // index of the mat of link 0 of each bank
     uint16_t n_mats[240];  // that each bank reads, one behind the other
-    uint16_t place[1536];  // of each mat in the order of zone and x
+    uint16_t mat[1024];  // at each place, in the order of zone and x
     uint16_t first_place[32];  // of each zone; from 24 on: the number of mats
 };
-static_assert(sizeof(scifi_read_out) == 4096);
+static_assert(sizeof(scifi_read_out) == 3072);
 
 }  // namespace hlt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
@@ -30,7 +30,6 @@ from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.odin_decode import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, scifi_count, scifi_mats, scifi_read_out, scifi_types
-from hltnode.processing.lhcb.scifi.count_hits import count_hits
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
 from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.velo.collections import velo_geometry, velo_types
@@ -39,16 +38,19 @@ from hltnode.protocol.raw_data.source_id import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.velo.velo_chain import ALGORITHMS as VELO_ALGORITHMS
 
-SCIFI_ALGORITHMS = (count_hits, hit_offsets, decode_clusters)
+SCIFI_ALGORITHMS = (hit_offsets, decode_clusters)
 READ = {SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C, SubDetector.UT_A, SubDetector.UT_C}
 READ |= {SubDetector.SCIFI_A, SubDetector.SCIFI_C}
 FETCHED = tuple(f"scifi_hits.{name}" for name in ("offset", "zone_offset", "x", "z", "id", "info"))
-FREE_PLACES = 8
+FREE_PLACES = 80
+"""Of each event, beside one for each word."""
+BYTES_PER_PLACE = 4
+NO_LIMIT = 2**32 - 1
 
 
 @cache
 def scifi_chain(*, with_velo: bool = False) -> Chain:
-    """Fragments, global event cut and SciFi; with the VELO's tracks if asked for. Its kernels are built at first use."""
+    """Fragments, global event cut and SciFi, with the VELO's tracks if asked for. Kernels are built at first use."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-scifi-"))
     fragments, *velo = VELO_ALGORITHMS
     assert fragments is fragment_offsets
@@ -66,13 +68,20 @@ def scifi_chain(*, with_velo: bool = False) -> Chain:
     return chain
 
 
-def with_constants(chain: Chain, **constants: dict[str, float | int]) -> Chain:
+def with_constants(chain: Chain, **constants: Mapping[str, float | int]) -> Chain:
     """The chain with other constants of some algorithms, by their names."""
     algorithms = [
         algorithm.with_constants(constants[algorithm.name]) if algorithm.name in constants else algorithm
         for algorithm in chain.sequence
     ]
     return replace(chain, sequence=AlgorithmSequence(tuple(algorithms)))
+
+
+@cache
+def uncut_chain() -> Chain:
+    """The SciFi chain, of which the global event cut takes nothing."""
+    limits = {"max_ut_clusters": NO_LIMIT, "max_scifi_clusters": NO_LIMIT, "max_clusters": NO_LIMIT}
+    return with_constants(scifi_chain(), global_event_cut=limits)
 
 
 def scifi_constants(geometry: SciFiGeometry) -> dict[str, NDArray[np.uint8]]:
@@ -117,7 +126,7 @@ class SciFiChain:
     def __init__(
         self, geometry: SciFiGeometry, limits: BatchLimits, chain: Chain | None = None, retain: Sequence[str] = ()
     ) -> None:
-        chain = chain or scifi_chain()
+        chain = chain or uncut_chain()
         constants = scifi_constants(geometry)
         constants[velo_geometry.name] = np.frombuffer(VeloGeometry.builtin().to_bytes(), dtype=np.uint8)
         backend = CpuBackend(chain.kernels)
@@ -148,22 +157,14 @@ class SciFiChain:
         )
 
 
-def limits_of(mep: EncodedMep, spare: int = 1) -> BatchLimits:
-    """A batch of just this MEP, with room for the places that are left free behind each event; `spare` times as many
-    hits as its bytes would give."""
+def limits_of(mep: EncodedMep) -> BatchLimits:
+    """A batch of just this MEP, with room for the places that are left free behind each event."""
+    room = BYTES_PER_PLACE * FREE_PLACES * mep.n_events
     return BatchLimits(
-        events=mep.n_events,
-        meps=1,
-        input_bytes=spare * mep.data.nbytes + 8 * FREE_PLACES * mep.n_events,
-        rows=len(mep.fragments),
+        events=mep.n_events, meps=1, input_bytes=2 * mep.data.nbytes + room, rows=max(len(mep.fragments), 1)
     )
 
 
-def algorithms(*, cut: bool = True) -> tuple[Algorithm, ...]:
-    """What runs behind fragment_offsets."""
-    return (*((global_event_cut,) if cut else ()), *SCIFI_ALGORITHMS)
-
-
 def run_scifi(mep: EncodedMep, geometry: SciFiGeometry, chain: Chain | None = None) -> list[SciFiEvent]:
-    """Run one MEP through the chain."""
-    return SciFiChain(geometry, limits_of(mep), chain).run(mep)
+    """Run one MEP through the chain, without the global event cut if none is given."""
+    return SciFiChain(geometry, limits_of(mep), chain or uncut_chain()).run(mep)

@@ -49,6 +49,7 @@ def is_read(bank: RawBank) -> bool:
 def expected_hits(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: bool = False) -> ExpectedHits:
     """Damaged banks, and those of one number, give no hits and flag the event."""
     read = [bank for bank in banks if is_read(bank)]
+    times = Counter(number_of(bank.source_id) for bank in read)
     good: list[RawBank] = []
     flags = EventFlag(0)
     for bank in read:
@@ -62,10 +63,9 @@ def expected_hits(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: b
             flags = EventFlag.BANK_ERROR
         elif len(words.link):
             good.append(bank)
-    times = Counter(number_of(bank.source_id) for bank in good)
-    if max(times.values(), default=0) > 1:
-        flags = EventFlag.BANK_ERROR
     once = [bank for bank in good if times[number_of(bank.source_id)] == 1]
+    if len(once) < len(good):
+        flags = EventFlag.BANK_ERROR
     if lossy:
         once = [RawBank(bank.type, ONE_HIT_PER_WORD, bank.source_id, bank.payload) for bank in once]
     hits = decode_scifi(once)

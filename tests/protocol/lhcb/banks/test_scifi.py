@@ -41,8 +41,8 @@ def hits_of(version: int, *words: tuple[int, int, int, int]) -> list[tuple[int, 
     return [row[1:] for row in rows_of(decode_scifi([bank_of(version, *words)]))]
 
 
-def by_the_rule_of_version_5(words: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
-    """docs/formats/scifi-banks.md, word by word."""
+def by_the_rule_of_version_5(words: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]] | None:
+    """docs/formats/scifi-banks.md, word by word; None for edges that belong to no cluster."""
     hits: list[tuple[int, ...]] = []
     i = 0
     while i < len(words):
@@ -50,6 +50,8 @@ def by_the_rule_of_version_5(words: list[tuple[int, int, int, int]]) -> list[tup
         channel = 128 * link + cell
         if edge and i + 1 < len(words) and words[i + 1][3] and words[i + 1][0] == link:
             distance, last_fraction = words[i + 1][1] - cell, words[i + 1][2]
+            if distance < 3:
+                return None
             if distance > 4:
                 hits += [(channel + j, fraction, 0) for j in range(4, distance, 4)]
                 hits.append((channel + distance, last_fraction, 0))
@@ -68,7 +70,15 @@ word = st.tuples(st.integers(0, 3), st.integers(1, 127), st.integers(0, 1), st.i
 
 @given(st.lists(word, max_size=25, unique_by=lambda w: w[:2]).map(sorted))
 def test_version_5_gives_the_hits_of_its_rule(words: list[tuple[int, int, int, int]]) -> None:
-    assert hits_of(5, *words) == by_the_rule_of_version_5(words)
+    expected = by_the_rule_of_version_5(words)
+    if expected is not None:
+        assert hits_of(5, *words) == expected
+        positions = [2 * channel + fraction for channel, fraction, _ in expected]
+        assert positions == sorted(set(positions))
+    else:
+        with pytest.raises(SciFiBankError) as error:
+            hits_of(5, *words)
+        assert error.value.reason is RejectReason.MALFORMED
 
 
 row = st.tuples(st.integers(0, 239), st.integers(0, 127), st.integers(0, 127), st.integers(0, 1), st.integers(0, 1))
@@ -118,10 +128,9 @@ def test_version_4_takes_every_word_as_a_hit() -> None:
 def test_version_6_needs_edges_in_order_and_drops_others() -> None:
     assert hits_of(6, (1, 5, 1, 1), (1, 8, 0, 1)) == [(133 + 1, 0, 5)]
     assert hits_of(6, (0, 5, 1, 1), (0, 15, 0, 1)) == [(5, 1, 0), (9, 1, 0), (13 + (4 - 1) // 2 - 1, 1, 0)]
-    # wrong fraction, no second edge, falling cells: the edge and the next word are dropped
+    # wrong fraction, no second edge: the edge and the next word are dropped
     assert hits_of(6, (0, 5, 0, 1), (0, 8, 0, 1), (0, 20, 0, 0)) == [(20, 0, 4)]
     assert hits_of(6, (0, 5, 1, 1), (0, 8, 0, 0), (0, 20, 0, 0)) == [(20, 0, 4)]
-    assert hits_of(6, (0, 9, 1, 1), (0, 8, 0, 1)) == []
     # the last word of a link has no partner
     assert hits_of(6, (0, 5, 1, 1), (1, 8, 0, 0)) == [(5, 1, 0), (136, 0, 4)]
 
@@ -141,6 +150,9 @@ def test_only_one_trailing_zero_word_is_padding() -> None:
         (5, 0, bytes(7), RejectReason.BAD_SIZE),
         (5, 0, bytes(4) + np.array([9 << 2 | 1, 5 << 2 | 1], "<u2").tobytes(), RejectReason.MALFORMED),
         (5, 0, bytes(4) + np.array([1, 1 << 2 | 1], "<u2").tobytes(), RejectReason.MALFORMED),
+        (5, 0, bytes(4) + np.array([5 << 2 | 1, 7 << 2 | 1], "<u2").tobytes(), RejectReason.MALFORMED),
+        (4, 0, bytes(4) + np.array([9 << 2, 5 << 2], "<u2").tobytes(), RejectReason.MALFORMED),
+        (6, 0, bytes(4) + np.array([9 << 2, 9 << 2 | 2], "<u2").tobytes(), RejectReason.MALFORMED),
     ],
 )
 def test_a_malformed_bank_is_refused(version: int, source: int, payload: bytes, reason: RejectReason) -> None:

@@ -1,0 +1,195 @@
+"""The global event cut: what it counts, which events it takes, and that they cost nothing further in any detector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
+from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS, global_event_cut
+from hltnode.processing.lhcb.simulation.detector import Detector
+from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.protocol.lhcb.banks.ut import decode_ut
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
+from tests.processing.lhcb.scifi.scifi_banks import payload_of, real_events, simulated_events
+from tests.processing.lhcb.scifi.scifi_chain import SciFiChain, limits_of, scifi_chain, with_constants
+
+GEOMETRY = SciFiGeometry.builtin()
+HEADER_WORDS = 2
+COUNTS = ("events.ut_clusters", "events.scifi_clusters")
+VELO_COLUMNS = ("velo_clusters.bound", "velo_clusters.super_pixel_bound", "velo_clusters.offset", "velo_unsorted.count")
+
+
+def announced(banks: Sequence[RawBank]) -> tuple[int, int]:
+    """Hits of the UT banks, and words of the SciFi banks, padding included."""
+    n_scifi = sum(len(bank.payload) // 2 - HEADER_WORDS for bank in banks if bank.type == BankType.FT_CLUSTER)
+    return len(decode_ut(banks).board), n_scifi
+
+
+def encode(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
+    return encode_mep(scifi_chain(), events)
+
+
+def counts_of(events: Sequence[Sequence[RawBank]]) -> list[tuple[int, int]]:
+    """What the kernel counts of UT and SciFi in each event."""
+    mep = encode(events)
+    chain = SciFiChain(GEOMETRY, limits_of(mep), retain=COUNTS)
+    chain.run(mep)
+    ut, scifi = (chain.workspace.fetch(name)[: mep.n_events].tolist() for name in COUNTS)
+    return list(zip(ut, scifi, strict=True))
+
+
+def test_the_cut_counts_what_the_banks_of_the_real_events_announce(shared: Path) -> None:
+    banks = real_events(shared)
+    counts = counts_of(banks)
+    assert counts == [announced(event) for event in banks]
+    assert [ut for ut, _ in counts] == [2108, 780, 835, 969, 1170, 433, 1707]
+    assert [scifi for _, scifi in counts] == [7298, 2572, 2854, 3456, 4200, 2550, 4828]
+
+
+@pytest.mark.parametrize("ut_version", [3, 4])
+def test_the_cut_counts_ut_banks_of_both_versions(ut_version: int) -> None:
+    detector = Detector.builtin()
+    source = sample_source("minbias", 3.0, detector.velo.beamline)
+    simulation = FullSimulation(detector, source, versions=BankVersions(ut_version=ut_version))
+    banks = list(simulation.events(3, seed=8))
+    counts = counts_of(banks)
+    assert counts == [announced(event) for event in banks]
+    assert all(ut > 50 for ut, _ in counts)
+
+
+@pytest.mark.parametrize(
+    ("version", "payload"),
+    [
+        (3, b""),
+        (3, b"\5\0"),
+        (3, bytes([3, 0, 0x80, 0, 1, 1, 1, 1])),
+        (3, b"\xff" * 40),
+        (4, b""),
+        (4, bytes([9] * 8)),
+        (4, bytes([9, 9, 0, 0, 9, 9, 9, 9, *[0] * 24])),
+        (4, bytes([255, 1, 0, 0, 1, 1, 1, 1, *[0] * 24])),
+        (5, bytes([1, 0, 0x80, 0, 1, 1, 1, 1])),
+    ],
+)
+def test_a_ut_bank_that_cannot_hold_what_it_announces_counts_nothing(version: int, payload: bytes) -> None:
+    broken = RawBank(BankType.UT, version, 5 << 11 | 3, memoryview(payload))
+    assert counts_of([[broken]]) == [(0, 0)]
+
+
+def ut_bank(n: int) -> RawBank:
+    """Clusters in one strip, without charges."""
+    return RawBank(BankType.UT, 3, 3, memoryview(n.to_bytes(2, "little") + b"\x80\0" + bytes(2 * n)))
+
+
+def scifi_bank(n: int) -> RawBank:
+    """An even number of words, none of which can be decoded."""
+    return RawBank(BankType.FT_CLUSTER, 5, 3, memoryview(bytes(4) + b"\4\0" * n))
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, [0, 0, 1, 0, 1, 0, 1]),
+        ({"max_clusters": 30_000}, [0, 0, 1, 0, 1, 0, 0]),
+        ({"max_clusters": 30_000, "max_ut_clusters": 30_000}, [0, 0, 0, 0, 1, 0, 0]),
+        ({"max_clusters": 30_000, "max_scifi_clusters": 30_000}, [0, 0, 1, 0, 0, 0, 0]),
+        ({"max_clusters": 0}, [0, 1, 1, 1, 1, 1, 1]),
+    ],
+)
+@pytest.mark.parametrize("block_size", [None, 1, 32, 100, 256])
+def test_each_limit_and_that_of_the_sum_takes_what_is_above_it(
+    block_size: int | None, limits: dict[str, int], expected: list[int]
+) -> None:
+    n = MAX_CLUSTERS
+    events: list[list[RawBank]] = [
+        [],
+        [ut_bank(n)],
+        [ut_bank(n + 1)],
+        [scifi_bank(n)],
+        [scifi_bank(n + 2)],
+        [ut_bank(50), scifi_bank(n - 50)],
+        [ut_bank(52), scifi_bank(n - 50)],
+    ]
+    chain = with_constants(scifi_chain(), global_event_cut=limits)
+    mep = encode(events)
+    runner = SciFiChain(GEOMETRY, limits_of(mep), chain)
+    made = runner.run(mep)
+    taken = [int(bool(event.flags & EventFlag.GLOBAL_EVENT_CUT)) for event in made]
+    if block_size is not None:
+        workspace = runner.workspace
+        names = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows")
+        given = {name: workspace.host_array(name) for name in names}
+        columns = run_algorithms(
+            tuple(chain.sequence)[:2],
+            given,
+            len(events),
+            limits_of(mep),
+            with_block_size(block_size, kernels=chain.kernels),
+        )
+        assert columns["events.flags"][: len(events)].tolist() == [EventFlag.GLOBAL_EVENT_CUT * n for n in taken]
+    assert taken == expected
+
+
+def test_the_default_limits_are_the_same_for_each_detector_and_the_sum() -> None:
+    assert {constant.name: constant.value for constant in global_event_cut.constants} == {
+        "max_ut_clusters": 9750,
+        "max_scifi_clusters": 9750,
+        "max_clusters": 9750,
+    }
+
+
+def test_no_real_event_is_cut(shared: Path) -> None:
+    mep = encode(real_events(shared))
+    assert [event.flags for event in SciFiChain(GEOMETRY, limits_of(mep), scifi_chain()).run(mep)] == [0] * 7
+
+
+def test_nothing_of_an_event_that_is_cut_is_decoded_in_any_detector() -> None:
+    small, large = simulated_events(2)
+    limit = min(sum(announced(event)) for event in (small, large))
+    cut_first = sum(announced(small)) > limit
+    chain = with_constants(scifi_chain(with_velo=True), global_event_cut={"max_clusters": limit})
+    mep = encode([small, large])
+    runner = SciFiChain(GEOMETRY, limits_of(mep), chain, retain=(*VELO_COLUMNS, "scifi_hits.bound"))
+    workspace = runner.workspace
+    events = runner.run(mep)
+    cut, kept = (0, 1) if cut_first else (1, 0)
+    assert [events[cut].flags, events[kept].flags] == [EventFlag.GLOBAL_EVENT_CUT, 0]
+    for name in ("velo_clusters.bound", "scifi_hits.bound"):
+        assert workspace.fetch(name)[cut] == 0, name
+        assert workspace.fetch(name)[kept] > 0, name
+    for name in ("velo_clusters.count", "velo_tracks.count", "scifi_hits.count"):
+        assert workspace.host_array(name)[cut] == 0, name
+        assert workspace.host_array(name)[kept] > 0, name
+    for name in ("velo_clusters.offset", "scifi_hits.offset"):
+        assert workspace.fetch(name)[cut] == workspace.fetch(name)[cut + 1], name
+
+
+def test_an_event_that_is_cut_changes_no_other_event() -> None:
+    events = simulated_events(3)
+    limit = max(sum(announced(event)) for event in events)
+    chain = with_constants(scifi_chain(), global_event_cut={"max_clusters": limit, "max_scifi_clusters": limit})
+    mep = encode(events)
+    alone = SciFiChain(GEOMETRY, limits_of(mep), chain).run(mep)
+    dense = [RawBank(BankType.FT_CLUSTER, 5, 9, payload_of([(0, 0, 0, 0)] * (limit + 2)))]
+    mixed = encode([dense, events[0], dense, *events[1:]])
+    _, first, _, second, third = SciFiChain(GEOMETRY, limits_of(mixed), chain).run(mixed)
+    assert all(a.same_as(b) for a, b in zip(alone, (first, second, third), strict=True))
+    assert np.all([event.flags == 0 for event in alone])
+
+
+def test_the_workspace_of_a_new_batch_forgets_the_cut() -> None:
+    small = encode([[scifi_bank(2)]])
+    large = encode([[scifi_bank(MAX_CLUSTERS + 2)]])
+    chain = SciFiChain(GEOMETRY, limits_of(large), scifi_chain())
+    assert chain.run(large)[0].flags & EventFlag.GLOBAL_EVENT_CUT
+    chain.workspace.seal([MepInBatch(1, small.fragments)])
+    assert not chain.run(small)[0].flags & EventFlag.GLOBAL_EVENT_CUT

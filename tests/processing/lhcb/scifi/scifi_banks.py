@@ -1,0 +1,50 @@
+"""SciFi banks as tests need them: real ones, simulated ones, and ones of given words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from hltnode.processing.lhcb.simulation.detector import Detector
+from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+
+Word = tuple[int, int, int, int]
+"""Link, cell, fraction, edge."""
+
+
+def real_events(shared: Path) -> list[list[RawBank]]:
+    """The seven minimum-bias events."""
+    (path,) = (shared / "data" / "lhcb-minbias-mdf").glob("*retina3*.mdf")
+    return [list(record.banks()) for record in iter_records(path.read_bytes())]
+
+
+@cache
+def simulated_events(n: int) -> list[list[RawBank]]:
+    """Minimum-bias events of the built-in detector."""
+    detector = Detector.builtin()
+    return list(FullSimulation(detector, sample_source("minbias", 7.6, detector.velo.beamline)).events(n, seed=6))
+
+
+def as_version(banks: Sequence[RawBank], version: int) -> list[RawBank]:
+    """The same words in SciFi banks of another version."""
+    return [
+        RawBank(bank.type, version, bank.source_id, bank.payload) if bank.type == BankType.FT_CLUSTER else bank
+        for bank in banks
+    ]
+
+
+def payload_of(words: Sequence[Word]) -> memoryview:
+    """Header, words, padding."""
+    data = [0, 0, *(link << 9 | cell << 2 | fraction << 1 | edge for link, cell, fraction, edge in words)]
+    return memoryview(np.array(data + [0] * (len(data) % 2), "<u2").tobytes())
+
+
+def bank_of(words: Sequence[Word], number: int = 7, version: int = 5) -> RawBank:
+    """A bank of these words, as they are."""
+    return RawBank(BankType.FT_CLUSTER, version, number, payload_of(words))
