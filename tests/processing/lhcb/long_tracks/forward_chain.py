@@ -28,6 +28,7 @@ from hltnode.processing.lhcb.long_tracks.search_with_ut import search_with_ut
 from hltnode.processing.lhcb.long_tracks.search_without_ut import search_without_ut
 from hltnode.processing.lhcb.long_tracks.select_forward import select_forward
 from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
+from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, scifi_count, scifi_types
 from hltnode.processing.lhcb.ut.collections import ut_types
 from hltnode.protocol.raw_data.source_id import SubDetector
@@ -37,7 +38,20 @@ from tests.processing.lhcb.ut.ut_chain import Detector, UtEvent, read_ut_event, 
 
 FORWARD_ALGORITHMS = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
 SCIFI_COLUMNS = ("x", "z", "id")
-LONG_COLUMNS = ("velo_track", "ut_track", "origin", "qop", "x", "y", "tx", "ty", "quality", "hit_count")
+LONG_COLUMNS = (
+    "velo_track",
+    "ut_track",
+    "origin",
+    "qop",
+    "x",
+    "y",
+    "tx",
+    "ty",
+    "quality",
+    "hit_count",
+    "hits",
+    "ut_hits",
+)
 
 
 @cache
@@ -45,9 +59,10 @@ def forward_chain(optimize: str = "-O2") -> Chain:
     """The chain, its kernels built for this test run."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-forward-chain-"))
     before = ut_chain()
+    fragments, *velo_and_ut = before.sequence
     chain = Chain(
         name="forward_chain",
-        sequence=AlgorithmSequence((*before.sequence, *SCIFI_ALGORITHMS, *FORWARD_ALGORITHMS)),
+        sequence=AlgorithmSequence((fragments, global_event_cut, *velo_and_ut, *SCIFI_ALGORITHMS, *FORWARD_ALGORITHMS)),
         kernels=KernelSources("generated/forward_chain_kernels.h", (PROCESSING, folder), str(folder / "kernels.so")),
         source=folder / "forward_chain.py",
         readout=before.readout,
@@ -112,7 +127,7 @@ class ForwardChain:
             ut=read_ut_event(self.workspace, event),
             scifi={name: fetch(f"scifi_hits.{name}")[first:last] for name in SCIFI_COLUMNS},
             zone_offset=fetch("scifi_hits.zone_offset").reshape(-1, ZONE_STRIDE)[event],
-            tracks={name: fetch(f"long_tracks.{name}")[tracks] for name in LONG_COLUMNS}
+            tracks={name: fetch(f"long_tracks.{name}")[tracks] for name in LONG_COLUMNS[:-2]}
             | {
                 "hits": fetch("long_tracks.hits").reshape(-1, 12)[tracks],
                 "ut_hits": fetch("long_tracks.ut_hits").reshape(-1, 4)[tracks],

@@ -117,7 +117,7 @@ class Bend:
 
     def __init__(self, record: np.void, tx: float, ty: float) -> None:
         self.polarity = float(record["polarity"])
-        self.coefficients = {}
+        self.coefficients: dict[str, list[float]] = {}
         names = ("z_magnet", "curvature", "cubic", "kick", "kick_of_momentum", "y_shift", "y_slope")
         for name in (*names, "ut_z_magnet", "ut_kick"):
             odd = name in ("y_shift", "y_slope")

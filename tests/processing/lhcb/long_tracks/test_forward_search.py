@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.processing.lhcb.long_tracks.collections import TrackOrigin
+from hltnode.processing.lhcb.long_tracks.collections import MAX_TRACKS_PER_EVENT, TrackOrigin
 from hltnode.processing.lhcb.long_tracks.parameters import LONG_TRACK_PARAMETERS, long_track_parameters
 from hltnode.processing.lhcb.simulation.detector import Detector as SimulatedDetector
 from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
@@ -24,8 +24,10 @@ from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
 from hltnode.protocol.raw_data.truth_columns import decode_particle_columns
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
+from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.long_tracks.forward_chain import (
     FORWARD_ALGORITHMS,
+    LONG_COLUMNS,
     ForwardChain,
     ForwardEvent,
     forward_chain,
@@ -41,6 +43,11 @@ from tests.processing.lhcb.long_tracks.forward_oracle import (
 )
 from tests.processing.lhcb.ut.ut_chain import Detector, limits_of
 from tests.processing.lhcb.velo.velo_chain import real_events
+from tests.ptx.chain import PtxLauncher
+from tests.ptx.kernels import CUDA_VERSION, machine_of
+from tests.ptx.nvrtc import ptx_of, resources
+from tests.ptx.occupancy import MULTIPROCESSORS
+from tests.ptx.parser import Module, parse
 
 NO_HIT = 0xFFFF
 N_SIMULATED = 6
@@ -150,7 +157,6 @@ def test_long_particles_of_real_events_are_found_with_few_ghosts(shared: Path) -
     n_ghosts = len(tracks) - len(np.unique(matches.track))
     long = particles.is_long & ~particles.is_electron & particles.in_acceptance
     fast = long & (particles.p > 5000)
-    print(n_ghosts, len(tracks), found[long].sum(), long.sum(), found[fast].sum(), fast.sum())
     assert n_ghosts <= 0.045 * len(tracks)
     assert found[long].sum() >= 0.79 * long.sum()
     assert found[fast].sum() >= 0.92 * fast.sum()
@@ -160,6 +166,11 @@ def test_long_particles_of_real_events_are_found_with_few_ghosts(shared: Path) -
     p = 1 / np.abs(np.concatenate([event.tracks["qop"] for event in events]).astype(float))
     deviation = p[matches.track] / particles.p[matches.particle] - 1
     assert np.quantile(np.abs(deviation[fast[matches.particle]]), 0.68) < 0.008
+
+
+@cache
+def device_code() -> Module:
+    return parse(ptx_of(nvrtc_of(CUDA_VERSION), forward_chain().kernels, "90"))
 
 
 def columns_of(mep: EncodedMep, constants: Constants) -> tuple[dict[str, NDArray[Any]], BatchLimits]:
@@ -175,25 +186,51 @@ def columns_of(mep: EncodedMep, constants: Constants) -> tuple[dict[str, NDArray
     }, chain.engine.limits
 
 
+def assert_made_alike(made: dict[str, NDArray[Any]], content: dict[str, NDArray[Any]], n_events: int) -> None:
+    """The long tracks of two runs are equal bit by bit."""
+    counts = made["long_tracks.count"][:n_events]
+    assert counts.tolist() == content["long_tracks.count"][:n_events].tolist()
+    assert counts.sum() > 20
+    for name in LONG_COLUMNS:
+        width = {"hits": 12, "ut_hits": 4}.get(name, 1)
+        for event, n in enumerate(counts.tolist()):
+            rows = slice(MAX_TRACKS_PER_EVENT * event * width, (MAX_TRACKS_PER_EVENT * event + n) * width)
+            column = f"long_tracks.{name}"
+            assert made[column][rows].tobytes() == content[column][rows].tobytes()
+
+
+def inputs(content: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    written = {column.name for algorithm in FORWARD_ALGORITHMS for column in algorithm.writes}
+    return {name: values for name, values in content.items() if name not in written}
+
+
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("block_size", [1, 32, 64, 100, 256])
 def test_tracks_do_not_depend_on_the_threads(block_size: int, backward: bool) -> None:
     mep, constants, _ = simulated()
     content, limits = columns_of(mep, constants)
-    written = {column.name for algorithm in FORWARD_ALGORITHMS for column in algorithm.writes}
-    given = {name: values for name, values in content.items() if name not in written}
     launch = with_block_size(block_size, backward=backward, kernels=forward_chain().kernels)
-    made = run_algorithms(FORWARD_ALGORITHMS, given, mep.n_events, limits, launch)
-    counts = made["long_tracks.count"][: mep.n_events]
-    assert counts.tolist() == content["long_tracks.count"][: mep.n_events].tolist()
-    for name in sorted(written):
-        if not name.startswith("long_tracks."):
-            continue
-        width = 12 if name == "long_tracks.hits" else 4 if name == "long_tracks.ut_hits" else 1
-        for event, n in enumerate(counts.tolist()):
-            rows = slice(1024 * event * width, (1024 * event + n) * width)
-            if name != "long_tracks.count":
-                assert made[name][rows].tobytes() == content[name][rows].tobytes()
+    made = run_algorithms(FORWARD_ALGORITHMS, inputs(content), mep.n_events, limits, launch)
+    assert_made_alike(made, content, mep.n_events)
+
+
+@pytest.mark.parametrize("block_size", [32, 64])
+def test_device_code_finds_the_same_tracks(block_size: int) -> None:
+    mep, constants, _ = simulated()
+    content, limits = columns_of(mep, constants)
+    machine = machine_of(device_code())
+    launch = PtxLauncher(machine, block_size)
+    made = run_algorithms(FORWARD_ALGORITHMS, inputs(content), mep.n_events, limits, launch, allocate=machine.allocate)
+    assert_made_alike(made, content, mep.n_events)
+
+
+@pytest.mark.timeout(180)
+def test_eight_blocks_of_the_searches_fit_on_a_multiprocessor_without_spills() -> None:
+    used = resources(nvrtc_of(CUDA_VERSION), "90", forward_chain().kernels)
+    for algorithm in FORWARD_ALGORITHMS:
+        of_kernel = used[algorithm.name]
+        assert of_kernel.spill_stores == of_kernel.spill_loads == 0
+        assert MULTIPROCESSORS["90"].occupancy(of_kernel, algorithm.block_size) >= 8 * algorithm.block_size / 2048
 
 
 def test_tracks_of_the_forward_search_say_so() -> None:
