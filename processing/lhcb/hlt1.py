@@ -94,7 +94,8 @@ VELO = (
 )
 PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
 UT = (ut_search_tracks, ut_select_tracks)
-FORWARD = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
+FORWARD = (prepare_candidates, search_with_ut, select_forward)
+FORWARD_AND_REST = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
 MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
@@ -135,6 +136,7 @@ def _long(*tracking: Algorithm) -> Sequence:
 SEQUENCES = {
     "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "forward": _long(*UT, *FORWARD),
+    "forward_and_rest": _long(*UT, *FORWARD_AND_REST),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),
 }

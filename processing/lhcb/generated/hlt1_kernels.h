@@ -85,7 +85,6 @@
     X(ut_select_tracks) \
     X(long_tracks_prepare_candidates) \
     X(long_tracks_search_with_ut) \
-    X(long_tracks_search_without_ut) \
     X(long_tracks_select_forward) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \
@@ -97,6 +96,7 @@
     X(secondary_vertices_find_pairs) \
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
+    X(long_tracks_search_without_ut) \
     X(long_tracks_no_forward_tracks) \
     X(long_tracks_select_seeding_hits) \
     X(long_tracks_seed_in_x) \
