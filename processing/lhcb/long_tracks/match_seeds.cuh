@@ -69,8 +69,8 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
     const float plane =
         5185.26f + 141.68f * absolute(kick) + 247.6f * kick2 + 8.35f * tx2 - 1284.6f * ty2 + 523.05f * kick * line.tx;
     const float dx =
-        seed.curve.a + seed.curve.b * (plane - z_scifi_reference) - (line.x + line.tx * (plane - z_end_velo));
-    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_end_velo)) - line.ty * magnet_y(kick, line.tx);
+        seed.curve.a + seed.curve.b * (plane - z_scifi_reference) - (line.x + line.tx * (plane - z_velo_end));
+    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_velo_end)) - line.ty * magnet_y(kick, line.tx);
     const float dty = seed.ty - line.ty - line.ty * kick * (1.158f * line.tx - 0.588f * kick);
     const float dc = seed.curve.c - kick * (2.213e-5f - 4.33e-4f * ty2 - 4.5e-5f * line.tx * seed.curve.b);
     const float dc_scaled = 1e6f * dc;
@@ -82,7 +82,7 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
 __device__ bool near_in_y(const matching_seed& seed, const velo_line& line, float max_chi2)
 {
     const float kick = seed.curve.b - line.tx;
-    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_end_velo)) - line.ty * magnet_y(kick, line.tx);
+    const float dy = seed.y - (line.y + line.ty * (z_scifi_reference - z_velo_end)) - line.ty * magnet_y(kick, line.tx);
     return dy * dy < max_chi2 * variance_of_y(kick);
 }
 

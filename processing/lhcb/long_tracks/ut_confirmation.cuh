@@ -99,12 +99,6 @@ struct ut_candidate {
     uint16_t hit;
 };
 
-struct velo_line {
-    float x, y, tx, ty;  // at z = 770 mm
-};
-
-constexpr float z_end_velo = 770.f;
-
 /// How a displacement before the UT grows through it, relative to its middle.
 __device__ float growth_at(float z)
 {
@@ -145,7 +139,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
             uint32_t near[ut_lanes];
             uint32_t any = 0;
             for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
-                const float to_hit = hits.ordered_z[i + lane] - z_end_velo;
+                const float to_hit = hits.ordered_z[i + lane] - z_velo_end;
                 residuals[lane] = hits.ordered_x[i + lane] + dx_dy[layer] * (line.y + line.ty * to_hit) -
                                   (line.x + line.tx * to_hit) - displacement_of_kick[layer] * kick;
                 const float reach_here = window * growth_at(hits.ordered_z[i + lane]);
@@ -157,7 +151,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
             for (uint32_t lane = 0; lane < min_of(ut_lanes, end - i); ++lane) {
                 if (near[lane] == 0u || n_candidates[layer] == max_ut_candidates) continue;
                 const uint32_t hit = hits.order[i + lane];
-                const float y_hit = line.y + line.ty * (hits.z[hit] - z_end_velo);
+                const float y_hit = line.y + line.ty * (hits.z[hit] - z_velo_end);
                 if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
                 candidates[layer][n_candidates[layer]++] = {residuals[lane] / growth_at(hits.z[hit]),
                                                             static_cast<uint16_t>(hit)};
