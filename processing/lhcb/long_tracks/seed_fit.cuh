@@ -59,6 +59,7 @@ __device__ void fit_seed(const seeding_tables& tables, const float* x, fitted_se
     float matrix[n_seed_parameters][n_seed_parameters] = {};
     float vector[n_seed_parameters] = {};
     float chi2 = 0.f;
+#pragma unroll 1
     for (uint32_t layer = 0; layer < max_scifi_track_hits; ++layer) {
         if (seed.hits[layer] == no_scifi_hit) continue;
         const float nominal = tables.layer_z[layer] - z_scifi_reference;

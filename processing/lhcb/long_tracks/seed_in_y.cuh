@@ -68,6 +68,7 @@ class stereo_search {
         bend_ = kick.y_slope;
         pointing_weight_ = 1.f / (pointing_error + pointing_error_of_kick * absolute(kick.size));
         pointing_weight_ *= pointing_weight_;
+#pragma unroll 1
         for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const uint32_t number = stereo_layer(i);
             const float distance = tables.layer_z[number] - z_scifi_reference;
@@ -132,6 +133,7 @@ class stereo_search {
 
     __device__ void fill(uint8_t* layers_in_bin) const
     {
+#pragma unroll 1
         for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const layer& at = layers_[i];
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
@@ -162,6 +164,7 @@ class stereo_search {
         float m00 = pointing_weight * pointing * pointing, m01 = pointing_weight * pointing, m11 = pointing_weight;
         float v0 = 0.f, v1 = 0.f;
         line.n_hits = 0;
+#pragma unroll 1
         for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             if (line.hits[i] == no_scifi_hit) continue;
             ++line.n_hits;
@@ -178,6 +181,7 @@ class stereo_search {
         line.ty = 1e-3f * slope;
         const float pull = pointing * line.y + slope;
         line.score = pointing_weight * pull * pull;
+#pragma unroll 1
         for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             if (line.hits[i] == no_scifi_hit) continue;
             const float residual = residual_of(line, i);
@@ -194,6 +198,7 @@ class stereo_search {
     __device__ bool refine(float slope, float max_chi2, float missing_hit_penalty, stereo_line& line) const
     {
         line.n_hits = 0;
+#pragma unroll 1
         for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const layer& at = layers_[i];
             line.hits[i] = hit_at(at, slope * at.depth, bin_width * (at.distance + z_scifi_reference));
@@ -262,6 +267,7 @@ HLT_KERNEL(long_tracks_seed_in_y)
             hlt::two_lines lines;
             lines.n = 0;
             search.run(p.max_line_chi2, p.missing_hit_penalty, lines);
+#pragma unroll 1
             for (uint32_t k = 0; k < lines.n; ++k) {
                 const hlt::stereo_line& line = lines.lines[k];
                 if (line.n_hits + n_curve_hits < p.min_hits) continue;

@@ -26,6 +26,7 @@ from hltnode.processing.lhcb.long_tracks.collections import (
 )
 from hltnode.processing.lhcb.long_tracks.match_seeds import match_seeds
 from hltnode.processing.lhcb.long_tracks.no_forward_tracks import no_forward_tracks
+from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
 from hltnode.processing.lhcb.long_tracks.seed_in_x import seed_in_x
 from hltnode.processing.lhcb.long_tracks.seed_in_y import seed_in_y
 from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables, seeding_types
@@ -81,7 +82,7 @@ def matching_kernels(*options: str) -> KernelSources:
         source=folder / "matching.py",
         readout=LHCB_READOUT,
         subdetectors=frozenset(),
-        types=(raw_data_types, velo_types, scifi_types, ut_types, long_types, seeding_types),
+        types=(raw_data_types, velo_types, scifi_types, ut_types, parameter_types, long_types, seeding_types),
     )
     write_headers(chain)
     build_kernels(chain.kernels, *(options or ("-O2",)))

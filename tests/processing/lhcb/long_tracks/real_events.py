@@ -21,10 +21,18 @@ from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.matching import match_tracks
 from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
-from hltnode.processing.lhcb.validation.checker.reconstruction import RETAIN
 from hltnode.processing.lhcb.validation.checker.stage_counts import StageCounts
 from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
-from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, end_state, tracks
+from hltnode.processing.lhcb.velo.collections import (
+    MAX_HITS_PER_TRACK,
+    cluster_offset,
+    end_state,
+    hit_id,
+    track_backward,
+    track_hit_count,
+    track_hits,
+    tracks,
+)
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
@@ -51,7 +59,8 @@ def real_events(shared: Path) -> tuple[list[RealEvent], SeedingTables]:
     folder = shared / "data/lhcb-geometry"
     (path,) = (shared / "data/lhcb-minbias-mdf").glob("*retina3*.mdf")
     banks = [list(record.banks()) for record in iter_records(path.read_bytes())]
-    retain = (*RETAIN, *(end_state[name].name for name in STATE))
+    columns = (cluster_offset, hit_id, track_hit_count, track_hits, track_backward)
+    retain = tuple(column.name for column in (*columns, *(end_state[name] for name in STATE)))
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(VeloGeometry.load(folder)),
