@@ -8,7 +8,7 @@ from hltnode.processing.lhcb.scifi import collections as scifi
 decode_clusters = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
-    block_size=128,
+    block_size=256,
     reads=(raw_banks, scifi.scifi_mats, scifi.scifi_read_out, scifi.scifi_bound),
     updates=(event_flags,),
     writes=(

@@ -19,7 +19,7 @@ from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from hltnode.protocol.raw_data.truth import decode_particles
-from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms, with_block_size
+from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.scifi.scifi_banks import Word, as_version, bank_of, payload_of, real_events, simulated_events
 from tests.processing.lhcb.scifi.scifi_chain import (
@@ -28,14 +28,15 @@ from tests.processing.lhcb.scifi.scifi_chain import (
     limits_of,
     run_scifi,
     scifi_chain,
-    scifi_constants,
     uncut_chain,
     with_constants,
 )
 from tests.processing.lhcb.scifi.scifi_oracle import expected_hits, n_links
+from tests.processing.lhcb.scifi.scifi_reference import Reference
 from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of
 from tests.ptx.nvrtc import ptx_of, resources
+from tests.ptx.occupancy import MULTIPROCESSORS
 from tests.ptx.parser import Module, parse
 
 GEOMETRY = SciFiGeometry.builtin()
@@ -130,47 +131,6 @@ def test_hits_of_simulated_events_are_those_of_the_oracle(version: int) -> None:
         assert len(event.ids) > 0
 
 
-COMPARED = tuple(f"scifi_hits.{name}" for name in ("offset", "bound", "count", "zone_offset", "x", "z", "id", "info"))
-
-
-class Reference:
-    """One batch on the CPU back end, and the same with other ways to run its kernels."""
-
-    def __init__(self, mep: EncodedMep) -> None:
-        self._limits = limits_of(mep)
-        chain = SciFiChain(GEOMETRY, self._limits, retain=("scifi_hits.bound",))
-        self.events = chain.run(mep)
-        workspace = chain.workspace
-        inputs = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
-        self._given = {name: workspace.host_array(name).copy() for name in inputs}
-        self._given["events.flags"][:] = 0
-        self._given |= scifi_constants(GEOMETRY)
-        self._made = {name: workspace.fetch(name) for name in COMPARED if name != "scifi_hits.count"}
-        self._flags = [event.flags for event in self.events]
-
-    def differences(self, launch: Launch, allocate: Allocate = host_memory) -> list[str]:
-        """What comes out otherwise, of flags, bounds, offsets and the hits of each event."""
-        n = len(self.events)
-        made = run_algorithms(tuple(uncut_chain().sequence), self._given, n, self._limits, launch, allocate=allocate)
-        found = [] if made["events.flags"][:n].tolist() == self._flags else ["flags"]
-        for event, expected in enumerate(self.events):
-            first = int(self._made["scifi_hits.offset"][event])
-            last = first + len(expected.ids)
-            same = {
-                "count": int(made["scifi_hits.count"][event]) == last - first,
-                "bound": made["scifi_hits.bound"][event] == self._made["scifi_hits.bound"][event],
-                "offset": int(made["scifi_hits.offset"][event]) == first,
-                "zone_offset": made["scifi_hits.zone_offset"].reshape(-1, 32)[event].tolist()
-                == expected.zone_offset.tolist(),
-                "x": made["scifi_hits.x"][first:last].tobytes() == expected.x.tobytes(),
-                "z": made["scifi_hits.z"][first:last].tobytes() == expected.z.tobytes(),
-                "id": made["scifi_hits.id"][first:last].tobytes() == expected.ids.tobytes(),
-                "info": made["scifi_hits.info"][first:last].tobytes() == expected.info.tobytes(),
-            }
-            found += [f"{name} of event {event}" for name, equal in same.items() if not equal]
-        return found
-
-
 @cache
 def many_kinds() -> Reference:
     """Simulated events of the three versions' words, one with damaged banks, empty ones, one without any bank."""
@@ -178,7 +138,7 @@ def many_kinds() -> Reference:
     damaged = [bank_of([(0, 9, 0, 0), (0, 3, 0, 0)], 9), bank_of([(1, 5, 1, 1), (1, 50, 0, 1)], 8)]
     wide = [bank_of([(link, cell, 1, 1) for link in range(16) for cell in (3, 120)], number) for number in range(20)]
     events = [first, second, damaged, [], third, [bank_of([])], wide, [bank_of([(3, 3, 0, 0)], 200)]]
-    return Reference(encode(events))
+    return Reference(GEOMETRY, encode(events))
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -198,7 +158,7 @@ def device_code() -> Module:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("block_size", [32, 100, 128])
+@pytest.mark.parametrize("block_size", [32, 100, 256])
 def test_device_code_gives_the_same_bits_and_no_access_is_unordered(block_size: int, backward: bool) -> None:
     machine = machine_of(device_code(), backward=backward)
     launcher = PtxLauncher(machine, block_size)
@@ -222,14 +182,14 @@ def few_words() -> Reference:
         events.append(banks)
     damaged = [bank_of(GOOD, 3), bank_of([(0, 9, 0, 0), (0, 3, 0, 0)], 9), bank_of([(40, 3, 0, 0)], 10)]
     crowded = [bank_of([(link, cell, 1, 1) for link in range(16) for cell in (3, 120)], n) for n in range(3)]
-    return Reference(encode([*events, damaged, crowded]))
+    return Reference(GEOMETRY, encode([*events, damaged, crowded]))
 
 
 def test_the_kernels_spill_nothing_and_eight_blocks_share_a_multiprocessor() -> None:
     for name, used in resources(nvrtc_of(CUDA_VERSION), "90", scifi_chain().kernels).items():
         assert used.spill_stores == used.spill_loads == used.stack == 0, name
         assert used.registers <= 64, name
-        assert 8 * used.shared <= 100 << 10, name
+        assert MULTIPROCESSORS["90"].occupancy(used, 64) >= 8 * 2 / 64, name
 
 
 def wide(first: int, distance: int, link: int = 2) -> list[Word]:

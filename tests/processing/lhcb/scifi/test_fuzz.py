@@ -18,8 +18,10 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.lhcb.scifi.scifi_banks import as_version, simulated_events
 from tests.processing.lhcb.scifi.scifi_chain import SciFiChain, SciFiEvent, limits_of, scifi_chain
+from tests.processing.lhcb.scifi.scifi_reference import Reference
 
 GEOMETRY = SciFiGeometry.builtin()
 N_EVENTS = 3
@@ -85,6 +87,22 @@ def test_damaged_payloads_harm_no_other_event(version: int, victim: int, seed: i
     for event in range(N_EVENTS):
         if event != victim:
             assert events[event].same_as(expected[event])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_threads_make_the_same_of_damaged_data(seed: int) -> None:
+    mep, _, _ = sample(VERSIONS[seed % 3])
+    rng = np.random.default_rng(seed)
+    data = mep.data.copy()
+    mfps = scifi_mfps(mep)
+    for index in rng.integers(0, len(mfps), 60):
+        start, size = fragment_places(mep, mfps[index][0], int(rng.integers(0, N_EVENTS)))
+        words = data[start : start + size // 2 * 2].view("<u2")
+        damaged = rng.random(len(words)) < 0.3
+        words[damaged] ^= (1 << rng.integers(0, 16, int(damaged.sum()))).astype(np.uint16)
+    reference = Reference(GEOMETRY, replace(mep, data=data))
+    assert all(event.flags == EventFlag.BANK_ERROR for event in reference.events)
+    assert reference.differences(with_block_size(64, backward=seed % 2 == 1, kernels=scifi_chain().kernels)) == []
 
 
 @settings(max_examples=80)
