@@ -58,6 +58,7 @@ from hltnode.processing.lhcb.ut.collections import ut_count, ut_track_count, ut_
 from hltnode.processing.lhcb.ut.decode_banks import decode_banks as ut_decode_banks
 from hltnode.processing.lhcb.ut.estimate_input_size import estimate_input_size as ut_estimate_input_size
 from hltnode.processing.lhcb.ut.hit_offsets import hit_offsets as ut_hit_offsets
+from hltnode.processing.lhcb.ut.no_hits import no_hits as no_ut_hits
 from hltnode.processing.lhcb.ut.search_tracks import search_tracks as ut_search_tracks
 from hltnode.processing.lhcb.ut.select_tracks import select_tracks as ut_select_tracks
 from hltnode.processing.lhcb.velo.cluster_offsets import cluster_offsets
@@ -95,8 +96,15 @@ VELO = (
 PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
 UT = (ut_search_tracks, ut_select_tracks)
 FORWARD = (prepare_candidates, search_with_ut, select_forward)
-FORWARD_AND_REST = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
 MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
+FORWARD_WITHOUT_UT = (
+    prepare_candidates,
+    search_without_ut.with_constants({"min_p": 3000.0, "max_quality": 20.0}),
+    select_forward,
+)
+MATCHING_WITHOUT_UT = tuple(
+    algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
+)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
@@ -104,12 +112,13 @@ HLT1_SEQUENCE = AlgorithmSequence((fragment_offsets, *VELO_SIZES, odin_decode, *
 """The VELO chain of HLT1 with its default constants."""
 
 
-def _whole(*tracking: Algorithm) -> AlgorithmSequence:
+def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
     """Everything around the tracking that makes long tracks of VELO tracks, UT and SciFi hits."""
+    ut_sizes, ut_hits = (UT_SIZES, (ut_decode_banks,)) if with_ut else ((no_ut_hits,), ())
     return AlgorithmSequence(
         (
-            *(fragment_offsets, global_event_cut, *VELO_SIZES, *UT_SIZES, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
-            *(*VELO, *PRIMARY_VERTICES, ut_decode_banks, decode_clusters, *tracking),
+            *(fragment_offsets, global_event_cut, *VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
+            *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
             *(full_fit, velo_fit, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
         )
     )
@@ -118,27 +127,32 @@ def _whole(*tracking: Algorithm) -> AlgorithmSequence:
 _VELO_COUNTS = {"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count}
 _LONG_COUNTS = {
     **_VELO_COUNTS,
-    **{"ut_hits": ut_count, "scifi_hits": scifi_count, "muon_hits": muon_count},
+    **{"scifi_hits": scifi_count, "muon_hits": muon_count},
     **{"long_tracks": long_count, "secondary_vertices": vertex_count},
 }
 _VELO_DETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
-_ALL_DETECTORS = _VELO_DETECTORS | {
-    *(SubDetector.UT_A, SubDetector.UT_C, SubDetector.SCIFI_A, SubDetector.SCIFI_C),
-    *(SubDetector.MUON_A, SubDetector.MUON_C),
+_ALL_BUT_UT = _VELO_DETECTORS | {
+    *(SubDetector.SCIFI_A, SubDetector.SCIFI_C, SubDetector.MUON_A, SubDetector.MUON_C),
 }
+_ALL_DETECTORS = _ALL_BUT_UT | {SubDetector.UT_A, SubDetector.UT_C}
 
 
 def _long(*tracking: Algorithm) -> Sequence:
-    counts = _LONG_COUNTS | ({"ut_tracks": ut_track_count} if ut_select_tracks in tracking else {})
+    counts = _LONG_COUNTS | {"ut_hits": ut_count}
+    counts |= {"ut_tracks": ut_track_count} if ut_select_tracks in tracking else {}
     return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts)
 
 
 SEQUENCES = {
     "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "forward": _long(*UT, *FORWARD),
-    "forward_and_rest": _long(*UT, *FORWARD_AND_REST),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),
+    "no_ut": Sequence(
+        algorithms=_whole(*FORWARD_WITHOUT_UT, mark_used_hits, *MATCHING_WITHOUT_UT, with_ut=False),
+        subdetectors=_ALL_BUT_UT,
+        counts=_LONG_COUNTS,
+    ),
 }
 """What a trigger configuration may choose from."""
 
