@@ -23,7 +23,7 @@ namespace hlt {
 constexpr float full_hit_variance = 0.1f * 0.1f;  // mm^2
 constexpr float full_start_kink_variance = 1e-4f;
 constexpr float full_energy_loss = 19.61f;  // MeV, between the collision and the magnet
-constexpr float full_largest_qop = 0.01f;  // 1/MeV; a fit that gives more, or no number, has failed
+constexpr float full_largest_qop = 0.01f;   // 1/MeV; a fit that gives more, or no number, has failed
 
 // Scattering, over p^2 in GeV^2 and at normal incidence: between the end of the VELO and the first layer, and in each
 // layer, which turns the track there.

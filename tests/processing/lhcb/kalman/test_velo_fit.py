@@ -180,9 +180,9 @@ def test_pulls_of_simulated_decays_are_one() -> None:
     given = simulated_tracks(Sample.BSPHIPHI, 24)
     pulls = pulls_of(given, fitted_given(given))
     assert len(pulls) > 1000
-    # Particles scatter less in the simulated VELO than in the real one.
-    assert 0.75 < _width(pulls[:, 0]) < 1.1
-    assert 0.75 < _width(pulls[:, 1]) < 1.1
+    # 1.08 and 1.09 on 100 events, where hard scatters have their share.
+    assert 0.9 < _width(pulls[:, 0]) < 1.2
+    assert 0.9 < _width(pulls[:, 1]) < 1.2
 
 
 @pytest.mark.parametrize("qop", [np.nan, np.inf, -np.inf, 0.0, 1e30, -1e-30])
