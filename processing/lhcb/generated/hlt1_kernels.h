@@ -39,6 +39,7 @@
 #include "lhcb/ut/decode_banks.cuh"
 #include "lhcb/ut/estimate_input_size.cuh"
 #include "lhcb/ut/hit_offsets.cuh"
+#include "lhcb/ut/no_hits.cuh"
 #include "lhcb/ut/search_tracks.cuh"
 #include "lhcb/ut/select_tracks.cuh"
 #include "lhcb/velo/cluster_offsets.cuh"
@@ -96,11 +97,12 @@
     X(secondary_vertices_find_pairs) \
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
-    X(long_tracks_search_without_ut) \
     X(long_tracks_no_forward_tracks) \
     X(long_tracks_select_seeding_hits) \
     X(long_tracks_seed_in_x) \
     X(long_tracks_seed_in_y) \
     X(long_tracks_match_seeds) \
     X(long_tracks_append_matched) \
-    X(long_tracks_mark_used_hits)
+    X(long_tracks_mark_used_hits) \
+    X(ut_no_hits) \
+    X(long_tracks_search_without_ut)
