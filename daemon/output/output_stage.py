@@ -37,6 +37,8 @@ from hltnode.protocol.transport.feeder_messages import Revoked
 # A full disk seldom gets room within a second; more frequent retries would only count more write errors.
 RETRY_SECONDS = 1.0
 
+_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT)
+"""Flags that do not make an event one for the error stream."""
 ODIN_SOURCE = source_id(SubDetector.ODIN, 0)
 _BANK_HEADER = np.dtype([("magic", "<u2"), ("size", "<u2"), ("type", "u1"), ("version", "u1"), ("source", "<u2")])
 
@@ -255,10 +257,10 @@ class OutputStage:
     def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
         """Append accepted events, and those with a flag to the error stream.
 
-        Missing sources alone do not keep an event, unless its MEP goes to the error stream.
+        Missing sources or the global event cut alone do not keep an event, unless its MEP goes to the error stream.
         """
         events: list[KeptEvent] = []
-        to_error = results.flags if mep.error_stream else results.flags & ~np.uint32(EventFlag.INCOMPLETE)
+        to_error = results.flags if mep.error_stream else results.flags & ~_NO_ERROR
         kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
         if not kept:
             return events

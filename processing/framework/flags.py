@@ -18,7 +18,10 @@ class EventFlag(IntFlag):
     BACKEND_ERROR = 16
     """The back end failed on the batch of this event; the event carries no decision of a line."""
     GLOBAL_EVENT_CUT = 32
-    """The event is larger than the global event cut of the trigger configuration allows: nothing was reconstructed."""
+    """The event has more clusters than the global event cut of the trigger configuration allows: nothing was
+    reconstructed. Part of the selection, and no reason to keep an event."""
     NOT_PROCESSED = 64
     """The MEP of this event was not computed, because sessions of the node have ended while they computed it; the
     event carries no decision of a line."""
+    TOO_MANY_CLUSTERS = 128
+    """A detector announces more clusters than an event may have that is reconstructed: nothing was."""

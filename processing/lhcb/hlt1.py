@@ -61,13 +61,13 @@ from hltnode.processing.lhcb.ut.hit_offsets import hit_offsets as ut_hit_offsets
 from hltnode.processing.lhcb.ut.no_hits import no_hits as no_ut_hits
 from hltnode.processing.lhcb.ut.search_tracks import search_tracks as ut_search_tracks
 from hltnode.processing.lhcb.ut.select_tracks import select_tracks as ut_select_tracks
+from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
 from hltnode.processing.lhcb.velo.cluster_offsets import cluster_offsets
 from hltnode.processing.lhcb.velo.collections import cluster_count, track_count, velo_geometry, velo_types
 from hltnode.processing.lhcb.velo.consolidate_tracks import consolidate_tracks
 from hltnode.processing.lhcb.velo.decode_retina_clusters import decode_retina_clusters
 from hltnode.processing.lhcb.velo.estimate_input_size import estimate_input_size
 from hltnode.processing.lhcb.velo.filter_three_hit_tracks import filter_three_hit_tracks
-from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut as velo_event_cut
 from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.masked_clustering import masked_clustering
@@ -79,7 +79,7 @@ from hltnode.protocol.raw_data.source_id import SubDetector
 
 # Algorithms over single events stand together, so that the CPU takes an event through all of them at once. The global
 # event cut comes first, so that an event that it removes costs nothing further.
-VELO_SIZES = (estimate_input_size, velo_event_cut, cluster_offsets)
+VELO_SIZES = (estimate_input_size, cluster_limit, cluster_offsets)
 UT_SIZES = (ut_estimate_input_size, ut_hit_offsets)
 SCIFI_SIZES = (scifi_hit_offsets,)
 MUON_SIZES = (muon_find_cells, muon_hit_offsets)

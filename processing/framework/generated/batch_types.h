@@ -18,6 +18,7 @@ enum event_flag : uint32_t {
     backend_error = 16,
     global_event_cut = 32,
     not_processed = 64,
+    too_many_clusters = 128,
 };
 
 struct batch_header {

@@ -42,12 +42,12 @@
 #include "lhcb/ut/no_hits.cuh"
 #include "lhcb/ut/search_tracks.cuh"
 #include "lhcb/ut/select_tracks.cuh"
+#include "lhcb/velo/cluster_limit.cuh"
 #include "lhcb/velo/cluster_offsets.cuh"
 #include "lhcb/velo/consolidate_tracks.cuh"
 #include "lhcb/velo/decode_retina_clusters.cuh"
 #include "lhcb/velo/estimate_input_size.cuh"
 #include "lhcb/velo/filter_three_hit_tracks.cuh"
-#include "lhcb/velo/global_event_cut.cuh"
 #include "lhcb/velo/kalman_filter.cuh"
 #include "lhcb/velo/kill_clones.cuh"
 #include "lhcb/velo/masked_clustering.cuh"
@@ -57,7 +57,7 @@
 #define HLT_KERNELS(X) \
     X(fragment_offsets) \
     X(velo_estimate_input_size) \
-    X(velo_global_event_cut) \
+    X(velo_cluster_limit) \
     X(velo_cluster_offsets) \
     X(odin_decode) \
     X(velo_decode_retina_clusters) \

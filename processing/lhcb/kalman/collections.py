@@ -30,9 +30,6 @@ long_ip_chi2 = long_tracks.column("ip_chi2", F32)
 """The smallest to any primary vertex; 0 without one."""
 long_pv = long_tracks.column("pv", U8)
 """Index of that vertex in the event, or NO_PV."""
-long_ghost_probability = long_tracks.column("ghost_probability", F32)
-"""0 to 1."""
-
 long_fitted_qop = long_tracks.column("fitted_qop", F32)
 """q/p at the origin, of the fit through the SciFi, 1/MeV."""
 long_qop_error = long_tracks.column("qop_error", F32)

@@ -1,6 +1,7 @@
 // Number of hits that the UT banks of each event announce, before anything is decoded.
 //
-// Banks that cannot be what they say flag the event and have no hits (bank.cuh).
+// Banks that cannot be what they say flag the event and have no hits (bank.cuh); of an event that the global event cut
+// took nothing is read.
 // In:  the fragments of the UT rows. Out: ut_hits.bound [event]; events.flags.
 // One block per event, threads stride over its banks.
 // Bounds: a fragment has less than 2^15 hits and a MEP at most 2^12 UT rows, so the sum fits in 32 bits;
@@ -15,6 +16,10 @@ HLT_KERNEL(ut_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
+    if ((p.events.flags[event] & hlt::global_event_cut) != 0u) {
+        if (threadIdx.x == 0) p.ut_hits.bound[event] = 0;
+        return;
+    }
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const hlt::event_row place = p.raw_banks.event_rows[event];

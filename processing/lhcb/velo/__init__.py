@@ -1,6 +1,6 @@
 """The VELO: clusters, tracks, Kalman fit. In the order of the sequence, each `X.py` beside its kernel `X.cuh`:
 
-    estimate_input_size, global_event_cut      how many clusters an event may have, and whether it has too many
+    estimate_input_size, cluster_limit         how many clusters an event may have, and whether it has too many
     cluster_offsets                            where they are stored
     decode_retina_clusters, masked_clustering  banks to hits (bank.cuh, hit.cuh, super_pixel.cuh)
     sort_by_phi                                hits in order (phi_bins.cuh)

@@ -16,7 +16,7 @@ from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.daemon.fakes import (
     SOURCES,
@@ -126,7 +126,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
 ) -> None:
     stall_s, n_events = 0.5, 200
     monkeypatch.setattr("hltnode.daemon.monitoring.health.PIPELINE_STALL_NS", int(stall_s * 1e9))
-    [densest] = (int(constant.value) for constant in global_event_cut.constants)
+    [densest] = (int(constant.value) for constant in cluster_limit.constants)
     events = [noise(densest, seed) for seed in range(4)] * (n_events // 4)
     mep = FeedMep(0, 0, n_events, HLT1.readout.mfps_of_events(events, 0, "retina"))
     nbytes = 1 << 25

@@ -22,7 +22,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.work_counter import WorkCounter
@@ -30,7 +30,7 @@ from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crow
 from tests.processing.lhcb.velo.velo_chain import real_events
 
 GEOMETRY = VeloGeometry.builtin()
-[CUT] = (int(constant.value) for constant in global_event_cut.constants)
+[CUT] = (int(constant.value) for constant in cluster_limit.constants)
 
 MAX_EVENTS = 80
 """What any event may cost, in minimum-bias events."""
@@ -134,10 +134,10 @@ def test_an_event_that_crowds_one_place_is_flagged_before_it_costs_more(costs: C
 
 
 @pytest.mark.parametrize("make", [noise, super_pixel_noise])
-def test_an_event_above_the_global_event_cut_costs_less_than_a_real_one(
+def test_an_event_above_the_limit_on_clusters_costs_less_than_a_real_one(
     costs: Costs, real: Cost, make: Callable[[int], list[RawBank]]
 ) -> None:
     cost = costs.of([make(65_312)])
     print(f"{make.__name__}: {cost.event / real.event:.2f} real events")
-    assert cost.flags == EventFlag.GLOBAL_EVENT_CUT
+    assert cost.flags == EventFlag.TOO_MANY_CLUSTERS
     assert cost.event < MAX_OF_CUT_EVENT * real.event

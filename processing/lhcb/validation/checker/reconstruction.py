@@ -12,6 +12,7 @@ from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.kalman.collections import long_fitted_qop, long_qop_error
 from hltnode.processing.lhcb.long_tracks.collections import (
     long_count,
     long_hits,
@@ -44,14 +45,15 @@ _READ = {
         pv_count,
         vertices,
     ),
-    Stage.UT: (ut.ut_hit_offset, ut.ut_count, ut.ut_id, ut.ut_track_velo, ut.ut_track_qop, ut.ut_track_hits),
+    Stage.UT: (ut.ut_track_count, ut.ut_track_velo, ut.ut_track_qop, ut.ut_track_hits),
     Stage.LONG: (
         *(scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id),
         *(long_count, long_velo_track, long_qop, long_hits, long_ut_hits),
     ),
 }
 """What is read of each stage."""
-_ALSO = (long_is_muon,)
+_UT_HITS = (ut.ut_hit_offset, ut.ut_count, ut.ut_id)
+_ALSO = (long_is_muon, long_fitted_qop, long_qop_error)
 """What is read of long tracks if the sequence has it."""
 
 _SMALLEST_QOP = 1e-9
@@ -66,7 +68,14 @@ def stages_of(sequence: AlgorithmSequence) -> tuple[Stage, ...]:
 def retained(sequence: AlgorithmSequence) -> tuple[str, ...]:
     """Names of the columns that an engine must retain for what is read here."""
     columns: list[Column] = [column for stage in stages_of(sequence) for column in _READ[stage]]
-    return tuple(dict.fromkeys(c.name for c in (*columns, *(c for c in _ALSO if c in sequence.columns))))
+    columns += [column for column in _ALSO if column in sequence.columns]
+    columns += _UT_HITS if _has_ut(sequence) else ()
+    return tuple(dict.fromkeys(column.name for column in columns))
+
+
+def _has_ut(sequence: AlgorithmSequence) -> bool:
+    """Whether a sequence decodes the UT; one without it has columns of UT hits that stay empty."""
+    return ut.ut_group_offset in sequence.columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +99,13 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     hits = {VP_TYPE: _Hits.read(workspace, velo.cluster_offset, velo.cluster_count, velo.hit_id)}
     found = _VeloTracks.read(workspace, hits[VP_TYPE])
     tracks = {Stage.VELO: found.table}
+    if _has_ut(sequence):
+        hits[UT_TYPE] = _Hits.read(workspace, *_UT_HITS)
     if Stage.UT in stages:
-        hits[UT_TYPE] = _Hits.read(workspace, ut.ut_hit_offset, ut.ut_count, ut.ut_id)
         tracks[Stage.UT] = _ut_tracks(workspace, found, hits[UT_TYPE])
     if Stage.LONG in stages:
         hits[FT_TYPE] = _Hits.read(workspace, scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id)
-        has_muons = long_is_muon in sequence.columns
-        tracks[Stage.LONG] = _long_tracks(workspace, found, hits, has_muons=has_muons)
+        tracks[Stage.LONG] = _long_tracks(workspace, found, hits)
     n_pvs = workspace.fetch("pvs.count")[:n_events]
     pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
@@ -206,15 +215,20 @@ def _ut_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: _Hits) -> Track
     return of_velo.with_hits(of.event, of(ut.ut_track_velo), of(ut.ut_track_qop), ids)
 
 
-def _long_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: Mapping[int, _Hits], has_muons: bool) -> TrackTable:
+def _long_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: Mapping[int, _Hits]) -> TrackTable:
     of = _Objects(workspace, long_tracks, long_count)
     places = of(long_hits)
     ids = [hits[FT_TYPE].of_tracks(of.event, places, places != scifi.NO_HIT)]
     if UT_TYPE in hits:
         places = of(long_ut_hits)
         ids.append(hits[UT_TYPE].of_tracks(of.event, places, places != ut.NO_HIT))
-    table = of_velo.with_hits(of.event, of(long_velo_track), of(long_qop), *ids)
-    return replace(table, is_muon=of(long_is_muon) != 0) if has_muons else table
+    columns = workspace.sequence.columns
+    qop = of(long_fitted_qop if long_fitted_qop in columns else long_qop)
+    return replace(
+        of_velo.with_hits(of.event, of(long_velo_track), qop, *ids),
+        qop_error=of(long_qop_error).astype(np.float64) if long_qop_error in columns else None,
+        is_muon=of(long_is_muon) != 0 if long_is_muon in columns else None,
+    )
 
 
 def _joined_ids(ids: NDArray[np.uint32]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ ALGORITHMS = tuple(
     in {
         "fragment_offsets",
         "velo_estimate_input_size",
-        "velo_global_event_cut",
+        "velo_cluster_limit",
         "velo_cluster_offsets",
         "velo_decode_retina_clusters",
         "velo_masked_clustering",
@@ -41,7 +41,7 @@ ALGORITHMS = tuple(
     }
 )
 VELO_CHAIN = replace(HLT1, sequence=AlgorithmSequence(ALGORITHMS), accepted=None, lines=None, counts={})
-UNCUT = TriggerConfig.from_toml(f"[sequence.velo_global_event_cut]\nmax_clusters = {2**32 - 1}", HLT1.menu)
+UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = {2**32 - 1}", HLT1.menu)
 """The default configuration without the global event cut."""
 
 

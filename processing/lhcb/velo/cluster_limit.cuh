@@ -1,4 +1,4 @@
-// Global event cut: an event whose banks announce more clusters than max_clusters is not reconstructed
+// Limit of what an event may cost: one whose banks announce more clusters than max_clusters is not reconstructed
 // (docs/physics/velo-tracking.md).
 //
 // The cost of an event rises faster than its clusters. The bound on them is known before anything is decoded, so that a
@@ -9,13 +9,13 @@
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
-#include "lhcb/velo/generated/velo_global_event_cut.h"
+#include "lhcb/velo/generated/velo_cluster_limit.h"
 
-HLT_KERNEL(velo_global_event_cut)
+HLT_KERNEL(velo_cluster_limit)
 {
     for (uint32_t event = threadIdx.x; event < p.batch->n_events; event += blockDim.x) {
         if (p.velo_clusters.bound[event] <= p.max_clusters) continue;
         p.velo_clusters.bound[event] = 0;
-        p.events.flags[event] |= hlt::global_event_cut;
+        p.events.flags[event] |= hlt::too_many_clusters;
     }
 }

@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from lhcb/velo/global_event_cut.py. Do not edit.
+// Written by tools/generate_device_headers.py from lhcb/velo/cluster_limit.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -6,7 +6,7 @@
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 
-struct velo_global_event_cut_parameters {
+struct velo_cluster_limit_parameters {
     const hlt::batch_header* batch;
     struct {
         uint32_t* flags;

@@ -17,7 +17,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
-from hltnode.processing.lhcb.velo.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, with_block_size
@@ -25,7 +25,7 @@ from tests.processing.lhcb.velo.dense_events import noise, super_pixel_noise
 from tests.processing.lhcb.velo.velo_chain import VeloChain, limits_of, run_velo
 
 GEOMETRY = VeloGeometry.builtin()
-[DEFAULT_CUT] = (int(constant.value) for constant in global_event_cut.constants)
+[DEFAULT_CUT] = (int(constant.value) for constant in cluster_limit.constants)
 WORD = 4
 NORTH_AND_EAST = ((0, 1), (1, 1), (1, 0), (1, -1))
 
@@ -50,7 +50,7 @@ def _candidates(pattern: int) -> int:
 def cut(bounds: NDArray[np.uint32], flags: NDArray[np.uint32], max_clusters: int) -> tuple[list[int], list[int]]:
     """Bounds and flags after the cut."""
     beyond = bounds > max_clusters
-    return np.where(beyond, 0, bounds).tolist(), np.where(beyond, flags | EventFlag.GLOBAL_EVENT_CUT, flags).tolist()
+    return np.where(beyond, 0, bounds).tolist(), np.where(beyond, flags | EventFlag.TOO_MANY_CLUSTERS, flags).tolist()
 
 
 @pytest.mark.parametrize("block_size", [None, 1, 32, 100, 256])
@@ -60,7 +60,7 @@ def test_events_above_the_cut_lose_their_clusters_and_are_flagged(block_size: in
     bounds = np.concatenate([rng.integers(0, 2000, 700), [max_clusters, 999, 1000, 1001, 2**32 - 1]]).astype(np.uint32)
     flags = rng.integers(0, 32, len(bounds)).astype(np.uint32)
     result = run_algorithms(
-        (global_event_cut.with_constants({"max_clusters": max_clusters}),),
+        (cluster_limit.with_constants({"max_clusters": max_clusters}),),
         {"velo_clusters.bound": bounds, "events.flags": flags},
         len(bounds),
         BatchLimits(events=len(bounds)),
@@ -77,7 +77,7 @@ def test_the_cut_counts_what_the_banks_announce(encoding: str) -> None:
     banks = [make(size, seed) for seed, size in enumerate(sizes)]
     assert [announced_clusters(event) for event in banks] == sizes
     events = run_velo(encode_mep(HLT1, banks), GEOMETRY)
-    assert [event.flags for event in events] == [0, 0, EventFlag.GLOBAL_EVENT_CUT, EventFlag.GLOBAL_EVENT_CUT]
+    assert [event.flags for event in events] == [0, 0, EventFlag.TOO_MANY_CLUSTERS, EventFlag.TOO_MANY_CLUSTERS]
     assert [len(event.ids) > 0 for event in events] == [True, True, False, False]
     assert [len(event.tracks) > 0 for event in events] == [True, True, False, False]
 
@@ -91,7 +91,7 @@ def test_an_event_that_is_cut_changes_no_other_event() -> None:
 
 
 def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
-    lower = TriggerConfig.from_toml("[sequence.velo_global_event_cut]\nmax_clusters = 100\n", HLT1.menu)
+    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu)
     default = TriggerConfig.default(HLT1.menu)
     assert lower.tck(HLT1.sequence) != default.tck(HLT1.sequence)
     mep = encode_mep(HLT1, list(simulate_events(3, seed=2, geometry=GEOMETRY, nu=7.6)))
@@ -106,7 +106,7 @@ def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
         workspace.wait()
         flags.append(workspace.output.flags.tolist())
         counts = workspace.output.counts
-    assert flags == [[0, 0, 0], [EventFlag.GLOBAL_EVENT_CUT] * 3]
+    assert flags == [[0, 0, 0], [EventFlag.TOO_MANY_CLUSTERS] * 3]
     assert not any(values.any() for values in counts.values())
 
 

@@ -1,10 +1,10 @@
-"""velo_global_event_cut: events with more clusters than the tracking is given."""
+"""velo_cluster_limit: events with more clusters than the tracking is given."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.velo.collections import cluster_bound
 
-global_event_cut = Algorithm.beside(
+cluster_limit = Algorithm.beside(
     __file__,
     grid=Grid.ONE,
     block_size=256,
