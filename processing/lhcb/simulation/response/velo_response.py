@@ -29,9 +29,9 @@ from hltnode.processing.lhcb.simulation.response.pixel_clusters import COLUMN_SH
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
 HIT_EFFICIENCY = 0.995
 
-# Scattering: material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil between beam
-# and sensors, which tracks cross at small angles. Set so that slopes at both ends of the VELO and the distance to the
-# origin spread as in the real events.
+# Scattering: material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil between
+# beam and sensors, which tracks cross at small angles. Set so that slopes at both ends of the VELO and the distance to
+# the origin spread as in the real events.
 _SENSOR_X0 = 0.0130
 _FOIL_X0 = 0.009
 _FOIL_RADIUS = 4.0
