@@ -99,6 +99,15 @@ def test_an_event_of_a_file_that_was_open_in_a_power_cut_may_be_lost(scene: Scen
     assert judgement.problems == []
 
 
+def test_an_event_of_such_a_file_that_only_one_feeder_sent_again_may_be_incomplete(scene: Scene) -> None:
+    scene.lack(3, SOURCE)
+    for number in range(3 * EVENTS_PER_MEP, 4 * EVENTS_PER_MEP):
+        scene.allowed.lost[Event(RUN, number)] = Kind.CUT_POWER
+    judgement = scene.judge()
+    assert judgement.incomplete_explained == {Kind.CUT_POWER: EVENTS_PER_MEP}
+    assert judgement.problems == []
+
+
 def test_an_event_in_two_files_is_doubled(scene: Scene) -> None:
     scene.found.places[Event(RUN, 7)].append(Place("b_session2_0000004201_accepted_00001.mdf", frozenset()))
     judgement = scene.judge()

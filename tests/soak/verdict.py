@@ -154,15 +154,15 @@ class Judge:
     def _judge_incomplete(self) -> None:
         """One answer for the events of a MEP that lack the same sources in the same file."""
         result = self._result
-        meps: Counter[tuple[int, int, Place]] = Counter()
+        meps: Counter[tuple[int, int, Place, Row | None]] = Counter()
         for event, places in self._found.places.items():
             for place in places:
                 if place.missing:
-                    meps[event.run, event.number // EVENTS_PER_MEP, place] += 1
+                    meps[event.run, event.number // EVENTS_PER_MEP, place, self._allowed.lost.get(event)] += 1
                 else:
                     result.complete += 1
         unexplained, not_named = [], []
-        for (run, mep, place), events in sorted(meps.items()):
+        for (run, mep, place, lost_by), events in sorted(meps.items(), key=lambda item: item[0][:3]):
             session = self._timeline.session_of_file(place.file)
             if session is None:
                 result.problems.append(f"{place.file} is of no session of a node")
@@ -175,6 +175,8 @@ class Judge:
                 )
             begin = self._timeline.building_began(session.node, time, BUILDING_SECONDS)
             row = self._absences.explain(session.node, run, mep, place.missing, max(begin, session.begin), time)
+            # What was acknowledged and lost comes again only from a feeder that was killed before it knew of it.
+            row = lost_by if row is None else row
             if row is not None:
                 result.incomplete_explained[row] += events
                 continue
