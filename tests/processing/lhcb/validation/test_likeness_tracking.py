@@ -100,6 +100,11 @@ def test_an_event_without_all_detectors_tells_nothing_of_tracking() -> None:
     assert not any(of.quantity.of_tracking for of in summary.distributions.values())
 
 
+def test_stereo_hits_near_the_middle_follow_the_mirrored_edge_of_their_mat_not_the_sign_of_y() -> None:
+    other_half = simulated_events(40).distributions["scifi_other_half"]
+    assert other_half.mean == pytest.approx(0.20, abs=0.08)  # 26 +- 6 % of the real ones
+
+
 @pytest.mark.physics
 def test_simulated_events_look_like_the_real_ones_to_the_tracking(shared: Path) -> None:
     pairs = {pair.quantity.name: pair for pair in compare(real_events(shared), simulated_events(150))}
