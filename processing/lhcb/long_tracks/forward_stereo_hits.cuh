@@ -2,8 +2,8 @@
 // same one (docs/physics/long-tracks.md).
 #pragma once
 
-#include "lhcb/long_tracks/layers.cuh"
 #include "lhcb/long_tracks/forward_x_hits.cuh"
+#include "lhcb/long_tracks/layers.cuh"
 
 namespace hlt {
 

@@ -6,8 +6,8 @@
 // three kinks.
 #pragma once
 
-#include "lhcb/long_tracks/layers.cuh"
 #include "lhcb/long_tracks/forward_hypothesis.cuh"
+#include "lhcb/long_tracks/layers.cuh"
 #include "lhcb/long_tracks/scifi_zones.cuh"
 
 namespace hlt {

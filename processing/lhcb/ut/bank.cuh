@@ -6,7 +6,6 @@
 
 #include "framework/device/raw_banks.cuh"
 #include "lhcb/raw_data/generated/raw_data_types.h"
-#include "lhcb/raw_data/generated/raw_data_types.h"
 #include "lhcb/ut/generated/ut_types.h"
 
 namespace hlt {

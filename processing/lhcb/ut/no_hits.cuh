@@ -1,6 +1,7 @@
 // No event has UT hits: what a sequence without the UT gives to algorithms that also run with it.
 //
-// Out: ut_hits.offset, ut_hits.count; the other columns of ut_hits are empty. One block; threads stride over the events.
+// Out: ut_hits.offset, ut_hits.count; the other columns of ut_hits are empty. One block; threads stride over the
+// events.
 #pragma once
 
 #include "lhcb/ut/generated/ut_no_hits.h"

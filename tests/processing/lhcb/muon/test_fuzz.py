@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.protocol.lhcb.banks.muon import decode_muon
+from tests.processing.lhcb.damage import MFP_HEADER, VERSION_AT, fragment_places
 from tests.processing.lhcb.muon.muon_chain import MuonBatch, MuonEvent, encode_mep
 from tests.processing.lhcb.muon.muon_samples import (
     BUILTIN,
@@ -26,7 +27,6 @@ from tests.processing.lhcb.muon.muon_samples import (
     simulated_events,
 )
 from tests.processing.lhcb.muon.test_is_muon import random_tracks
-from tests.processing.lhcb.velo.test_fuzz import MFP_HEADER, VERSION_AT, fragment_places
 
 N_EVENTS = 3
 VERSIONS = (2, 3)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from tests.processing.lhcb.damage import MFP_HEADER, VERSION_AT, fragment_places
 from tests.processing.lhcb.ut.test_decoding import simulated
 from tests.processing.lhcb.ut.ut_chain import Detector, UtChain, UtEvent, limits_of, ut_chain
-from tests.processing.lhcb.velo.test_fuzz import MFP_HEADER, VERSION_AT, fragment_places
 
 N_EVENTS = 3
 VERSIONS = (3, 4)
