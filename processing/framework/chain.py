@@ -54,8 +54,11 @@ class Chain:
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Every algorithm of the library of kernels, once."""
-        return tuple({it.name: it for it in (*self.sequence, *self.more_algorithms)}.values())
+        """Every algorithm of the library of kernels, once; those of the sequence first."""
+        found: dict[str, Algorithm] = {}
+        for algorithm in (*self.sequence, *self.more_algorithms):
+            found.setdefault(algorithm.name, algorithm)
+        return tuple(found.values())
 
     @property
     def headers(self) -> dict[Path, str]:

@@ -20,6 +20,9 @@ from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import machine_of, module_of
 
 N_EVENTS = 2
+READS_BIDS = {"long_tracks_match_seeds", "long_tracks_search_without_ut"}
+"""Kernels that look at a bid while other threads lower it: the first does not bid what cannot win any more, the second
+only asks whether the bid is one of another kernel. What comes out does not depend on what they see."""
 SEQUENCES = tuple(HLT1.sequences)[1:]
 """The VELO chain has tests of its own."""
 
@@ -53,4 +56,5 @@ def test_ptx_gives_the_results_of_the_cpu(sequence: str, block_size: int, backwa
     machine = machine_of(module_of("90"), backward=backward)
     launcher = PtxLauncher(machine, block_size)
     assert simulated(sequence, "retina").differences(launcher, machine.allocate) == []
-    assert [conflict.text for conflict in launcher.conflicts if not conflict.equal] == []
+    conflicts = [it for it in launcher.conflicts if not it.equal]
+    assert [it.text for it in conflicts if not (it.kernel in READS_BIDS and "atomic access" in it.text)] == []

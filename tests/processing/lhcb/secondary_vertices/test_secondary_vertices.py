@@ -268,9 +268,10 @@ def test_simulated_decays_have_their_masses_and_places() -> None:
     assert len(masses[333]) >= 12
     assert np.median(masses[333]) == pytest.approx(1019.5, abs=3.0)
     widths = np.percentile(np.abs(pulls), 68.27, axis=0)
-    # 1.07, 1.21 and 1.14 on 100 events, where hard scatters have their share.
+    # 1.07, 1.21 and 1.14 on 100 events, where hard scatters have their share. Of fifty vertices a width has an error of
+    # 0.15.
     assert len(pulls) > 40
-    assert np.all((widths > 0.8) & (widths < 1.4))
+    assert np.all((widths > 0.8) & (widths < 1.6))
 
 
 def test_a_dimuon_needs_no_primary_vertex() -> None:
