@@ -17,6 +17,7 @@ from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.selection.decisions import accepted, line_table, lines
+from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig, TriggerConfigError
 
 ENTRY_POINTS = "hltnode.chains"
@@ -43,6 +44,7 @@ class TriggerChain(Chain):
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
+    routing: which lines set which routing bits.
     """
 
     accepted: Column | None = accepted
@@ -50,6 +52,7 @@ class TriggerChain(Chain):
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
+    routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
@@ -120,6 +123,7 @@ class TriggerChain(Chain):
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
+            line_routing=routing_of_lines(self.routing, trigger.line_names),
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )
