@@ -1,5 +1,5 @@
 // Two passes over the banks of some events, without the interpreter: the first makes the banks of the trigger and finds
-// the sizes, the second copies everything to its place in one buffer. Each bank is copied once.
+// the sizes, the second copies everything to its place in one buffer. Each bank of the input is copied once.
 //
 // Banks of the trigger that came with the input are left out: those that are written here take their place.
 #include "event_records.h"
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <tuple>
 #include <vector>
 
@@ -32,14 +33,100 @@ using Events = Array<const int64_t, 1>;
 using Ends = Array<uint64_t, 1>;
 using Fragments = std::vector<std::tuple<uint32_t, std::size_t, std::size_t>>;  // source id, offset, bytes
 
-// One event on its way: where its record begins, and what is known of it.
+// One event on its way.
 struct Record {
-    std::size_t body = 0;     // bytes of its banks
-    std::size_t trailer = 0;  // end of its words in the trailers
-    std::size_t at = 0;       // where its next bank goes
+    std::size_t trailer_end = 0;  // of its words among the trigger's banks of all events
     uint32_t run = 0;
     trigger_banks::Odin odin;
     std::array<uint32_t, 3> routing{};
+};
+
+// The banks of some events of a MEP, event by event, those of the trigger left out. Throws where an MFP is not sound.
+class MfpBanks {
+  public:
+    MfpBanks(const View& buffer, const Fragments& fragments, const Events& events, std::size_t n_events)
+    {
+        for (const auto& [source, offset, size] : fragments) {
+            const uint8_t* mfp = buffer.bytes() + offset;
+            if (offset > buffer.size() || size > buffer.size() - offset || *refusal_of_mfp(mfp, size) ||
+                MfpView{mfp}.n_fragments() != n_events)
+                throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
+            mfps_.push_back({mfp});
+        }
+        pieces_.resize(events.size() * mfps_.size());
+        for (std::size_t m = 0; m < mfps_.size(); ++m) {
+            const MfpView& mfp = mfps_[m];
+            uint32_t fragment = 0, at = mfp.data_at();
+            for (std::size_t k = 0; k < events.size(); ++k) {
+                const uint32_t wanted = static_cast<uint32_t>(events(k));
+                at += mfp.padded_sum(fragment, wanted);
+                fragment = wanted;
+                pieces_[k * mfps_.size() + m] = {at, mfp.size(wanted), mfp.type(wanted)};
+            }
+        }
+    }
+
+    template <typename Use>
+    void for_each(std::size_t k, const Use& use) const
+    {
+        // Fragments of one event lie far apart: those of the next sources are asked for in time.
+        constexpr std::size_t ahead = 8;
+        const Piece* pieces = pieces_.data() + k * mfps_.size();
+        for (std::size_t m = 0; m < mfps_.size(); ++m) {
+            if (m + ahead < mfps_.size()) __builtin_prefetch(mfps_[m + ahead].bytes + pieces[m + ahead].offset);
+            const auto& [offset, size, type] = pieces[m];
+            if (type == no_bank || trigger_banks::is_trigger_bank(type)) continue;
+            const MfpView& mfp = mfps_[m];
+            use(type, mfp.version(), mfp.source(), mfp.bytes + offset, size);
+        }
+    }
+
+  private:
+    struct Piece {
+        uint32_t offset;
+        uint16_t size;
+        uint8_t type;
+    };
+    std::vector<MfpView> mfps_;
+    std::vector<Piece> pieces_;
+};
+
+// Banks given as a list for each event, those of the trigger left out.
+class ListedBanks {
+  public:
+    explicit ListedBanks(const nb::list& events)
+    {
+        for (const nb::handle banks : events) {
+            for (const nb::handle bank : banks) {
+                if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
+                    throw nb::value_error("a raw bank has four parts");
+                const auto part = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(bank.ptr(), i)); };
+                const uint8_t type = nb::cast<uint8_t>(part(0));
+                if (!trigger_banks::is_trigger_bank(type))
+                    banks_.push_back(
+                        {View(part(3).ptr()), nb::cast<uint16_t>(part(2)), type, nb::cast<uint8_t>(part(1))});
+            }
+            ends_.push_back(banks_.size());
+        }
+    }
+
+    template <typename Use>
+    void for_each(std::size_t k, const Use& use) const
+    {
+        for (std::size_t i = k ? ends_[k - 1] : 0; i < ends_[k]; ++i) {
+            const Bank& bank = banks_[i];
+            use(bank.type, bank.version, bank.source, bank.payload.bytes(), bank.payload.size());
+        }
+    }
+
+  private:
+    struct Bank {
+        View payload;
+        uint16_t source;
+        uint8_t type, version;
+    };
+    std::vector<Bank> banks_;
+    std::vector<std::size_t> ends_;
 };
 
 trigger_banks::Column column(const Words& array) { return {array.data(), array.size()}; }
@@ -100,61 +187,31 @@ class RecordEncoder {
                      const Ends& ends) const
     {
         check_rows(lines, flags, counts);
+        check_events(events, flags.size());
         const View bytes(buffer.ptr());
         std::sort(fragments.begin(), fragments.end());
-        std::vector<MfpView> mfps;
-        const std::size_t n_events = flags.size();
-        for (const auto& [source, offset, size] : fragments) {
-            if (offset > bytes.size() || size > bytes.size() - offset ||
-                *refusal_of_mfp(bytes.bytes() + offset, size) || u16_at(bytes.bytes() + offset + 2) != n_events)
-                throw nb::value_error("an MFP is not sound, or has not the events of its MEP");
-            mfps.push_back({bytes.bytes() + offset});
-        }
-        check_events(events, n_events);
-        const auto for_each_bank = [&](const auto& use) {
-            for (const MfpView& mfp : mfps)
-                mfp.for_each(events.data(), events.size(),
-                             [&](std::size_t k, uint8_t type, const uint8_t* data, std::size_t size) {
-                                 if (type != no_bank) use(k, type, mfp.version(), mfp.source(), data, size);
-                             });
-        };
         std::vector<Record> records(events.size());
         for (Record& record : records) record.run = run;
-        return encode(records, for_each_bank, events, lines, flags, counts, selected, ends);
+        return encode(
+            records, [&] { return MfpBanks(bytes, fragments, events, flags.size()); }, events, lines, flags, counts,
+            selected, ends);
     }
 
     // Records of some events (ascending) whose raw banks are given as lists of (type, version, source id, payload).
     nb::tuple of_events(const nb::list& banks_of_events, const Events& events, const Rows& lines, const Words& flags,
                         const Rows& counts, const std::vector<Words>& selected, const Ends& ends) const
     {
-        struct Bank {
-            View payload;
-            uint32_t event;
-            uint16_t source;
-            uint8_t type, version;
-        };
         check_rows(lines, flags, counts);
         check_events(events, flags.size());
         if (banks_of_events.size() != events.size()) throw nb::value_error("each event has a list of banks");
-        std::vector<Bank> banks;
-        for (std::size_t k = 0; k < events.size(); ++k)
-            for (const nb::handle bank : banks_of_events[k]) {
-                if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
-                    throw nb::value_error("a raw bank has four parts");
-                const auto part = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(bank.ptr(), i)); };
-                banks.push_back({View(part(3).ptr()), static_cast<uint32_t>(k), nb::cast<uint16_t>(part(2)),
-                                 nb::cast<uint8_t>(part(0)), nb::cast<uint8_t>(part(1))});
-            }
-        const auto for_each_bank = [&](const auto& use) {
-            for (const Bank& bank : banks)
-                use(bank.event, bank.type, bank.version, bank.source, bank.payload.bytes(), bank.payload.size());
-        };
+        const ListedBanks banks(banks_of_events);
         std::vector<Record> records(events.size());
-        for (const Bank& bank : banks)
-            if (trigger_banks::Odin::of_bank(bank.type, bank.version, bank.payload.bytes(), bank.payload.size())
-                    .readable)
-                records[bank.event].run = u32_at(bank.payload.bytes());
-        return encode(records, for_each_bank, events, lines, flags, counts, selected, ends);
+        for (std::size_t k = 0; k < records.size(); ++k)
+            banks.for_each(k, [&](uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
+                if (trigger_banks::Odin::of_bank(type, version, data, size).readable) records[k].run = u32_at(data);
+            });
+        return encode(
+            records, [&]() -> const ListedBanks& { return banks; }, events, lines, flags, counts, selected, ends);
     }
 
   private:
@@ -176,65 +233,65 @@ class RecordEncoder {
         }
     }
 
-    template <typename ForEachBank>
-    nb::tuple encode(std::vector<Record>& records, const ForEachBank& for_each_bank, const Events& events,
-                     const Rows& lines, const Words& flags, const Rows& counts, const std::vector<Words>& tables,
-                     const Ends& ends) const
+    // `find_banks` is called without the interpreter.
+    template <typename FindBanks>
+    nb::tuple encode(std::vector<Record>& records, const FindBanks& find_banks, const Events& events, const Rows& lines,
+                     const Words& flags, const Rows& counts, const std::vector<Words>& tables, const Ends& ends) const
     {
         if (ends.size() != records.size()) throw nb::value_error("each kept event has an end");
         const trigger_banks::Selected selected = selected_of(tables, flags.size());
-        std::vector<uint32_t> trailers;
-        std::size_t total = 0;
+        nb::object encoded;
         uint64_t too_large = 0, left_out = 0;
         {
-            const nb::gil_scoped_release released;
-            for_each_bank(
-                [&](std::size_t k, uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
-                    if (trigger_banks::is_trigger_bank(type)) return;
-                    if (!records[k].odin.readable)
-                        records[k].odin = trigger_banks::Odin::of_bank(type, version, data, size);
+            nb::gil_scoped_release released;
+            const auto& banks = find_banks();
+            std::vector<uint32_t> trailers;
+            trigger_banks::Writer writer(format_, selected);
+            std::size_t total = 0;
+            for (std::size_t k = 0; k < records.size(); ++k) {
+                Record& record = records[k];
+                std::size_t body = 0;
+                banks.for_each(k, [&](uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
+                    if (!record.odin.readable && type == trigger_banks::odin_type)
+                        record.odin = trigger_banks::Odin::of_bank(type, version, data, size);
                     // A fragment of an MFP may be 8 bytes larger than what a bank with its header may have.
                     if (bank_header_size + size > max_bank_size)
                         ++too_large;
                     else
-                        records[k].body += bank_header_size + padded_to_4(size);
+                        body += bank_header_size + padded_to_4(size);
                 });
-            trigger_banks::Writer writer(format_, selected);
-            for (std::size_t k = 0; k < records.size(); ++k) {
-                Record& record = records[k];
-                const std::size_t e = static_cast<std::size_t>(events(k));
+                const std::size_t e = static_cast<std::size_t>(events(k)), trailer = trailers.size();
                 record.routing = writer.append(
                     {e, lines.data() + e * lines.shape(1), flags(e), counts.data() + e * counts.shape(1), record.odin},
                     trailers);
-                record.trailer = trailers.size();
-                record.at = total;
-                total += mdf_header_size + record.body + 4 * (record.trailer - (k ? records[k - 1].trailer : 0));
+                record.trailer_end = trailers.size();
+                total += mdf_header_size + body + 4 * (record.trailer_end - trailer);
                 ends(k) = total;
             }
             left_out = writer.left_out;
-        }
-        nb::object encoded = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(total)));
-        if (!encoded.is_valid()) throw nb::python_error();
-        uint8_t* out = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(encoded.ptr()));
-        {
-            const nb::gil_scoped_release released;
-            for (std::size_t k = 0; k < records.size(); ++k) {
-                put_header(out + records[k].at, ends(k) - records[k].at, records[k]);
-                records[k].at += mdf_header_size;
+            uint8_t* at;
+            {
+                const nb::gil_scoped_acquire acquired;
+                encoded = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(total)));
+                if (!encoded.is_valid()) throw nb::python_error();
+                at = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(encoded.ptr()));
             }
-            for_each_bank([&](std::size_t k, uint8_t type, uint8_t version, uint16_t source, const uint8_t* data,
-                              std::size_t size) {
-                if (trigger_banks::is_trigger_bank(type) || bank_header_size + size > max_bank_size) return;
-                uint8_t* at = out + records[k].at;
-                const std::size_t padded = padded_to_4(size);
-                put_bank_header(at, bank_header_size + size, type, version, source);
-                std::memcpy(at + bank_header_size, data, size);
-                std::memset(at + bank_header_size + size, 0, padded - size);
-                records[k].at += bank_header_size + padded;
-            });
+            const uint32_t* trailer = trailers.data();
             for (std::size_t k = 0; k < records.size(); ++k) {
-                const std::size_t begin = k ? records[k - 1].trailer : 0;
-                std::memcpy(out + records[k].at, trailers.data() + begin, 4 * (records[k].trailer - begin));
+                put_header(at, ends(k) - (k ? ends(k - 1) : 0), records[k]);
+                at += mdf_header_size;
+                banks.for_each(
+                    k, [&](uint8_t type, uint8_t version, uint16_t source, const uint8_t* data, std::size_t size) {
+                        if (bank_header_size + size > max_bank_size) return;
+                        const std::size_t padded = padded_to_4(size);
+                        put_bank_header(at, bank_header_size + size, type, version, source);
+                        if (size) std::memcpy(at + bank_header_size, data, size);
+                        std::memset(at + bank_header_size + size, 0, padded - size);
+                        at += bank_header_size + padded;
+                    });
+                const uint32_t* end = trailers.data() + records[k].trailer_end;
+                at = std::copy(reinterpret_cast<const uint8_t*>(trailer), reinterpret_cast<const uint8_t*>(end), at);
+                trailer = end;
             }
         }
         return nb::make_tuple(encoded, too_large, left_out);

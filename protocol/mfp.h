@@ -1,9 +1,9 @@
-// Multi-fragment packets (docs/formats/mfp.md): their checks, which are those of Mfp.parse, and a walk over their
-// fragments.
+// Multi-fragment packets (docs/formats/mfp.md): their checks, which are those of Mfp.parse.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "little_endian.h"
 
@@ -13,19 +13,32 @@ constexpr uint8_t no_bank = 255;  // type of an absent bank
 inline std::size_t mfp_sizes_at(std::size_t n) { return padded_to_4(mfp_header_size + n); }
 inline std::size_t mfp_data_at(std::size_t n) { return padded_to_4(mfp_sizes_at(n) + 2 * n); }
 
+// Sum of the padded sizes of the fragments from `first` to below `last`; `mask` is the packing less one. The compiler
+// makes this loop parallel, which matters: of each source all sizes are read to find the fragments of a few events.
+inline uint32_t padded_sum(const uint8_t* sizes, uint32_t first, uint32_t last, uint32_t mask)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = first; i < last; ++i) {
+        uint16_t size;
+        std::memcpy(&size, sizes + 2 * std::size_t{i}, sizeof size);
+        sum += (size + mask) & ~mask;
+    }
+    return sum;
+}
+
 // Sum of the padded sizes of n fragments, of which `types` and `sizes` are the arrays of an MFP, or -1 where an absent
 // bank has a size.
 inline int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint32_t n, uint32_t align)
 {
-    const uint32_t mask = (1u << align) - 1;
-    uint64_t sum = 0;
-    bool absent_with_size = false;
+    uint32_t absent_with_size = 0;
     for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t size = u16_at(sizes + 2 * i);
-        sum += (size + mask) & ~mask;
-        absent_with_size |= types[i] == no_bank && size != 0;
+        uint16_t size;
+        std::memcpy(&size, sizes + 2 * std::size_t{i}, sizeof size);
+        absent_with_size |= types[i] == no_bank ? size : 0;
     }
-    return absent_with_size ? -1 : static_cast<int64_t>(sum);
+    // At most 65,535 fragments of 65,535 bytes and their padding: 32 bits are enough.
+    static_assert(0xFFFFull * (0xFFFFull + 1) <= UINT32_MAX);
+    return absent_with_size ? -1 : static_cast<int64_t>(padded_sum(sizes, 0, n, (1u << align) - 1));
 }
 
 // Why an MFP is refused, as a RejectReason's value, or "".
@@ -53,21 +66,14 @@ struct MfpView {
     uint32_t n_fragments() const { return u16_at(bytes + 2); }
     uint16_t source() const { return u16_at(bytes + 16); }
     uint8_t version() const { return bytes[19]; }
-
-    // Call `use(k, type, data, size)` for the fragments `events[k]`, which ascend and are below n_fragments().
-    // Fragments are padded to 4 bytes at least.
-    template <typename Use>
-    void for_each(const int64_t* events, std::size_t n_events, Use use) const
+    uint32_t data_at() const { return static_cast<uint32_t>(mfp_data_at(n_fragments())); }
+    uint8_t type(uint32_t fragment) const { return bytes[mfp_header_size + fragment]; }
+    uint16_t size(uint32_t fragment) const { return u16_at(sizes() + 2 * std::size_t{fragment}); }
+    uint32_t padded_sum(uint32_t first, uint32_t last) const
     {
-        const uint32_t n = n_fragments(), mask = (1u << bytes[18]) - 1;
-        const uint8_t* types = bytes + mfp_header_size;
-        const uint8_t* sizes = bytes + mfp_sizes_at(n);
-        std::size_t at = mfp_data_at(n);
-        uint32_t fragment = 0;
-        for (std::size_t k = 0; k < n_events; ++k) {
-            const uint32_t wanted = static_cast<uint32_t>(events[k]);
-            for (; fragment < wanted; ++fragment) at += (u16_at(sizes + 2 * fragment) + mask) & ~mask;
-            use(k, types[wanted], bytes + at, u16_at(sizes + 2 * wanted));
-        }
+        return ::padded_sum(sizes(), first, last, (1u << bytes[18]) - 1);
     }
+
+  private:
+    const uint8_t* sizes() const { return bytes + mfp_sizes_at(n_fragments()); }
 };

@@ -62,7 +62,6 @@ uint32_t count_and_size(std::size_t count, std::size_t words)
 
 Odin Odin::of_bank(uint8_t type, uint8_t version, const uint8_t* payload, std::size_t size)
 {
-    constexpr uint8_t odin_type = 16;
     constexpr std::size_t odin_size = 40;
     Odin odin;
     if (type != odin_type || size != odin_size || (version != 6 && version != 7)) return odin;

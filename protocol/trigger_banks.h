@@ -9,7 +9,7 @@
 
 namespace trigger_banks {
 
-enum BankType : uint8_t { dec_reports = 17, routing_bits = 53, sel_reports = 54, lumi_summary = 56 };
+enum BankType : uint8_t { odin_type = 16, dec_reports = 17, routing_bits = 53, sel_reports = 54, lumi_summary = 56 };
 
 inline bool is_trigger_bank(uint8_t type)
 {
