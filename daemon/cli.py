@@ -2,7 +2,7 @@
 
 import typer
 
-from hltnode.daemon.commands import keys
+from hltnode.daemon.commands import keys, tck
 from hltnode.daemon.commands.compare import compare
 from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
@@ -23,3 +23,4 @@ app = typer.Typer(
 for command in (serve, ctl, feed, process, validate, compare, simulate, parametrise, inspect, demo):
     app.command()(command)
 app.add_typer(keys.app, name="keys")
+app.add_typer(tck.app, name="tck")
