@@ -1,6 +1,7 @@
 """What a file says of the trigger: process writes accepted events, inspect reads them, tck names their lines."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
+from hltnode.daemon.commands.common import thread_count
 from hltnode.processing.framework.event_files import read_events
-from hltnode.protocol import BankType, encode_banks, encode_record
+from hltnode.protocol import BankType, decode_odin, encode_banks, encode_record
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import decode_dec_reports
+from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports, encode_dec_reports
 
 runner = CliRunner()
 
@@ -137,6 +139,69 @@ def test_a_damaged_report_is_named_and_another_version_is_passed_over(tmp_path: 
         path.write_bytes(encode_record(encode_banks([bank]), run=1))
         output = run("inspect", path, code=code)
         assert ("HLT_SEL_REPORTS: 0 words announced" in " ".join(output.split())) == (code == 1)
+
+
+def replay(folder: Path, path: Path, *options: object, code: int = 0) -> Any:
+    out = folder / "replay.json"
+    run("replay-check", path, "--json", out, *options, code=code)
+    return json.loads(out.read_text())
+
+
+def test_recorded_decisions_come_out_again_with_any_number_of_threads(folder: Path) -> None:
+    result = replay(folder, folder / "accepted.mdf", "--tck", folder / "trigger.json")
+    n_events = len(list(read_events(folder / "accepted.mdf")))
+    assert (result["identical"], result["events"], result["not_computed"]) == (True, n_events, 0)
+    assert {check["threads"] for check in result["checks"]} == {1, thread_count(0)}
+    for check in result["checks"]:
+        assert (check["backend"], check["differences"], check["decisions"]) == ("cpu", 0, 2 * n_events)
+
+
+def changed_report(folder: Path, name: str, change: Any) -> Path:
+    """The accepted events, the decision report of the third one changed."""
+    path = folder / f"{name}.mdf"
+    events = list(read_events(folder / "accepted.mdf"))
+    banks = events[2]
+    at = next(i for i, bank in enumerate(banks) if bank.type == BankType.HLT_DEC_REPORTS)
+    banks[at] = encode_dec_reports(change(decode_dec_reports(banks[at])))
+    path.write_bytes(b"".join(encode_record(encode_banks(of_event), run=77) for of_event in events))
+    return path
+
+
+def test_a_decision_that_differs_is_named(folder: Path) -> None:
+    def other_decision(report: HltDecReports) -> HltDecReports:
+        return replace(report, lines=(report.lines[0], replace(report.lines[1], decision=not report.lines[1].decision)))
+
+    path = changed_report(folder, "wrong", other_decision)
+    result = replay(folder, path, "--tck", folder / "trigger.json", code=1)
+    event = decode_odin(next(b for b in list(read_events(path))[2] if b.type == BankType.ODIN)).event_id
+    for check in result["checks"]:
+        assert check["differences"] == 1
+        ((difference),) = check["first"]
+        assert (difference["event"], difference["line"]) == (event, "Hlt1MyLumi")
+
+
+def test_an_event_that_was_not_computed_is_not_compared(folder: Path) -> None:
+    def not_run(report: HltDecReports) -> HltDecReports:
+        return replace(report, lines=tuple(replace(line, stage=0, decision=False) for line in report.lines))
+
+    result = replay(folder, changed_report(folder, "not_run", not_run), "--tck", folder / "trigger.json")
+    assert (result["identical"], result["not_computed"]) == (True, 1)
+
+
+def test_what_cannot_be_replayed_is_refused(folder: Path) -> None:
+    def refusal(path: Path, *options: object) -> str:
+        return " ".join(run("replay-check", path, *options, code=1).split())
+
+    document = ("--tck", folder / "trigger.json")
+    assert "no decision report" in refusal(folder / "all.mdf")
+    assert "no document for TCK" in refusal(folder / "accepted.mdf")
+    other = changed_report(folder, "other_tck", lambda report: replace(report, tck=0x12345678))
+    assert "no document for TCK 0x12345678" in refusal(other, *document)
+    fewer = changed_report(folder, "fewer", lambda report: replace(report, lines=report.lines[:1]))
+    assert "decisions of 1 lines" in refusal(fewer, *document)
+    built_in = int(run("tck", "export", "-o", folder / "built_in.json").split()[1], 16)
+    mixed = changed_report(folder, "mixed", lambda report: replace(report, tck=built_in))
+    assert f"TCK 0x{built_in:08X} after events of" in refusal(mixed, *document)
 
 
 def test_a_configuration_is_exported_shown_listed_and_run_by_its_document(folder: Path) -> None:
