@@ -195,7 +195,7 @@ def _check(
 
 
 def _decisions(lines: NDArray[np.uint32], n_lines: int) -> NDArray[np.bool_]:
-    return np.unpackbits(lines.view(np.uint8), axis=1, count=n_lines, bitorder="little") != 0
+    return np.unpackbits(lines.view(np.uint8), axis=1, count=n_lines, bitorder="little").astype(np.bool_)
 
 
 def _event_id(banks: Sequence[RawBank]) -> int | None:
