@@ -1,6 +1,6 @@
 """hltnode replay-check: whether the decisions recorded in a file come out again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,15 +21,14 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.commands.tck import built_in_documents
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.framework.readout import AUTO, check_encoding
-from hltnode.processing.selection.tck import TckDocument
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
@@ -48,11 +47,28 @@ class Recorded:
     lines: tuple[bool, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A trigger configuration and its key."""
+
+    tck: int
+    trigger: TriggerConfig
+
+    @property
+    def name(self) -> str:
+        """The key as people write it."""
+        return f"0x{self.tck:08X}"
+
+
 def replay_check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF file with the events that a node kept.")],
-    tck: Annotated[
+    trigger: Annotated[
         Path | None,
-        typer.Option("--tck", metavar="FILE", help="Document of its trigger configuration, unless that is built-in."),
+        typer.Option(
+            "--trigger",
+            metavar="FILE",
+            help="Its trigger configuration (TOML, or a TCK document), unless that is built-in.",
+        ),
     ] = None,
     geometry: GeometryOption = None,
     device: DeviceOption = 0,
@@ -66,20 +82,21 @@ def replay_check(
     decision of every line: on the CPU with one thread and with one per core, and on a GPU where there is one. Exit code
     1 where a decision differs.
 
-    Example: hltnode replay-check accepted_0001.mdf --tck 0x1234ABCD.json
+    Example: hltnode replay-check accepted_0001.mdf --trigger 0x1234ABCD.json
     """
     with user_errors():
         require_writable(json)
         known = installed_chain(chain)
         check_encoding(known.readout, encoding)
-        recorded, not_computed, document = _read(file, known, tck)
+        recorded, not_computed, configuration = _read(file, _configurations(known, trigger))
         checks = [
-            _check(known, document, recorded, geometry, name, threads, device, encoding) for name, threads in _places()
+            _check(known, configuration, recorded, geometry, name, threads, device, encoding)
+            for name, threads in _places()
         ]
         identical = not any(check["differences"] for check in checks)
         result = {
             "file": str(file),
-            "tck": document.name,
+            "tck": configuration.name,
             "events": len(recorded),
             "not_computed": not_computed,
             "identical": identical,
@@ -107,30 +124,37 @@ def _places() -> Iterator[tuple[str, int]]:
         yield "cuda", 1
 
 
-def _read(file: Path, chain: TriggerChain, path: Path | None) -> tuple[list[Recorded], int, TckDocument]:
-    """The events that were computed, the number of others, and the configuration that all of them had."""
-    documents = {document.tck: document for document in built_in_documents(chain)}
+def _configurations(chain: TriggerChain, path: Path | None) -> dict[int, Configuration]:
+    """The configurations that are known, by TCK: the built-in ones, and that of a file."""
+    triggers = [chain.load_trigger(None, sequence) for sequence in chain.sequences or (None,)]
     if path is not None:
-        given = TckDocument.load(path)
-        documents[given.tck] = given
-    found: TckDocument | None = None
+        triggers.append(chain.load_trigger(path))
+    keys = [trigger.tck(chain.with_sequence(trigger.sequence).sequence) for trigger in triggers]
+    return {tck: Configuration(tck, trigger) for tck, trigger in zip(keys, triggers, strict=True)}
+
+
+def _read(file: Path, configurations: Mapping[int, Configuration]) -> tuple[list[Recorded], int, Configuration]:
+    """The events that were computed, the number of others, and the configuration that all of them had."""
+    found: Configuration | None = None
     recorded: list[Recorded] = []
     not_computed = 0
     for index, banks in enumerate(read_events(file)):
         report = _report_of(file, index, banks)
-        if report.tck not in documents:
+        if report.tck not in configurations:
             raise ValueError(
-                f"{file}, event {index} of the file: no document for TCK 0x{report.tck:08X}; write it with hltnode tck "
-                "export and give it with --tck"
+                f"{file}, event {index} of the file: no configuration of TCK 0x{report.tck:08X} is built-in or given "
+                "with --trigger"
             )
-        document = documents[report.tck]
-        if found is not None and found.tck != document.tck:
-            raise ValueError(f"{file}, event {index} of the file: TCK {document.name} after events of {found.name}")
-        found = document
-        if len(report.lines) != len(document.line_names):
+        configuration = configurations[report.tck]
+        if found is not None and found != configuration:
             raise ValueError(
-                f"{file}, event {index} of the file: decisions of {len(report.lines)} lines, TCK {document.name} has "
-                f"{len(document.line_names)}"
+                f"{file}, event {index} of the file: TCK {configuration.name} after events of {found.name}"
+            )
+        found = configuration
+        if len(report.lines) != len(configuration.trigger.lines):
+            raise ValueError(
+                f"{file}, event {index} of the file: decisions of {len(report.lines)} lines, TCK {configuration.name} "
+                f"has {len(configuration.trigger.lines)}"
             )
         if any(line.stage for line in report.lines):
             recorded.append(Recorded(banks, tuple(line.decision for line in report.lines)))
@@ -150,7 +174,7 @@ def _report_of(file: Path, index: int, banks: Sequence[RawBank]) -> HltDecReport
 
 def _check(
     chain: TriggerChain,
-    document: TckDocument,
+    configuration: Configuration,
     recorded: Sequence[Recorded],
     geometry: Path | None,
     backend: str,
@@ -161,8 +185,8 @@ def _check(
     """Compute the events on one back end and compare."""
     engine = chain.create_engine(
         create_backend(backend, chain.kernels, threads=threads, device=device),
-        chain.with_sequence(document.sequence or None).load_geometry(geometry),
-        chain.trigger_of(document),
+        chain.with_sequence(configuration.trigger.sequence).load_geometry(geometry),
+        configuration.trigger,
         LIMITS,
     )
     n_lines = len(engine.lines)

@@ -148,9 +148,10 @@ def replay(folder: Path, path: Path, *options: object, code: int = 0) -> Any:
 
 
 def test_recorded_decisions_come_out_again_with_any_number_of_threads(folder: Path) -> None:
-    result = replay(folder, folder / "accepted.mdf", "--tck", folder / "trigger.json")
+    result = replay(folder, folder / "accepted.mdf", "--trigger", folder / "trigger.json")
     n_events = len(list(read_events(folder / "accepted.mdf")))
     assert (result["identical"], result["events"], result["not_computed"]) == (True, n_events, 0)
+    assert result == replay(folder, folder / "accepted.mdf", "--trigger", folder / "trigger.toml")
     assert {check["threads"] for check in result["checks"]} == {1, thread_count(0)}
     for check in result["checks"]:
         assert (check["backend"], check["differences"], check["decisions"]) == ("cpu", 0, 2 * n_events)
@@ -172,7 +173,7 @@ def test_a_decision_that_differs_is_named(folder: Path) -> None:
         return replace(report, lines=(report.lines[0], replace(report.lines[1], decision=not report.lines[1].decision)))
 
     path = changed_report(folder, "wrong", other_decision)
-    result = replay(folder, path, "--tck", folder / "trigger.json", code=1)
+    result = replay(folder, path, "--trigger", folder / "trigger.json", code=1)
     event = decode_odin(next(b for b in list(read_events(path))[2] if b.type == BankType.ODIN)).event_id
     for check in result["checks"]:
         assert check["differences"] == 1
@@ -184,7 +185,7 @@ def test_an_event_that_was_not_computed_is_not_compared(folder: Path) -> None:
     def not_run(report: HltDecReports) -> HltDecReports:
         return replace(report, lines=tuple(replace(line, stage=0, decision=False) for line in report.lines))
 
-    result = replay(folder, changed_report(folder, "not_run", not_run), "--tck", folder / "trigger.json")
+    result = replay(folder, changed_report(folder, "not_run", not_run), "--trigger", folder / "trigger.json")
     assert (result["identical"], result["not_computed"]) == (True, 1)
 
 
@@ -192,11 +193,11 @@ def test_what_cannot_be_replayed_is_refused(folder: Path) -> None:
     def refusal(path: Path, *options: object) -> str:
         return " ".join(run("replay-check", path, *options, code=1).split())
 
-    document = ("--tck", folder / "trigger.json")
+    document = ("--trigger", folder / "trigger.json")
     assert "no decision report" in refusal(folder / "all.mdf")
-    assert "no document for TCK" in refusal(folder / "accepted.mdf")
+    assert "no configuration of TCK" in refusal(folder / "accepted.mdf")
     other = changed_report(folder, "other_tck", lambda report: replace(report, tck=0x12345678))
-    assert "no document for TCK 0x12345678" in refusal(other, *document)
+    assert "no configuration of TCK 0x12345678" in refusal(other, *document)
     fewer = changed_report(folder, "fewer", lambda report: replace(report, lines=report.lines[:1]))
     assert "decisions of 1 lines" in refusal(fewer, *document)
     built_in = int(run("tck", "export", "-o", folder / "built_in.json").split()[1], 16)
