@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _Bank = TypeVar("_Bank")
 
@@ -44,3 +45,44 @@ class Packer:
         to: NDArray[np.uint8],
         first_event: int,
     ) -> list[int]: ...
+
+class RecordEncoder:
+    def __init__(
+        self,
+        *,
+        key: int,
+        tck: int,
+        task_id: int,
+        source_id: int,
+        not_run: int,
+        unreadable: int,
+        cut: int,
+        error_bit: int,
+        lumi_bit: int,
+        routing: NDArray[np.uint32],
+        lumi_key: int,
+        lumi_words: int,
+        lumi_counters: NDArray[np.uint32],
+    ) -> None: ...
+    def of_mep(
+        self,
+        buffer: memoryview,
+        fragments: list[tuple[int, int, int]],
+        events: NDArray[np.int64],
+        run: int,
+        lines: NDArray[np.uint32],
+        flags: NDArray[np.uint32],
+        counts: NDArray[np.uint32],
+        selected: list[NDArray[np.uint32]],
+        ends: NDArray[np.uint64],
+    ) -> tuple[bytes, int, int]: ...
+    def of_events(
+        self,
+        banks: list[list[RawBank]],
+        events: NDArray[np.int64],
+        lines: NDArray[np.uint32],
+        flags: NDArray[np.uint32],
+        counts: NDArray[np.uint32],
+        selected: list[NDArray[np.uint32]],
+        ends: NDArray[np.uint64],
+    ) -> tuple[bytes, int, int]: ...

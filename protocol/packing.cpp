@@ -15,13 +15,13 @@
 
 #include "crc32c.h"
 #include "jenkins.h"
-#include "wire_formats.h"
+#include "mfp.h"
+#include "raw_bank.h"
+#include "transport_frame.h"
 
 namespace nb = nanobind;
 
 namespace {
-
-using namespace wire;
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using WritableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -29,7 +29,9 @@ using Positions = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::dev
 
 constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
-constexpr std::size_t frame_alignment = 64;
+constexpr std::size_t frame_alignment = 64, max_fragments = 0xFFFF;
+
+constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
 
 // What is wrong with the events: codes of packing.py.
 enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type };
@@ -78,7 +80,7 @@ class Packer {
             const std::size_t n = begins.size();
             std::size_t at = 0;
             for (std::size_t column = 0; column < sources_.size(); ++column) {
-                const std::size_t size = frame_header_size + data_offset(n) + places[column];
+                const std::size_t size = frame_header_size + mfp_data_at(n) + places[column];
                 if (size > std::numeric_limits<uint32_t>::max() && finding.problem == Problem::none)
                     finding = {Problem::too_large, 0, column};
                 places[column] = at;
@@ -183,15 +185,15 @@ class Packer {
         std::vector<uint8_t*> next(sources_.size());
         for (std::size_t column = 0; column < sources_.size(); ++column) {
             uint8_t* mfp = to.data() + places[column] + frame_header_size;
-            put<uint16_t>(mfp, mfp_magic);
-            put<uint16_t>(mfp + 2, static_cast<uint16_t>(n));
-            put<uint64_t>(mfp + 8, first_event);
-            put<uint16_t>(mfp + 16, sources_[column]);
+            put_u16(mfp, mfp_magic);
+            put_u16(mfp + 2, static_cast<uint16_t>(n));
+            put_u64(mfp + 8, first_event);
+            put_u16(mfp + 16, sources_[column]);
             mfp[18] = align;
             mfp[19] = versions_[column];
             std::memset(mfp + mfp_header_size, no_bank, n);
-            std::memset(mfp + mfp_header_size + n, 0, data_offset(n) - mfp_header_size - n);
-            next[column] = mfp + data_offset(n);
+            std::memset(mfp + mfp_header_size + n, 0, mfp_data_at(n) - mfp_header_size - n);
+            next[column] = mfp + mfp_data_at(n);
         }
         for (std::size_t event = 0; event < n; ++event)
             walk(bytes.data(), begins.data()[event], ends.data()[event],
@@ -200,7 +202,7 @@ class Packer {
                      const std::size_t size = length - bank_header_size;
                      mfp[19] = bank[5];
                      mfp[mfp_header_size + event] = bank[4];
-                     put<uint16_t>(mfp + sizes_offset(n) + 2 * event, static_cast<uint16_t>(size));
+                     put_u16(mfp + mfp_sizes_at(n) + 2 * event, static_cast<uint16_t>(size));
                      std::memcpy(next[column], bank + bank_header_size, size);
                      const std::size_t padded = aligned(size, std::size_t{1} << align);
                      std::memset(next[column] + size, 0, padded - size);
@@ -211,7 +213,7 @@ class Packer {
         for (std::size_t column = 0; column < sources_.size(); ++column) {
             uint8_t* frame = to.data() + places[column];
             sizes[column] = static_cast<uint64_t>(next[column] - frame);
-            put<uint32_t>(frame + frame_header_size + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
+            put_u32(frame + frame_header_size + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
         }
         return sizes;
     }
@@ -266,17 +268,17 @@ void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, cons
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         uint8_t* frame = buffer.data() + places[i];
         uint8_t* mfp = frame + frame_header_size;
-        put<uint32_t>(frame, frame_magic);
-        put<uint16_t>(frame + 4, frame_version);
-        put<uint16_t>(frame + 6, 0);
-        put<uint32_t>(frame + 8, run);
-        put<uint32_t>(frame + 12, static_cast<uint32_t>(sizes[i] - frame_header_size));
-        put<uint64_t>(frame + 16, mep);
-        put<uint64_t>(frame + 24, send_time_ns);
-        put<uint16_t>(frame + 32, u16_at(mfp + 16));
-        put<uint16_t>(frame + 34, 0);
+        put_u32(frame, frame_magic);
+        put_u16(frame + 4, frame_version);
+        put_u16(frame + 6, 0);
+        put_u32(frame + 8, run);
+        put_u32(frame + 12, static_cast<uint32_t>(sizes[i] - frame_header_size));
+        put_u64(frame + 16, mep);
+        put_u64(frame + 24, send_time_ns);
+        put_u16(frame + 32, u16_at(mfp + 16));
+        put_u16(frame + 34, 0);
         const uint32_t crc = crc32c(crc32c(0, frame, nullptr, crc_at), mfp, nullptr, sizes[i] - frame_header_size);
-        put<uint32_t>(frame + crc_at, crc);
+        put_u32(frame + crc_at, crc);
     }
 }
 

@@ -21,6 +21,7 @@ from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.event_lines import event_lines
 from hltnode.processing.lhcb.lines.kinds import line_types
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
 from hltnode.processing.lhcb.matching.append_matched import append_matched
@@ -174,4 +175,5 @@ HLT1 = TriggerChain.offering(
     ),
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
+    routing=ROUTING_RULES,
 )

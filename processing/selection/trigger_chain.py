@@ -17,6 +17,8 @@ from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.selection.decisions import accepted, line_table, lines
+from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
+from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig, TriggerConfigError
 
 ENTRY_POINTS = "hltnode.chains"
@@ -43,6 +45,7 @@ class TriggerChain(Chain):
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
+    routing: which lines set which routing bits.
     """
 
     accepted: Column | None = accepted
@@ -50,6 +53,7 @@ class TriggerChain(Chain):
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
+    routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
@@ -85,16 +89,34 @@ class TriggerChain(Chain):
         return {name: read(directory) for name, read in self.geometry.items() if name in needed}
 
     def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
-        """The trigger configuration of a file, or the built-in one.
+        """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
         sequence: the name of the sequence that runs instead of the configured one.
 
         Raises TriggerConfigError.
         """
-        trigger = TriggerConfig.default(self.menu) if path is None else TriggerConfig.load(path, self.menu)
+        if path is None:
+            trigger = TriggerConfig.default(self.menu)
+        elif path.suffix == TCK_SUFFIX:
+            trigger = self.trigger_of(TckDocument.load(path))
+        else:
+            trigger = TriggerConfig.load(path, self.menu)
         trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         self.with_sequence(trigger.sequence)
         return trigger
+
+    def trigger_of(self, document: TckDocument) -> TriggerConfig:
+        """The trigger configuration that a document describes; it has the same TCK. Raises TriggerConfigError."""
+        if document.chain != self.name:
+            raise TriggerConfigError(f"TCK 0x{document.tck:08X} is one of chain {document.chain!r}, not {self.name!r}")
+        sequence = self.with_sequence(document.sequence).sequence
+        return TriggerConfig.from_content(document.content, sequence, document.sequence, self.menu)
+
+    def document(self, trigger: TriggerConfig) -> TckDocument:
+        """The document of a trigger configuration. Raises TriggerConfigError."""
+        name = trigger.sequence or next(iter(self.sequences), "")
+        chain = self.with_sequence(name or None)
+        return TckDocument(self.name, name, tuple(chain.counts), trigger.content(chain.sequence))
 
     def create_engine(
         self,
@@ -120,6 +142,7 @@ class TriggerChain(Chain):
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
+            line_routing=routing_of_lines(self.routing, trigger.line_names),
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )

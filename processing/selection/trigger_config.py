@@ -101,6 +101,26 @@ class TriggerConfig:
             raise TriggerConfigError(f"{path}: {error}") from error
 
     @classmethod
+    def from_content(cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str, menu: Menu) -> Self:
+        """The configuration with a content, for the sequence of that name. Raises TriggerConfigError, also where this
+        software has other algorithms, constants or types of lines."""
+        declared = {(algorithm.name, c.name): c.value for algorithm in sequence for c in algorithm.constants}
+        overrides = []
+        for algorithm, constants in content["sequence"]:
+            for constant, value in constants.items():
+                if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
+                    overrides.append(_override(algorithm, constant, value))
+        types = {line_type.__name__: line_type for line_type in menu.types}
+        lines = tuple(_parse_line(i, entry, types) for i, entry in enumerate(content["lines"]))
+        config = cls(lines=lines, overrides=tuple(overrides), sequence=name)
+        if (found := config.tck(sequence)) != (expected := content_key(content)):
+            raise TriggerConfigError(
+                f"TCK 0x{expected:08X} cannot be reproduced: with the algorithms and lines of this software the same "
+                f"values give 0x{found:08X}"
+            )
+        return config
+
+    @classmethod
     def from_toml(cls, text: str, menu: Menu) -> Self:
         """Parse the text of a TOML file. A file without lines keeps those of the menu. Raises TriggerConfigError."""
         try:
@@ -144,20 +164,31 @@ class TriggerConfig:
             known[override.algorithm] = _with_constant(known[override.algorithm], override)
         return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
 
-    def tck(self, sequence: AlgorithmSequence) -> int:
-        """The configuration's key: 32 bits of the SHA-256 of lines, cuts, scales and all constants of the sequence.
-
-        It is the same on every machine, and changes with a default in the code as with a value in the file.
-        """
-        content = {
+    def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
+        """Everything that decides on an event, as JSON objects: lines with their cuts and scales, and the algorithms
+        of the sequence with all their constants, whether they are defaults of the code or values of the file."""
+        return {
             "lines": [{"type": type(line).__name__, **asdict(line)} for line in self.lines],
             "sequence": [
                 [algorithm.name, {c.name: c.value for c in algorithm.constants}]
                 for algorithm in self.configure(sequence)
             ],
         }
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:4], "big")
+
+    def tck(self, sequence: AlgorithmSequence) -> int:
+        """The configuration's key, the same on every machine (`content_key`)."""
+        return content_key(self.content(sequence))
+
+
+def content_hash(content: Mapping[str, Any]) -> bytes:
+    """SHA-256 of the canonical JSON text of what decides on an event."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).digest()
+
+
+def content_key(content: Mapping[str, Any]) -> int:
+    """The first 32 bits of the hash."""
+    return int.from_bytes(content_hash(content)[:4], "big")
 
 
 def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
@@ -174,11 +205,15 @@ def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
         if not isinstance(constants, Mapping):
             raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
         for constant, value in constants.items():
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and abs(value) <= LARGEST_FLOAT32):
-                raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
-            overrides.append(Override(algorithm, constant, value))
+            overrides.append(_override(algorithm, constant, value))
     return name, tuple(overrides)
+
+
+def _override(algorithm: str, constant: str, value: Any) -> Override:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and abs(value) <= LARGEST_FLOAT32):
+        raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
+    return Override(algorithm, constant, value)
 
 
 def _parse_line(index: int, entry: object, types: Mapping[str, type[Line]]) -> Line:

@@ -132,6 +132,7 @@ class FakeEngine:
 
     def __init__(self, limits: BatchLimits, lines: tuple[str, ...] = ("every_second",)) -> None:
         self.lines = lines
+        self.line_routing = np.zeros((len(lines), 3), dtype=np.uint32)
         fired = np.zeros((limits.events, 32 * line_words(len(lines))), dtype=np.uint8)
         for event in range(limits.events):
             fired[event, lines_of_event(event, len(lines))] = 1
