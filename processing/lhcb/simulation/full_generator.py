@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.simulation.banks.truth_banks import HitLists, truth_of_chunk
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import (
     DEFAULT_VERSIONS,
@@ -81,7 +82,7 @@ class FullSimulation:
         self._source = source
         self._versions = versions or BankVersions()
         self._run = run
-        self._velo = VeloResponse(detector.velo)
+        self._velo = VeloResponse(detector.velo, VeloField.of(detector.magnet))
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
         self._muon = MuonResponse(detector.muon)
