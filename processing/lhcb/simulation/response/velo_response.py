@@ -12,7 +12,7 @@ from hltnode.processing.lhcb.geometry.ideal_velo import (
     PIXEL_PITCH,
     column_edges,
 )
-from hltnode.processing.lhcb.geometry.material import scattering_angle
+from hltnode.processing.lhcb.geometry.material import RF_FOIL, VELO_MODULE, scattering_angle, slabs
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import MEV_PER_T_MM, VeloField
 from hltnode.processing.lhcb.simulation import _native
@@ -29,14 +29,11 @@ from hltnode.processing.lhcb.simulation.response.pixel_clusters import COLUMN_SH
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
 HIT_EFFICIENCY = 0.995
 
-# Scattering: material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil between
-# beam and sensors, which tracks cross at small angles. Set so that slopes at both ends of the VELO and the distance to
-# the origin spread as in the real events.
-_SENSOR_X0 = 0.0130
-_FOIL_X0 = 0.009
 _FOIL_RADIUS = 4.0
 # Some crossings scatter by much more than a Gaussian allows (single hard scatters): their fraction and how much wider.
 _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
+
+(_MODULE_LOSS,) = {slab.energy_loss for slab in slabs() if slab.name == "VELO module"}
 
 _FIELD_END = 770.0
 """mm, where the flight through the field behind the VELO begins."""
@@ -70,7 +67,7 @@ class FiredPixels:
     and the `particle` of each crossing with the position in `channels` of the pixel at its middle, by rising particle.
 
     Behind the VELO, scattering and field have added `kick` f64[n_particles, 2] to the slopes of the particles, and to
-    their x and y as seen from there z kick - `kick_z` f64[n_particles, 2] (mm).
+    their x and y as seen from there z kick - `kick_z` f64[n_particles, 2] (mm); they have lost `energy_loss` (MeV).
     """
 
     channels: Int64Array
@@ -78,12 +75,13 @@ class FiredPixels:
     middle: Int64Array
     kick: FloatArray
     kick_z: FloatArray
+    energy_loss: FloatArray
 
 
 class _Bend:
     """What the field changes of particles: x at z, and as kick and kick_z of FiredPixels what they have behind it."""
 
-    def __init__(self, field: VeloField, particles: ParticleColumns, slopes: FloatArray) -> None:
+    def __init__(self, field: VeloField, particles: ParticleColumns) -> None:
         px, _, pz = particles.momentum.T
         self._strength = -MEV_PER_T_MM * particles.charge / pz * (1.0 + (px / pz) ** 2)
         self._field, self._origin = field, particles.origin[:, 2]
@@ -129,8 +127,10 @@ class VeloResponse:
         slopes = particles.momentum[:, :2] / particles.momentum[:, 2:]
         particle, sensor, local = self._straight_crossings(particles, slopes)
         displacement, kick, kick_z = self._scattering(random, event, particles, slopes, particle, sensor)
-        bend = _Bend(self._field, particles, slopes)
+        bend = _Bend(self._field, particles)
         displacement[:, 0] += bend.displacement(particle, self._z[sensor])
+        n_crossed = np.bincount(particle, minlength=len(event))
+        energy_loss = n_crossed * _MODULE_LOSS * np.sqrt(1.0 + (slopes**2).sum(axis=1))
         kick[:, 0] += bend.kick
         kick_z[:, 0] += bend.kick_z
         local += np.stack(
@@ -148,6 +148,7 @@ class VeloResponse:
             index[: pixels.size].reshape(pixels.shape)[:, len(_SAMPLES) // 2],
             kick,
             kick_z,
+            energy_loss,
         )
 
     def _straight_crossings(
@@ -179,7 +180,7 @@ class VeloResponse:
         # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both is
         # used.
         to_slope = (stretch * (1 + slopes.T**2) ** 0.5).T
-        kick_size = scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
+        kick_size = scattering_angle(particles.p, VELO_MODULE * stretch)[:, None] * to_slope
         of_crossing = event[particle]
         hardness = np.where(random.chance(of_crossing, _HARD_FRACTION), _HARD_FACTOR, 1.0)
         kicks = random.normal(of_crossing, 2) * kick_size[particle] * hardness[:, None]
@@ -217,7 +218,7 @@ class VeloResponse:
     ) -> FloatArray:
         """Kick f64[n, 2] of the slopes in the foil; none for particles that start outside it."""
         inside = np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _FOIL_RADIUS
-        angle = scattering_angle(particles.p, _FOIL_X0 * np.sqrt(1 + tx2_ty2)) * inside
+        angle = scattering_angle(particles.p, RF_FOIL * np.sqrt(1 + tx2_ty2)) * inside
         return random.normal(event, 2) * to_slope * angle[:, None]
 
     def _is_inside(self, local: FloatArray) -> Mask:
