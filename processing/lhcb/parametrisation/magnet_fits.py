@@ -17,6 +17,8 @@ from hltnode.processing.lhcb.parametrisation.tracks import Line, Tracks, sine
 
 # mm to m: keeps the matrices of fits well conditioned.
 _METRE = 1000.0
+# Below this angle all weigh the same.
+_FLAT_ANGLE = 0.03
 
 
 def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
@@ -43,7 +45,9 @@ def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
         "y_slope": (behind.ty - line.ty) / (line.ty * kink),
     }
     weight = tracks.weight * np.abs(kink)
-    weights = {"kick": tracks.weight, "kick_of_momentum": tracks.weight} | dict.fromkeys(
+    # Momenta must be right where most tracks are, at small angles; flights are spread evenly.
+    at_small_angles = tracks.weight / (_FLAT_ANGLE + np.hypot(line.tx, line.ty))
+    weights = {"kick": at_small_angles, "kick_of_momentum": tracks.weight} | dict.fromkeys(
         ("y_shift", "y_slope"), weight * np.abs(line.ty)
     )
     return {
