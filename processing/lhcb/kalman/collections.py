@@ -44,3 +44,5 @@ long_end_state = {
 }
 """The state of the same fit behind the last hit, at z_end_scifi: mm, slopes; covariances of (x, y, tx, ty) = (0, 1, 2,
 3) without those between x and y."""
+long_ghost_probability = long_tracks.column("ghost_probability", F32)
+"""That the track belongs to no particle, 0 to 1, in events as the network has been trained on."""
