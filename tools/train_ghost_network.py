@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import CompletedBatch, OfflineRunner, encode_meps
@@ -91,7 +92,7 @@ def _tracks_of(batch: CompletedBatch, first_event: int) -> tuple[FloatArray, Mas
     event, place = event[rows], place[rows]
     columns: dict[str, NDArray[Any]] = {}
     for column in (*ghost_probability.reads, *ghost_probability.writes):
-        if column.collection is long_tracks and column is not long_count:
+        if isinstance(column, Column) and column.collection is long_tracks and column is not long_count:
             values = workspace.fetch(column.name).reshape(-1, column.width)[place]
             columns[column.name.partition(".")[2]] = values[:, 0] if column.width == 1 else values
     velo = workspace.first(velo_tracks)[event] + columns["velo_track"]
