@@ -32,9 +32,9 @@ struct full_lever {
 
 /// The levers where a state is: of x, of its change with the kink (the derivative of kink times lever), of y.
 struct full_levers {
-    full_lever x[kalman_width];
-    full_lever of_kink[kalman_width];
-    full_lever y[kalman_width];
+    float x[kalman_width], x_slope[kalman_width];
+    float of_kink[kalman_width], of_kink_slope[kalman_width];
+    float y[kalman_width], y_slope[kalman_width];
 };
 
 /// The track of each lane in the SciFi: its functions at the kink about which it is linear. `of_kink`: change with the
@@ -50,6 +50,12 @@ struct full_places {
     float kink[kalman_width];
     float z[kalman_width];
     float inverse_p2[kalman_width];  // 1/GeV^2, with the oblique way through the material
+};
+
+/// The material of a step, for 1 GeV: of a thin layer at its begin the variance of the slope is sufficient.
+struct full_step {
+    bool is_thick;
+    float position, both, slope;
 };
 
 /// Noise of a step, position and slope of x, and of y.
@@ -74,9 +80,11 @@ __device__ float derivative(const bend_polynomial& f, float bend)
     return f.a[1] + bend * (2.f * f.a[2] + bend * (3.f * f.a[3] + bend * (4.f * f.a[4])));
 }
 
-__device__ __forceinline__ full_noise noise_of_layer(float slope, float dz)
+__device__ __forceinline__ full_noise noise_of_step(const full_step& step, float dz, float inverse_p2)
 {
-    return {slope * dz * dz, slope * dz * dz, slope * dz, slope};
+    const float position = (step.is_thick ? step.position : step.slope * dz * dz) * inverse_p2;
+    const float both = (step.is_thick ? step.both : step.slope * dz) * inverse_p2;
+    return {position, position, both, step.slope * inverse_p2};
 }
 
 /// To new_z, where the levers are x, of_kink and y.
@@ -86,9 +94,9 @@ __device__ __forceinline__ void full_predict(low_rank_states& state, full_places
 {
     const float dz = new_z - places.z[i];
     const float kink = places.kink[i];
-    const full_lever change = change_of(levers.x[i], x, dz);
-    const full_lever change_of_kink = change_of(levers.of_kink[i], of_kink, dz);
-    const full_lever change_y = change_of(levers.y[i], y, dz);
+    const full_lever change = change_of({levers.x[i], levers.x_slope[i]}, x, dz);
+    const full_lever change_of_kink = change_of({levers.of_kink[i], levers.of_kink_slope[i]}, of_kink, dz);
+    const full_lever change_y = change_of({levers.y[i], levers.y_slope[i]}, y, dz);
     low_rank_predict(state, i, dz,
                      {change_of_kink.value, change_of_kink.slope, noise.position_x, noise.both, noise.slope},
                      {change_y.value, change_y.slope, noise.position_y, noise.both, noise.slope});
@@ -96,9 +104,12 @@ __device__ __forceinline__ void full_predict(low_rank_states& state, full_places
     state.tx[i] += kink * change.slope;
     state.y[i] += kink * change_y.value;
     state.ty[i] += kink * change_y.slope;
-    levers.x[i] = x;
-    levers.of_kink[i] = of_kink;
-    levers.y[i] = y;
+    levers.x[i] = x.value;
+    levers.x_slope[i] = x.slope;
+    levers.of_kink[i] = of_kink.value;
+    levers.of_kink_slope[i] = of_kink.slope;
+    levers.y[i] = y.value;
+    levers.y_slope[i] = y.slope;
     places.z[i] = new_z;
 }
 
@@ -183,7 +194,8 @@ HLT_KERNEL(kalman_full_fit)
             line_y[i] = state.y[i];
             line_tx[i] = state.tx[i];
             line_ty[i] = state.ty[i];
-            levers.x[i] = levers.of_kink[i] = levers.y[i] = {0.f, 0.f};
+            levers.x[i] = levers.x_slope[i] = levers.of_kink[i] = levers.of_kink_slope[i] = 0.f;
+            levers.y[i] = levers.y_slope[i] = 0.f;
             places.z[i] = hlt::z_velo_end;
         }
 
@@ -205,6 +217,10 @@ HLT_KERNEL(kalman_full_fit)
             for (uint32_t layer = 0; layer < hlt::n_long_ut_layers; ++layer) {
                 const float dx_dy = parameters.ut_dx_dy[layer];
                 const float plane_z = parameters.ut_z[layer];
+                const hlt::full_step step =
+                    layer == 0 ? hlt::full_step{true, parameters.noise_before_ut[0], parameters.noise_before_ut[1],
+                                                parameters.noise_before_ut[2]}
+                               : hlt::full_step{false, 0.f, 0.f, parameters.noise_ut_layer[2]};
                 float measured[width], at_z[width], variance[width];
                 float present[width];  // 1, or 0 without a hit
                 for (uint32_t i = 0; i < width; ++i) {
@@ -220,15 +236,10 @@ HLT_KERNEL(kalman_full_fit)
                     const float from_middle = at_z[i] - hlt::z_middle_of_ut;
                     const hlt::full_lever lever{ut_shift[i] + (ut_slope[i] + ut_curve[i] * from_middle) * from_middle,
                                                 ut_slope[i] + 2.f * ut_curve[i] * from_middle};
-                    hlt::full_noise noise =
-                        hlt::noise_of_layer(parameters.noise_ut_layer[2] * places.inverse_p2[i], at_z[i] - places.z[i]);
-                    if (layer == 0) {
-                        const float position = parameters.noise_before_ut[0] * places.inverse_p2[i];
-                        const float lever_error = p.ut_lever_error * places.kink[i];
-                        noise = {position + lever_error * lever_error, position,
-                                 parameters.noise_before_ut[1] * places.inverse_p2[i],
-                                 parameters.noise_before_ut[2] * places.inverse_p2[i]};
-                    }
+                    const float dz = at_z[i] - places.z[i];
+                    hlt::full_noise noise = hlt::noise_of_step(step, dz, places.inverse_p2[i]);
+                    const float lever_error = (layer == 0 ? p.ut_lever_error : 0.f) * places.kink[i];
+                    noise.position_x += lever_error * lever_error;
                     hlt::full_predict(state, places, levers, i, at_z[i], lever, lever, {0.f, 0.f}, noise);
                     const float residual = measured[i] + dx_dy * state.y[i] - state.x[i];
                     hlt::low_rank_update(state, i, -dx_dy, variance[i], residual, present[i]);
@@ -260,6 +271,10 @@ HLT_KERNEL(kalman_full_fit)
             const float dx_dy = at_end ? 0.f : parameters.layer_dx_dy[layer];
             const float dz_dy = at_end ? 0.f : parameters.layer_dz_dy[layer];
             const float plane_z = at_end ? hlt::z_end_scifi : parameters.layer_z[layer];
+            const hlt::full_step step = layer == 0
+                                            ? hlt::full_step{true, parameters.noise_magnet[0],
+                                                             parameters.noise_magnet[1], parameters.noise_magnet[2]}
+                                            : hlt::full_step{false, 0.f, 0.f, p.scifi_layer_slope};
             float measured[width], at_z[width];
             float present[width];
             for (uint32_t i = 0; i < width; ++i) {
@@ -279,13 +294,7 @@ HLT_KERNEL(kalman_full_fit)
                     hlt::lever_at(bends.z_magnet_of_kink[i], bends.curvature_of_kink[i], bends.cubic_of_kink[i], new_z);
                 const float from_reference = new_z - hlt::z_scifi_reference;
                 const hlt::full_lever here_y{bends.y_shift[i] + bends.y_slope[i] * from_reference, bends.y_slope[i]};
-                hlt::full_noise noise =
-                    hlt::noise_of_layer(p.scifi_layer_slope * places.inverse_p2[i], new_z - places.z[i]);
-                if (layer == 0) {
-                    const float position = parameters.noise_magnet[0] * places.inverse_p2[i];
-                    noise = {position, position, parameters.noise_magnet[1] * places.inverse_p2[i],
-                             parameters.noise_magnet[2] * places.inverse_p2[i]};
-                }
+                const hlt::full_noise noise = hlt::noise_of_step(step, new_z - places.z[i], places.inverse_p2[i]);
                 hlt::full_predict(state, places, levers, i, new_z, here, here_of_kink, here_y, noise);
                 const float residual = measured[i] + dx_dy * state.y[i] - state.x[i];
                 const float variance = p.scifi_hit_variance + p.scifi_oblique_variance * state.tx[i] * state.tx[i];

@@ -347,5 +347,6 @@ def test_momenta_of_the_real_events_from_velo_and_scifi_are_within_seven_per_mil
     relative = truth[good] / result[good, 0] - 1.0
     assert abs(np.median(relative)) < 0.003
     assert np.percentile(np.abs(relative - np.median(relative)), 68.27) < 0.007
-    pulls = (result[good, 0] - truth[good]) / result[good, 1]
+    # About the median: the built-in field is a little stronger than that of these events.
+    pulls = (relative - np.median(relative)) * np.abs(result[good, 0]) / result[good, 1]
     assert np.percentile(np.abs(pulls), 68.27) == pytest.approx(1.05, abs=0.2)
