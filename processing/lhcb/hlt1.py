@@ -16,6 +16,8 @@ from hltnode.processing.lhcb.forward.select_tracks import select_tracks as selec
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.kalman.collections import kalman_types
 from hltnode.processing.lhcb.kalman.full_fit import full_fit
+from hltnode.processing.lhcb.kalman.ghost_network import ghost_types
+from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.event_lines import event_lines
@@ -120,7 +122,7 @@ def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
         (
             *(fragment_offsets, global_event_cut, *VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
             *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
-            *(full_fit, velo_fit, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
+            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
         )
     )
 
@@ -171,7 +173,7 @@ HLT1 = TriggerChain.offering(
     readout=LHCB_READOUT,
     types=(
         *(raw_data_types, velo_types, pv_types, ut_types, scifi_types, parameter_types, seeding_types, long_types),
-        *(kalman_types, muon_types, vertex_types, selection_types, line_types),
+        *(kalman_types, ghost_types, muon_types, vertex_types, selection_types, line_types),
     ),
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
