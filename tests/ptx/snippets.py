@@ -39,10 +39,13 @@ _FRAME = """
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """result: u64, eight bytes for each thread, which find theirs at %mine."""
+    """result: u64, eight bytes for each thread, which find theirs at %mine; bytes of `given` and of `result` that were
+    read and written (Machine.touched)."""
 
     result: NDArray[np.uint64]
     record: LaunchRecord
+    touched_given: tuple[int, int]
+    touched_result: tuple[int, int]
 
     @property
     def conflicts(self) -> list[str]:
@@ -75,4 +78,5 @@ def run(
     result = machine.allocate(8 * threads * blocks)
     arguments = np.array([source.ctypes.data, result.ctypes.data], dtype=np.uint64).tobytes()
     record = machine.launch("snippet", arguments, blocks, threads)
-    return Outcome(result.view(np.uint64), record)
+    touched = (machine.touched(memory.ctypes.data) for memory in (source, result))
+    return Outcome(result.view(np.uint64), record, *touched)

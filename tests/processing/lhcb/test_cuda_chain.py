@@ -34,6 +34,9 @@ from tests.processing.lhcb.whole_chain import results as results_of_sequence
 from tests.processing.lhcb.whole_chain import used_part
 
 SEEDS = (4, 5, 6)
+IN_EVERY_TEST = {("forward_then_matching", "retina"), ("no_ut", "retina")}
+"""Of the real events; the others are slow together."""
+ENCODINGS: tuple[VeloEncoding, ...] = ("retina", "superpixel")
 COMPARED = {"long_tracks", "secondary_vertices", "pvs"}
 """Collections whose columns are compared too, beside what the daemon takes."""
 
@@ -170,11 +173,16 @@ def test_slots_that_overlap_give_what_the_cpu_gives_of_the_whole_reconstruction(
         assert total(made, collection) > 0, collection
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("kernel_cache")
-@pytest.mark.parametrize("sequence", tuple(HLT1.sequences)[1:])
-@pytest.mark.parametrize("velo_banks", ["retina", "superpixel"])
+@pytest.mark.parametrize(
+    ("sequence", "velo_banks"),
+    [
+        pytest.param(sequence, encoding, marks=() if (sequence, encoding) in IN_EVERY_TEST else pytest.mark.slow)
+        for sequence in tuple(HLT1.sequences)[1:]
+        for encoding in ENCODINGS
+    ],
+)
 def test_slots_that_overlap_give_what_the_cpu_gives_of_the_real_events(
     shared: Path, sequence: str, velo_banks: VeloEncoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

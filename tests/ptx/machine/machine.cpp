@@ -302,14 +302,16 @@ class Machine {
     {
         const uint64_t address = warp.slot(instruction.operands[0])[lane] + static_cast<uint64_t>(instruction.offset);
         const Place place = memory.place_of(warp, lane, instruction, narrowed(instruction.space, address));
-        if (place.histories == nullptr) return place;
         const uint32_t bytes = static_cast<uint32_t>(instruction.bytes) * instruction.count;
+        if (place.space == Space::local) launch_->counts[fault_pc].local_bytes += bytes;
+        if (place.histories == nullptr) return place;
         const bool equal = written != nullptr && std::memcmp(place.bytes, written, bytes) == 0;
         for (uint32_t i = 0; i < bytes; ++i)
             memory.conflicts.record(place.histories->of(place.offset + i), kind, place.space, warp, lane, fault_pc,
                                     place.offset + i, equal, instruction.non_coherent != 0);
         if (place.space == Space::global) {
-            sectors_[n_sectors_++] = reinterpret_cast<uint64_t>(place.bytes) / 32u;
+            place.region->touch(reinterpret_cast<uint64_t>(place.bytes), kind != Kind::write, kind != Kind::read);
+            sectors_[n_sectors_++] = reinterpret_cast<uint64_t>(place.bytes) / sector_bytes;
             launch_->counts[fault_pc].bytes += bytes;
         }
         return place;
@@ -353,6 +355,10 @@ ptx::Machine* ptx_create() { return new ptx::Machine; }
 void ptx_destroy(ptx::Machine* machine) { delete machine; }
 void ptx_add_region(ptx::Machine* machine, uint64_t begin, uint64_t bytes) { machine->memory.add_region(begin, bytes); }
 int ptx_launch(ptx::Machine* machine, const ptx::Launch* launch) { return machine->run(*launch) ? 0 : 1; }
+void ptx_touched(ptx::Machine* machine, uint64_t begin, ptx::Touched* sectors)
+{
+    *sectors = machine->memory.touched(begin);
+}
 const char* ptx_fault(ptx::Machine* machine) { return machine->fault.c_str(); }
 int32_t ptx_fault_pc(ptx::Machine* machine) { return machine->fault_pc; }
 uint32_t ptx_fault_block(ptx::Machine* machine) { return machine->fault_block; }

@@ -64,7 +64,7 @@ struct Variable {
 
 /// Counts of one instruction of a kernel (COUNTS in machine.py).
 struct Counts {
-    uint64_t executions, lanes, sectors, bytes;
+    uint64_t executions, lanes, sectors, bytes, local_bytes;
 };
 
 template <typename T>
