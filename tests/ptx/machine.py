@@ -83,6 +83,7 @@ class _Launch(ctypes.Structure):
     _fields_ = [
         ("instructions", ctypes.c_void_p),
         ("n_instructions", ctypes.c_uint64),
+        ("meetings", ctypes.c_void_p),
         ("first_values", ctypes.c_void_p),
         ("n_slots", ctypes.c_uint64),
         ("special_slots", ctypes.c_void_p),
@@ -182,6 +183,7 @@ class Machine:
         launch = _Launch(
             instructions=program.instructions.ctypes.data,
             n_instructions=len(program.instructions),
+            meetings=program.meetings.ctypes.data,
             first_values=program.first_values.ctypes.data,
             n_slots=len(program.first_values),
             special_slots=program.special_slots.ctypes.data,

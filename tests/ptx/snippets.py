@@ -52,10 +52,18 @@ class Outcome:
         return [conflict.text for conflict in self.record.conflicts]
 
     def count(self, text: str) -> dict[str, int]:
-        """The counts of the one instruction whose text begins so."""
+        """Executions, lanes, sectors and bytes of global memory of the one instruction whose text begins so."""
+        counts = self._counts(text)
+        return {name: int(counts[name]) for name in ("executions", "lanes", "sectors", "bytes")}
+
+    def local_bytes(self, text: str) -> int:
+        """Bytes of local memory of the one instruction whose text begins so."""
+        return int(self._counts(text)["local_bytes"])
+
+    def _counts(self, text: str) -> np.void:
         (position,) = [i for i, other in enumerate(self.record.program.texts) if other.startswith(text)]
-        counts = self.record.counts[position]
-        return {name: int(counts[name]) for name in counts.dtype.names}
+        counts: np.void = self.record.counts[position]
+        return counts
 
 
 def run(

@@ -39,7 +39,8 @@ struct Region {
     }
 };
 
-/// Where the bytes of an access lie; `region` in global memory only. Parameters and local memory, which one thread alone sees, have no histories.
+/// Where the bytes of an access lie; `region` in global memory only. Parameters and local memory, which one thread
+/// alone sees, have no histories.
 struct Place {
     std::byte* bytes;
     Histories* histories;
@@ -103,7 +104,8 @@ class Memory {
         }
         if (space == Space::global) {
             Region& region = region_of(address, bytes);
-            return {reinterpret_cast<std::byte*>(address), region.histories.get(), address - region.begin, space, &region};
+            return {reinterpret_cast<std::byte*>(address), region.histories.get(), address - region.begin, space,
+                    &region};
         }
         if (space == Space::shared) {
             require_variable(shared_variables_, address, bytes, "shared");
