@@ -68,14 +68,6 @@ def test_the_field_is_symmetric_about_both_planes() -> None:
     np.testing.assert_allclose(field(x, -y, z), at * np.array([[-1], [1], [-1]]), atol=1e-9)
 
 
-def test_the_map_is_the_field_within_a_few_millitesla() -> None:
-    points = points_of_flight(5000)
-    magnet = Magnet(DOWN)
-    difference = np.abs(magnet.tabulate().field(*points) - magnet.field(*points))
-    assert difference.max() < 0.010
-    assert np.quantile(difference, 0.99) < 0.002
-
-
 def test_polarity_is_read_from_its_file(tmp_path: Path, geometry_files: Path) -> None:
     assert Magnet.load(geometry_files) == Magnet.builtin(DOWN)
     (tmp_path / POLARITY_FILE).write_bytes(struct.pack("<f", 1.0))
