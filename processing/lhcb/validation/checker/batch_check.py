@@ -3,6 +3,7 @@
 import numpy as np
 
 from hltnode.processing.framework.offline_runner import CompletedBatch
+from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch
@@ -20,9 +21,11 @@ def check_batch(checker: Checker, batch: CompletedBatch) -> None:
     ]
     checker.cut_events += int(found.is_cut.sum())
     kept = np.array([it is not None for it in truth], dtype=bool)
+    two_track = found.two_track
     checker.add(
         ParticleTable.of_events([it.particles for it in truth if it is not None]),
         {stage: tracks.of_kept_events(kept) for stage, tracks in found.tracks.items()},
         [pvs for pvs, keep in zip(found.pvs, kept, strict=True) if keep],
         [it.vertices for it in truth if it is not None],
+        None if two_track is None else two_track.of_kept_tracks(kept[found.tracks[Stage.LONG].event]),
     )

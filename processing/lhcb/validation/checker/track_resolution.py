@@ -7,11 +7,13 @@ import numpy as np
 from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning
 from hltnode.processing.lhcb.validation.checker.matching import TrackMatches
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, ParticleTable
-from hltnode.processing.lhcb.validation.checker.residuals import ResidualHistogram
+from hltnode.processing.lhcb.validation.checker.residuals import ResidualHistogram, summary
 from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, TrackTable
 
 # The IP resolution is a straight line in 1/pt: multiple scattering over a constant.
 _INVERSE_PT = Binning("$1/p_T$", "1/GeV", np.linspace(0, 5, 21), scale=1000.0)
+# The straight line is fitted to bins with this number of entries and pT above 1/3 GeV: softer tracks also curl.
+_MIN_ENTRIES, _LARGEST_INVERSE_PT = 20, 3.0
 # Particles that start farther from the beam line than this (mm) come from the material.
 _LARGEST_ORIGIN = 1.0
 
@@ -74,19 +76,45 @@ class TrackResolution:
         tracks."""
         if "dp_over_p" not in self.histograms:
             return None
-        summary = self.histograms["dp_over_p"].result()["summary"]
-        if not summary["entries"]:
+        found = self.histograms["dp_over_p"].result()["summary"]
+        if not found["entries"]:
             return None
         return {
-            "core_resolution": summary["width"] / 100,
-            "core_resolution_error": summary["width_error"] / 100,
-            "bias": summary["median"] / 100,
-            "entries": summary["entries"],
+            "core_resolution": found["width"] / 100,
+            "core_resolution_error": found["width_error"] / 100,
+            "bias": found["median"] / 100,
+            "entries": found["entries"],
         }
 
+    def ip_lines(self) -> dict[str, dict[str, float]]:
+        """Straight lines through the widths of the impact parameter against 1/pT: `constant` in µm, `per_inverse_pt` in
+        µm GeV; those of which fewer than three bins have entries are left out."""
+        lines = {}
+        for name in ("ip_x", "ip_y"):
+            if name in self.histograms and (line := _line(self.histograms[name])) is not None:
+                lines[name] = line
+        return lines
+
     def result(self) -> dict[str, Any]:
-        """The JSON object: entries, median and width of each residual."""
+        """The JSON object: entries, median and width of each residual; of impact parameters the line against 1/pT."""
+        lines = self.ip_lines()
         return {
-            name: {"unit": histogram.unit, **histogram.result()["summary"]}
+            name: {"unit": histogram.unit, **histogram.result()["summary"], **lines.get(name, {})}
             for name, histogram in self.histograms.items()
         }
+
+
+def _line(histogram: ResidualHistogram) -> dict[str, float] | None:
+    found = [summary(row, histogram.limit) for row in histogram.counts]
+    edges = histogram.against.edges
+    points = np.array(
+        [
+            (0.5 * (edges[i] + edges[i + 1]), of["width"], of["width_error"])
+            for i, of in enumerate(found)
+            if (of["entries"] or 0) >= _MIN_ENTRIES and edges[i + 1] <= _LARGEST_INVERSE_PT
+        ]
+    ).reshape(-1, 3)
+    if len(points) < 3:
+        return None
+    slope, constant = np.polyfit(points[:, 0], points[:, 1], 1, w=1 / points[:, 2])
+    return {"constant": float(constant), "per_inverse_pt": float(slope)}

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from hltnode.processing.lhcb.validation.checker.binning import wilson_interval
-from hltnode.processing.lhcb.validation.reports import plots
+from hltnode.processing.lhcb.validation.reports import long_plots, plots
 from hltnode.processing.lhcb.validation.reports.plots import Result
 
 _STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
@@ -66,12 +66,14 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
     to_draw: list[Result] = [(name, result["histograms"]) for name, result in results]
     histograms = to_draw[0][1]
     sections = [
-        Section(title, _stage_figures(to_draw, stage))
+        Section(title, [*_stage_figures(to_draw, stage), *_curves(results, stage)])
         for stage, title in _STAGES.items()
         if stage in histograms["stages"] and histograms["stages"][stage]["categories"]
     ]
     if "pv" in histograms["residuals"]:
         sections.append(Section("Primary vertices", _vertex_figures(to_draw)))
+    if (vertices := results[0][1].get("vertices")) and any(sum(of["all"]) for of in vertices["masses"].values()):
+        sections.append(Section("Decays to two long tracks", [_masses(vertices["masses"])]))
     names = [name for name, _ in results]
     return render(
         "checker.html",
@@ -144,6 +146,26 @@ def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
             drawn(plots.residual_figure(results, stage, names), "Momentum residuals and pull."),
         ]
     return found
+
+
+def _curves(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[Drawn]:
+    if stage not in results[0][1].get("curves", {}):
+        return []
+    return [
+        drawn(
+            long_plots.curves_figure(results, stage),
+            "Efficiency against ghost rate as the cut is tightened; the large points are the operating point.",
+        )
+    ]
+
+
+def _masses(masses: dict[str, Any]) -> Drawn:
+    return drawn(
+        long_plots.mass_figure(masses),
+        "Masses of vertices of two long tracks of opposite charge, and of those that are the decay; the line is a "
+        "Gaussian core over a straight background, the dotted line the true mass. The width of the φ includes its "
+        "natural width (4.2 MeV).",
+    )
 
 
 def _vertex_figures(results: Sequence[Result]) -> list[Drawn]:
