@@ -152,17 +152,16 @@ class MuonResponse:
         """The digits of flights at positions behind the SciFi; `muon`: which are muons. `n_charged` per event."""
         parts = [self._penetrating(random, flights, muon), self._background(random, n_charged)]
         event, station, region, quarter, x, y = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        passed = np.arange(len(event)) < len(parts[0][0])
         order = np.argsort(event, kind="stable")
-        event, station, region, quarter, x, y, passed = (
-            column[order] for column in (event, station, region, quarter, x, y, passed)
-        )
+        passed = order < len(parts[0][0])
+        event, station, region, quarter, x, y = (column[order] for column in (event, station, region, quarter, x, y))
         talk = np.flatnonzero(random.chance(event, _CROSS_TALK))
         neighbour = np.minimum(x[talk] + 1, 2 * self._grid_x[N_REGIONS * station[talk] + region[talk]] - 1)
         x = np.concatenate([x, neighbour])
-        event, station, region, quarter, y, passed = (
-            np.concatenate([column, column[talk]]) for column in (event, station, region, quarter, y, passed)
+        event, station, region, quarter, y = (
+            np.concatenate([column, column[talk]]) for column in (event, station, region, quarter, y)
         )
+        passed = np.concatenate([passed, passed[talk]])
         return self._result(random, event, (station, region, quarter, x, y), passed)
 
     def _penetrating(self, random: EventRandom, flights: Flights, muon: Mask) -> tuple[Int64Array, ...]:
@@ -244,9 +243,7 @@ class MuonResponse:
         y = np.minimum(pads.y[which] + row, _MAX_ROWS - 1)
         return event[which], pads.station[which], pads.region[which], pads.quarter[which], x, y
 
-    def _result(
-        self, random: EventRandom, event: Int64Array, pads: tuple[Int64Array, ...], passed: Mask
-    ) -> MuonResult:
+    def _result(self, random: EventRandom, event: Int64Array, pads: tuple[Int64Array, ...], passed: Mask) -> MuonResult:
         """The read-out of pads; `passed`: those that a particle has passed."""
         codes = self._digits[pads]
         is_read = codes >= 0

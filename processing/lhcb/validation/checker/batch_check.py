@@ -8,13 +8,16 @@ from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch
 from hltnode.processing.lhcb.validation.checker.truth_check import read_truth
+from hltnode.processing.lhcb.validation.reference.comparison import ReferenceComparison
 
 
-def check_batch(checker: Checker, batch: CompletedBatch) -> None:
+def check_batch(checker: Checker, batch: CompletedBatch, reference: ReferenceComparison | None = None) -> None:
     """Compare the events of a batch with their truth; those that the global event cut has removed,
-    and those whose truth does not match, are left out and counted."""
+    and those whose truth does not match, are left out and counted. With a reference they are compared with that too."""
     found = reconstructed_batch(batch.workspace)
     events = [banks for mep in batch.meps for banks in mep.events]
+    if reference is not None:
+        reference.add(events, found, batch.workspace)
     truth = [
         None if cut else read_truth(banks, hits, checker.faults)
         for banks, hits, cut in zip(events, found.hits, found.is_cut, strict=True)

@@ -72,7 +72,9 @@ class Checker:
         matches = {stage: match_tracks(of_stage, particles) for stage, of_stage in tracks.items()}
         for stage, of_stage in tracks.items():
             self.stages.setdefault(stage, StageCounts(stage)).add(of_stage, particles, matches[stage])
-            self.resolutions.setdefault(stage, TrackResolution()).add(of_stage, particles, matches[stage], has_origins)
+            self.resolutions.setdefault(stage, TrackResolution(stage)).add(
+                of_stage, particles, matches[stage], has_origins
+            )
             self.curves.add(stage, of_stage, particles, matches[stage])
         if Stage.LONG in tracks:
             self._add_long(tracks[Stage.LONG], particles, matches, two_track, has_origins)

@@ -51,8 +51,8 @@ class Cut:
 CUTS = {
     "hits": Cut("least number of hits", np.arange(3.0, 13.0), least=True),
     "ut_hits": Cut("least number of UT hits", np.array([3.0, 4.0]), least=True),
-    "quality": Cut("quality of the candidate / largest that its search keeps", np.linspace(0.02, 1.0, 50)),
-    "chi2": Cut("chi2 per hit of the fit through the SciFi", np.geomspace(0.1, 100.0, 31)),
+    "quality": Cut("quality / largest that its search keeps", np.linspace(0.02, 1.0, 50)),
+    "chi2": Cut("chi2 per hit in the SciFi", np.geomspace(0.1, 100.0, 31)),
 }
 """By the names in TrackTable.cuts."""
 

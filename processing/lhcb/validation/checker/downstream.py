@@ -3,6 +3,7 @@
 No stage reconstructs them. The table says how many there are, and how many of their hits no long track uses.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,25 +16,30 @@ from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
 KAON_SHORT, LAMBDA = 310, 3122
 
 
+def _seen(t: ParticleTable) -> Mask:
+    seen: Mask = t.is_down & (t.velo.count == 0) & t.in_acceptance
+    return seen
+
+
 def _downstream(t: ParticleTable) -> Mask:
-    return t.is_down & (t.velo.count == 0) & ~t.is_electron & t.in_acceptance
+    return _seen(t) & ~t.is_electron
 
 
 def _from(t: ParticleTable, mother: int) -> Mask:
-    return _downstream(t) & (np.abs(t.mother_pid) == mother)
+    found: Mask = _downstream(t) & (np.abs(t.mother_pid) == mother)
+    return found
 
 
-CATEGORIES = {
+Belongs = Callable[[ParticleTable], Mask]
+
+CATEGORIES: dict[str, tuple[str, Belongs]] = {
     "all": ("all but electrons", _downstream),
     "all_p5": ("all but electrons, P>5GeV", lambda t: _downstream(t) & (t.p > 5000)),
     "from_ks": ("of K0S", lambda t: _from(t, KAON_SHORT)),
     "from_ks_p5": ("of K0S, P>5GeV", lambda t: _from(t, KAON_SHORT) & (t.p > 5000)),
     "from_lambda": ("of Lambda", lambda t: _from(t, LAMBDA)),
     "from_lambda_p5": ("of Lambda, P>5GeV", lambda t: _from(t, LAMBDA) & (t.p > 5000)),
-    "electrons": (
-        "electrons",
-        lambda t: t.is_down & (t.velo.count == 0) & t.is_electron & t.in_acceptance,
-    ),
+    "electrons": ("electrons", lambda t: _seen(t) & t.is_electron),
 }
 """By name in JSON: the text and the members."""
 

@@ -1,6 +1,6 @@
 """Input of the checker: tracks and vertices of a batch, copied back from the device."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -74,10 +74,10 @@ def stages_of(sequence: AlgorithmSequence) -> tuple[Stage, ...]:
     return tuple(stage for stage, columns in _READ.items() if set(columns) <= set(sequence.columns))
 
 
-def retained(sequence: AlgorithmSequence) -> tuple[str, ...]:
-    """Names of the columns that an engine must retain for what is read here."""
+def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[str, ...]:
+    """Names of the columns that an engine must retain for what is read here, and of those of `also` that there are."""
     columns: list[Column] = [column for stage in stages_of(sequence) for column in _READ[stage]]
-    columns += [column for column in _ALSO if column in sequence.columns]
+    columns += [column for column in (*_ALSO, *also) if column in sequence.columns]
     columns += _UT_HITS if _has_ut(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
 

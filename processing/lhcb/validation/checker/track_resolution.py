@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning
+from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.matching import TrackMatches
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, ParticleTable
 from hltnode.processing.lhcb.validation.checker.residuals import ResidualHistogram, summary
@@ -14,6 +15,8 @@ from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, Track
 _INVERSE_PT = Binning("$1/p_T$", "1/GeV", np.linspace(0, 5, 21), scale=1000.0)
 # The straight line is fitted to bins with this number of entries and pT above 1/3 GeV: softer tracks also curl.
 _MIN_ENTRIES, _LARGEST_INVERSE_PT = 20, 3.0
+# Largest residual of p with a bin of its own (%): the UT alone measures it within 15 to 20 %.
+_MOMENTUM_LIMITS = {Stage.UT: 80.0}
 # Particles that start farther from the beam line than this (mm) come from the material.
 _LARGEST_ORIGIN = 1.0
 
@@ -24,9 +27,9 @@ def _ip_histograms() -> dict[str, ResidualHistogram]:
     return of_ip | pulls
 
 
-def _momentum_histograms(with_pull: bool) -> dict[str, ResidualHistogram]:
+def _momentum_histograms(limit: float, with_pull: bool) -> dict[str, ResidualHistogram]:
     p = PARTICLE_BINNINGS["p"]
-    found = {"dp_over_p": ResidualHistogram(r"$\Delta p/p$", "%", 10.0, p)}
+    found = {"dp_over_p": ResidualHistogram(r"$\Delta p/p$", "%", limit, p)}
     return found | ({"pull_qop": ResidualHistogram("pull of q/p", "", 5.0, p)} if with_pull else {})
 
 
@@ -37,7 +40,8 @@ class TrackResolution:
     origin: the resolution of the track alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stage: Stage) -> None:
+        self._momentum_limit = _MOMENTUM_LIMITS.get(stage, 10.0)
         self.histograms: dict[str, ResidualHistogram] = {}
 
     def add(self, tracks: TrackTable, particles: ParticleTable, matches: TrackMatches, has_origins: bool) -> None:
@@ -66,7 +70,7 @@ class TrackResolution:
         self, p: Float64Array, qop_error: Float64Array | None, track: Int64Array, true_p: Float64Array
     ) -> None:
         if "dp_over_p" not in self.histograms:
-            self.histograms |= _momentum_histograms(qop_error is not None)
+            self.histograms |= _momentum_histograms(self._momentum_limit, qop_error is not None)
         self.histograms["dp_over_p"].add(100 * (p / true_p - 1), true_p)
         if qop_error is not None:
             self.histograms["pull_qop"].add((1 / p - 1 / true_p) / qop_error[track], true_p)
@@ -89,7 +93,7 @@ class TrackResolution:
     def ip_lines(self) -> dict[str, dict[str, float]]:
         """Straight lines through the widths of the impact parameter against 1/pT: `constant` in µm, `per_inverse_pt` in
         µm GeV; those of which fewer than three bins have entries are left out."""
-        lines = {}
+        lines: dict[str, dict[str, float]] = {}
         for name in ("ip_x", "ip_y"):
             if name in self.histograms and (line := _line(self.histograms[name])) is not None:
                 lines[name] = line

@@ -11,6 +11,8 @@ from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title
 _LINES = ("-", "--")
 # Bins of a mass that are drawn as one.
 _TOGETHER = 4
+# Curves are drawn down to this much below the smallest efficiency at the operating point, per cent.
+_DEPTH = 30.0
 
 
 def curves_figure(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> Figure:
@@ -38,17 +40,19 @@ def curves_figure(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> 
                     color=colour,
                     markersize=6,
                 )
-        axis.set_title(f"cut on {first['title']}")
+        axis.set_title(first["title"], fontsize=8)
         axis.set_xlabel("ghost rate [%]")
         axis.set_ylabel("efficiency [%]")
-        axis.set_xlim(left=0)
+        points = first["operating_point"]
+        axis.set_ylim(max(0.0, 100 * min(filter(None, points["efficiency"].values()), default=0.0) - _DEPTH), 101)
+        axis.set_xlim(0, 200 * (points["ghost_rate"] or 0.005))
         axis.legend(loc="lower right", fontsize=8)
     return figure
 
 
 def mass_figure(masses: dict[str, Any]) -> Figure:
     """The masses of candidates, those that are the decay in colour, the fitted peak, and the true mass."""
-    drawn = {name: of for name, of in masses.items() if sum(of["all"])}
+    drawn = {name: of for name, of in masses.items() if sum(of["true"])}
     figure, axes = panels(len(drawn), columns=2)
     for axis, of in zip(axes, drawn.values(), strict=True):
         edges = np.array(of["edges"])[::_TOGETHER]
@@ -72,6 +76,6 @@ def mass_figure(masses: dict[str, Any]) -> Figure:
         axis.set_xlabel(axis_title("mass", "MeV"))
         axis.set_ylabel(f"entries / {edges[1] - edges[0]:.1f} MeV")
         axis.set_xlim(edges[0], edges[-1])
-        axis.set_ylim(0, 1.35 * max(float(everything.max()), 1.0))
+        axis.set_ylim(0, 1.6 * max(float(everything.max()), 1.0))
         axis.legend(loc="upper right", fontsize=7)
     return figure

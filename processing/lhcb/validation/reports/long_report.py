@@ -8,6 +8,7 @@ from hltnode.processing.lhcb.validation.checker.downstream import CATEGORIES as 
 from hltnode.processing.lhcb.validation.checker.downstream import DownstreamCounts, HitCounts
 from hltnode.processing.lhcb.validation.checker.losses import REASONS, LossCounts
 from hltnode.processing.lhcb.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.validation.reference.comparison import QUANTITIES, ReferenceComparison
 
 # Of each curve this number of points is printed.
 _POINTS = 6
@@ -91,6 +92,24 @@ def downstream_lines(counts: DownstreamCounts) -> list[str]:
     ]
     title = "Downstream particles (UT and SciFi, no VELO hit), and their hits that no long track uses:"
     return [title, *lines] if lines else []
+
+
+def reference_lines(comparison: ReferenceComparison) -> list[str]:
+    """Found and total of each quantity of the dumps, median and largest differences."""
+    lines = [
+        f"Against {comparison.dump.folder.name}: {comparison.events} events, "
+        f"{comparison.events_without_dump} without dump"
+    ]
+    for name, of in comparison.result()["quantities"].items():
+        differences = "; ".join(
+            f"{quantity} {difference['median']:.4g}, at most {difference['largest']:.4g} {difference['unit']}".rstrip()
+            for quantity, difference in of["differences"].items()
+        )
+        lines.append(
+            f"{QUANTITIES[name]:<58}: {of['found']:7d}/{of['total']:7d} {_percent(of['rate'])}, ours {of['ours']:7d}"
+            + (f"; differences, median: {differences}" if differences else "")
+        )
+    return lines
 
 
 def _percent(rate: float | None) -> str:

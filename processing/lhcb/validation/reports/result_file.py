@@ -109,7 +109,7 @@ class _Result(BaseModel):
     """What a report draws and lists; other keys are ignored."""
 
     velo: _Stage
-    ut: _Stage | None = None
+    velo_ut: _Stage | None = None
     long: _Stage | None = None
     pv: _Vertices | None
     histograms: _Histograms
