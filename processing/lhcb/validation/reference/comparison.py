@@ -21,7 +21,7 @@ from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.validation.checker.vertices import MAX_SIGMA, MIN_TRACKS
 from hltnode.processing.lhcb.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.validation.reference import dumps
-from hltnode.processing.lhcb.validation.reference.dumps import ReferenceDump, ReferenceError
+from hltnode.processing.lhcb.validation.reference.dumps import DumpError, ReferenceDump
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
@@ -97,7 +97,7 @@ class ReferenceComparison:
     """Compares events with the dumps of a folder; `result` and `lines` give the sums.
 
     geometry: the folder of geometry files that the events are reconstructed with, None for the built-in detector.
-    Raises ReferenceError for a folder without dumps, a dump that cannot be read, one that is of another event.
+    Raises DumpError for a folder without dumps, a dump that cannot be read, one that is of another event.
     """
 
     def __init__(self, folder: Path, geometry: Path | None) -> None:
@@ -111,7 +111,7 @@ class ReferenceComparison:
         self._first_missing: tuple[int, int] | None = None
 
     def check_used(self) -> None:
-        """Raises ReferenceError if the folder had a dump of none of the events."""
+        """Raises DumpError if the folder had a dump of none of the events."""
         if self.events:
             return
         known = self.dump.events()
@@ -119,7 +119,7 @@ class ReferenceComparison:
             "none" if event is None else f"run {event[0]} event {event[1]}"
             for event in (*((known[0], known[-1]) if known else (None, None)), self._first_missing)
         )
-        raise ReferenceError(
+        raise DumpError(
             f"{self.dump.folder}: the dumps are of other events: they go from {first} to {last}, "
             f"the first event of the input without a dump is {missing}"
         )
@@ -162,7 +162,7 @@ class ReferenceComparison:
                 else:
                     ids = self._scifi.hits(decode_scifi(dumped)).lhcb_id
             except ProtocolError as error:
-                raise ReferenceError(f"{path}: {error}") from error
+                raise DumpError(f"{path}: {error}") from error
             self._add_ids(name, path, ids, hits[of_type])
 
     def _add_ids(self, name: str, path: Path, ids: NDArray[np.uint32], ours: NDArray[np.uint32]) -> None:
@@ -171,7 +171,7 @@ class ReferenceComparison:
 
     def _count(self, name: str, path: Path, total: int, found: int, ours: int) -> None:
         if found < _LEAST_FOUND * total:
-            raise ReferenceError(
+            raise DumpError(
                 f"{path}: the dump is that of another event: {found} of its {total} {QUANTITIES[name]} are in the event"
             )
         self._quantity(name).add(total, found, ours)

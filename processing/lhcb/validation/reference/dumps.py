@@ -49,7 +49,7 @@ _OLD_TILE = {
 _U32 = struct.Struct("<I")
 
 
-class ReferenceError(ValueError):
+class DumpError(ValueError):
     """A dump that cannot be read or used; the message names the file or folder."""
 
 
@@ -63,13 +63,13 @@ class ReferenceParticles:
 
 
 class ReferenceDump:
-    """A folder of dumps. Raises ReferenceError if it has none of the known folders in it."""
+    """A folder of dumps. Raises DumpError if it has none of the known folders in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._folders = [name for name in FOLDERS if (folder / name).is_dir()]
         if not self._folders:
-            raise ReferenceError(f"{folder}: no dump of events: it has none of {', '.join(FOLDERS)}")
+            raise DumpError(f"{folder}: no dump of events: it has none of {', '.join(FOLDERS)}")
 
     def events(self) -> list[tuple[int, int]]:
         """Run and number of all events, ascending."""
@@ -88,17 +88,17 @@ class ReferenceDump:
 
 
 def read_banks(path: Path, bank_type: BankType, version: int) -> list[RawBank]:
-    """The banks of a detector; a dump has no versions. Raises ReferenceError."""
+    """The banks of a detector; a dump has no versions. Raises DumpError."""
     content = _content(path)
     if len(content) < _U32.size:
-        raise ReferenceError(f"{path}: {len(content)} bytes hold no number of banks")
+        raise DumpError(f"{path}: {len(content)} bytes hold no number of banks")
     (n,) = _U32.unpack_from(content)
     begin = _U32.size * (n + 2)
     if begin > len(content):
-        raise ReferenceError(f"{path}: {n} banks announced in {len(content)} bytes")
+        raise DumpError(f"{path}: {n} banks announced in {len(content)} bytes")
     offset = np.frombuffer(content, "<u4", n + 1, _U32.size).astype(np.int64)
     if (np.diff(offset) < _U32.size).any() or begin + offset[-1] != len(content):
-        raise ReferenceError(f"{path}: the places of its {n} banks do not fit its {len(content)} bytes")
+        raise DumpError(f"{path}: the places of its {n} banks do not fit its {len(content)} bytes")
     view = memoryview(content)
     banks = []
     for first, end in zip(begin + offset[:-1], begin + offset[1:], strict=True):
@@ -108,7 +108,7 @@ def read_banks(path: Path, bank_type: BankType, version: int) -> list[RawBank]:
 
 
 def read_particles(path: Path) -> ReferenceParticles:
-    """The simulated particles of an event. Raises ReferenceError."""
+    """The simulated particles of an event. Raises DumpError."""
     content = _content(path)
     values: list[NDArray[Any]] = []
     ids: tuple[list[NDArray[np.uint32]], ...] = ([], [], [])
@@ -123,19 +123,19 @@ def read_particles(path: Path) -> ReferenceParticles:
                 of_detector.append(np.frombuffer(content, "<u4", n_ids, at + _U32.size))
                 at += _U32.size * (1 + n_ids)
     except (struct.error, ValueError) as error:
-        raise ReferenceError(f"{path}: particle {len(values)} does not fit its {len(content)} bytes") from error
+        raise DumpError(f"{path}: particle {len(values)} does not fit its {len(content)} bytes") from error
     if at != len(content):
-        raise ReferenceError(f"{path}: {n} particles end at byte {at} of {len(content)}")
+        raise DumpError(f"{path}: {n} particles end at byte {at} of {len(content)}")
     velo, _, scifi = (np.concatenate([*of, np.empty(0, np.uint32)]) for of in ids)
     return ReferenceParticles(np.concatenate([*values, np.empty(0, PARTICLE)]), velo, scifi)
 
 
 def read_vertices(path: Path) -> list[McVertex]:
-    """The simulated collisions of an event. Raises ReferenceError."""
+    """The simulated collisions of an event. Raises DumpError."""
     try:
         return decode_vertices(RawBank(BankType.MC_VERTICES, 1, 0, memoryview(_content(path))))
     except ProtocolError as error:
-        raise ReferenceError(f"{path}: {error}") from error
+        raise DumpError(f"{path}: {error}") from error
 
 
 def read_tracks(path: Path) -> TrackTable:
@@ -144,13 +144,13 @@ def read_tracks(path: Path) -> TrackTable:
 
 
 def read_muon_hits(path: Path) -> dict[str, NDArray[Any]]:
-    """Columns of the muon hits of an event: `station` and those of MUON_HIT, lengths in mm. Raises ReferenceError."""
+    """Columns of the muon hits of an event: `station` and those of MUON_HIT, lengths in mm. Raises DumpError."""
     words = _words(path)
     columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("station", *MUON_HIT)}
     at = N_STATIONS
     for station, n in enumerate(words[:N_STATIONS].tolist()):
         if at + len(MUON_HIT) * n > len(words):
-            raise ReferenceError(f"{path}: {n} hits of station {station} do not fit its {len(words)} words")
+            raise DumpError(f"{path}: {n} hits of station {station} do not fit its {len(words)} words")
         block = words[at : at + len(MUON_HIT) * n].reshape(len(MUON_HIT), n)
         at += block.size
         columns["station"].append(np.full(n, station))
@@ -161,7 +161,7 @@ def read_muon_hits(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read_muon_tiles(path: Path) -> NDArray[np.uint32]:
-    """The tile ids of the muon hits of an event: of crossings the pad, else the strip. Raises ReferenceError."""
+    """The tile ids of the muon hits of an event: of crossings the pad, else the strip. Raises DumpError."""
     words = _words(path)
     found = []
     at = N_STATIONS
@@ -169,7 +169,7 @@ def read_muon_tiles(path: Path) -> NDArray[np.uint32]:
         is_single = words[at : at + n] != 0
         n_ids = 2 * n - int(is_single.sum())
         if at + 3 * n + n_ids > len(words) or words[at : at + n].max(initial=0) > 1:
-            raise ReferenceError(f"{path}: {n} hits of station {station} do not fit its {len(words)} words")
+            raise DumpError(f"{path}: {n} hits of station {station} do not fit its {len(words)} words")
         ids = words[at + n : at + n + n_ids]
         at += 3 * n + n_ids
         first = np.cumsum(2 - is_single) - (2 - is_single)
@@ -196,16 +196,16 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ReferenceError(f"{path}: cannot be read: {error.strerror}") from error
+        raise DumpError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _words(path: Path) -> NDArray[np.uint32]:
     content = _content(path)
     if len(content) % _U32.size or len(content) < _U32.size * N_STATIONS:
-        raise ReferenceError(f"{path}: {len(content)} bytes are not words of 32 bits for {N_STATIONS} stations")
+        raise DumpError(f"{path}: {len(content)} bytes are not words of 32 bits for {N_STATIONS} stations")
     return np.frombuffer(content, "<u4")
 
 
 def _ends(path: Path, at: int, words: NDArray[np.uint32]) -> None:
     if at != len(words):
-        raise ReferenceError(f"{path}: its hits end at word {at} of {len(words)}")
+        raise DumpError(f"{path}: its hits end at word {at} of {len(words)}")
