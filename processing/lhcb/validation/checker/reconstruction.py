@@ -12,7 +12,12 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.kalman.collections import long_fitted_qop, long_full_chi2, long_qop_error
+from hltnode.processing.lhcb.kalman.collections import (
+    long_beam_state,
+    long_fitted_qop,
+    long_full_chi2,
+    long_qop_error,
+)
 from hltnode.processing.lhcb.long_tracks.collections import (
     long_count,
     long_hits,
@@ -62,7 +67,8 @@ _READ = {
 }
 """What is read of each stage."""
 _UT_HITS = (ut.ut_hit_offset, ut.ut_count, ut.ut_id)
-_ALSO = (long_is_muon, long_fitted_qop, long_qop_error, long_full_chi2, *VERTEX_COLUMNS)
+_LONG_STATE = {name: column for name, column in long_beam_state.items() if name != "qop"}
+_ALSO = (long_is_muon, long_fitted_qop, long_qop_error, long_full_chi2, *_LONG_STATE.values(), *VERTEX_COLUMNS)
 """What is read of long tracks, and of the vertices that they make, if the sequence has it."""
 
 _SMALLEST_QOP = 1e-9
@@ -148,7 +154,9 @@ class _VeloTracks:
         of = Objects(workspace, velo.tracks, velo.track_count)
         used = np.arange(velo.MAX_HITS_PER_TRACK) < of(velo.track_hit_count)[:, None]
         ids = hits.of_tracks(of.event, of(velo.track_hits), used)
-        states = TrackStates(*(of(column).astype(np.float64) for column in velo.beamline_state.values()))
+        state = {name: of(column).astype(np.float64) for name, column in velo.beamline_state.items()}
+        # The filter of VELO tracks has the same covariances in x and y.
+        states = TrackStates(**state, c11=state["c00"], c31=state["c20"], c33=state["c22"])
         flies = np.where(of(velo.track_backward) != 0, -1.0, 1.0)
         table = TrackTable(
             event=of.event,
@@ -200,8 +208,13 @@ def _long_tracks(
         ids.append(hits[UT_TYPE].of_tracks(of.event, places, places != ut.NO_HIT))
     columns = sequence.columns
     qop = of(long_fitted_qop if long_fitted_qop in columns else long_qop)
+    tracks = of_velo.with_hits(of.event, of(long_velo_track), qop, *ids)
+    if set(_LONG_STATE.values()) <= set(columns):
+        # With the momentum their scattering is known, which the filter of VELO tracks must assume.
+        state = {name: of(column).astype(np.float64) for name, column in _LONG_STATE.items()}
+        tracks = replace(tracks, states=TrackStates(**state))
     return replace(
-        of_velo.with_hits(of.event, of(long_velo_track), qop, *ids),
+        tracks,
         qop_error=of(long_qop_error).astype(np.float64) if long_qop_error in columns else None,
         is_muon=of(long_is_muon) != 0 if long_is_muon in columns else None,
         passes_muon_stations=passes_muon_stations(of) if long_is_muon in columns else None,

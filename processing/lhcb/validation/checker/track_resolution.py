@@ -59,9 +59,11 @@ class TrackResolution:
         if not self.histograms.keys() >= {"ip_x"}:
             self.histograms |= _ip_histograms()
         dz = origin[:, 2] - states.z[track]
-        sigma = np.sqrt(states.c00[track] + 2 * dz * states.c20[track] + dz**2 * states.c22[track])
-        ends = (("x", states.x, states.tx, origin[:, 0]), ("y", states.y, states.ty, origin[:, 1]))
-        for axis, place, slope, true_place in ends:
+        of_x = (states.c00, states.c20, states.c22)
+        of_y = (states.c11, states.c31, states.c33)
+        ends = (("x", states.x, states.tx, of_x, origin[:, 0]), ("y", states.y, states.ty, of_y, origin[:, 1]))
+        for axis, place, slope, (c_place, c_both, c_slope), true_place in ends:
+            sigma = np.sqrt(c_place[track] + 2 * dz * c_both[track] + dz**2 * c_slope[track])
             residual = place[track] + slope[track] * dz - true_place
             self.histograms[f"ip_{axis}"].add(residual * 1000, 1 / pt)
             self.histograms[f"pull_ip_{axis}"].add(residual / sigma, 1 / pt)

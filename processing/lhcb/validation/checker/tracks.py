@@ -15,7 +15,7 @@ from hltnode.protocol.lhcb.lhcb_id import detector_type
 class TrackStates:
     """States of tracks near the beam line, f64[n] each: position in mm, slopes, and their covariance.
 
-    x and y have equal covariances: c00 = var(x) in mm², c20 = cov(x, tx) in mm, c22 = var(tx).
+    c00 = var(x) in mm², c20 = cov(x, tx) in mm, c22 = var(tx); c11, c31, c33 are those of y, x and y being independent.
     """
 
     x: Float64Array
@@ -26,6 +26,9 @@ class TrackStates:
     c00: Float64Array
     c20: Float64Array
     c22: Float64Array
+    c11: Float64Array
+    c31: Float64Array
+    c33: Float64Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -385,11 +385,12 @@ def test_muons_are_counted_by_particle_and_ghosts_by_track() -> None:
     tracks = replace(tracks, is_muon=np.array([False, True, False, True]))
     checker = Checker()
     checker.add(ParticleTable.of_particles([[muon, pion]]), {Stage.LONG: tracks})
+    rates = {"muons": 1, "efficiency": 1.0, "misidentification": 0.0}
     assert checker.result()["muon"] == {
-        "muons": 1,
-        "efficiency": 1.0,
-        "misidentification": 0.0,
+        **rates,
         "ghosts_identified": 1.0,
+        "p6": rates,
+        "p6_through_all_stations": rates,
     }
     assert "muon_validator" in format_report(checker)
 

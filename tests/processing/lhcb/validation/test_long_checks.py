@@ -257,7 +257,7 @@ def test_the_impact_parameter_resolution_is_a_line_in_1_over_pt() -> None:
         ids = np.array(velo_ids(1) + ut_ids(1) + scifi_ids(1), np.uint32)
         x, y = rng.normal(0, 1e-3 * (15 + 14 * inverse_pt), (2, n))
         flat = np.zeros((3, n))
-        tracks = replace(TrackTable.of_events([[ids]] * n), states=TrackStates(x, y, *flat, *np.full((3, n), 1e-4)))
+        tracks = replace(TrackTable.of_events([[ids]] * n), states=TrackStates(x, y, *flat, *np.full((6, n), 1e-4)))
         collisions = [[McVertex(n_tracks=4, x=0.0, y=0.0, z=0.0)]] * n
         pvs = [np.empty((0, 6), np.float32)] * n
         checker.add(ParticleTable.of_particles(events), {Stage.LONG: tracks}, pvs, collisions)
@@ -265,3 +265,22 @@ def test_the_impact_parameter_resolution_is_a_line_in_1_over_pt() -> None:
     assert found["constant"] == pytest.approx(15, abs=2)
     assert found["per_inverse_pt"] == pytest.approx(14, abs=1.5)
     assert "/ pT [GeV] µm" in format_report(checker)
+
+
+def test_pulls_of_the_impact_parameter_take_the_errors_of_x_and_y_each() -> None:
+    rng = np.random.default_rng(2)
+    n = 3000
+    ids = np.array(velo_ids(1) + ut_ids(1) + scifi_ids(1), np.uint32)
+    x, y = rng.normal(0, [[0.02], [0.06]], (2, n))
+    covariance = np.zeros((6, n))
+    covariance[0], covariance[3] = 0.02**2, 0.06**2
+    tracks = replace(TrackTable.of_events([[ids]] * n), states=TrackStates(x, y, *np.zeros((3, n)), *covariance))
+    checker = Checker()
+    collisions = [[McVertex(n_tracks=4, x=0.0, y=0.0, z=0.0)]] * n
+    events = [[long_particle(1)] for _ in range(n)]
+    checker.add(
+        ParticleTable.of_particles(events), {Stage.LONG: tracks}, [np.empty((0, 6), np.float32)] * n, collisions
+    )
+    found = checker.result()["resolution"]["long"]
+    assert found["pull_ip_x"]["width"] == pytest.approx(1, abs=0.05)
+    assert found["pull_ip_y"]["width"] == pytest.approx(1, abs=0.05)
