@@ -103,3 +103,21 @@ def test_a_folder_without_dumps_is_refused_by_name(sample: Path, tmp_path: Path)
     run = validate(sample, "--reference", tmp_path, sequence="velo")
     assert run.exit_code == 1
     assert "no dump of events" in run.output
+
+
+@pytest.mark.physics
+def test_the_real_events_have_what_the_dumps_of_them_have(shared: Path, tmp_path: Path) -> None:
+    data = shared / "data"
+    run = validate(
+        data / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf",
+        *("--geometry", data / "lhcb-geometry", "--reference", data / "lhcb-minbias-reference"),
+        *("--json", tmp_path / "out.json"),
+    )
+    assert run.exit_code == 0, run.output
+    quantities = json.loads((tmp_path / "out.json").read_text())["reference"]["quantities"]
+    for name, n in (("ut_hits", 8002), ("scifi_hits", 24558), ("muon_hits", 1691), ("muon_ids", 1691)):
+        assert (quantities[name]["found"], quantities[name]["total"]) == (n, n)
+    for name, least in (("velo_hits", 0.97), ("particles", 0.99), ("velo_tracks", 1.0), ("true_forward_tracks", 0.93)):
+        assert quantities[name]["rate"] >= least, name
+    assert quantities["forward_tracks"]["differences"]["p"]["median"] < 1
+    assert quantities["vertices"]["rate"] > 0.9

@@ -24,7 +24,7 @@ def test_a_muon_of_high_momentum_has_a_hit_in_99_of_100_stations() -> None:
     n = 1000
     random = EventRandom([np.random.default_rng(seed) for seed in range(n)])
     flights = straight_muons(n)
-    result = MuonResponse(GEOMETRY).respond(random, flights, np.ones(n, bool), np.zeros(n))
+    result = MuonResponse(GEOMETRY).respond(random, flights, np.ones(n, bool), np.zeros(n, np.int64))
     seen = np.zeros((n, N_STATIONS), dtype=bool)
     bounds = np.searchsorted(result.event, np.arange(n + 1))
     for event in range(n):

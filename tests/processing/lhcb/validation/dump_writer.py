@@ -84,7 +84,8 @@ def _muon_hits(banks: Sequence[RawBank], geometry: MuonGeometry) -> bytes:
 
 def _old_tile(tile: MuonTiles) -> list[int]:
     fields = {"y": 0, "x": 4, "quarter": 11, "region": 13, "station": 15, "grid_x": 18, "grid_y": 24}
-    return sum(getattr(tile, name) << low for name, low in fields.items()).tolist()
+    ids = np.sum([getattr(tile, name) << low for name, low in fields.items()], axis=0)
+    return [int(value) for value in ids]
 
 
 def _muon_coordinates(banks: Sequence[RawBank], geometry: MuonGeometry) -> bytes:

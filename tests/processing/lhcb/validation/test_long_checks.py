@@ -34,7 +34,7 @@ def scifi_ids(number: int, n: int = N_SCIFI) -> tuple[int, ...]:
 
 
 def long_particle(number: int, **values: Any) -> McParticle:
-    fields = {
+    fields: dict[str, Any] = {
         **{"key": number, "pid": 211, "p": 10_000.0, "eta": 3.0, "phi": 0.0, "charge": 1.0},
         **{"vertex_x": 0.0, "vertex_y": 0.0, "vertex_z": 0.0, "velo_ids": velo_ids(number)},
         **{"ut_ids": ut_ids(number), "scifi_ids": scifi_ids(number)},
