@@ -100,7 +100,9 @@ class x_pair_search {
     {
         uint32_t near[2][pairs_together];
         for (uint32_t base = 0; base < n_pairs_; base += pair_lanes) look_around(base, near);
-        for (uint32_t i = 0; i < (strict_ ? 1u : 2u); ++i) {
+#pragma unroll
+        for (uint32_t i = 0; i < 2u; ++i) {
+            if (strict_ && i != 0u) continue;
             uint32_t chosen[pairs_together];
             uint32_t n_chosen = 0;
             for (uint32_t k = 0; k < n_pairs_; ++k) {
@@ -209,8 +211,9 @@ class x_pair_search {
     __device__ void begin_curve(uint32_t pair, uint32_t i, uint32_t hit)
     {
         followed_curve curve = curve_through(pair, i, hit);
-        for (uint32_t step = i + 1u; step < n_x_steps; ++step)
-            if (!take_step(curve, step, hits_.zone(search_.layers[step], half_))) return;
+#pragma unroll
+        for (uint32_t step = 1; step < n_x_steps; ++step)
+            if (step > i && !take_step(curve, step, hits_.zone(search_.layers[step], half_))) return;
         keep(curve);
     }
 
