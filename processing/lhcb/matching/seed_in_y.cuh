@@ -90,17 +90,22 @@ class stereo_search {
     {
         alignas(16) uint8_t layers_in_bin[n_bins + 8] = {};
         fill(layers_in_bin);
-        alignas(16) uint8_t count[n_bins + 8] = {};
-        for (uint32_t bin = 0; bin < n_bins - 1u; ++bin) {
-            const uint8_t bits = layers_in_bin[bin] | layers_in_bin[bin + 1u];
-            const uint8_t pairs = static_cast<uint8_t>((bits & 0x15u) + (bits >> 1 & 0x15u));
-            count[bin] = static_cast<uint8_t>((pairs & 3u) + (pairs >> 2 & 3u) + (pairs >> 4));
+        // Of two neighbouring bins the number of layers, for eight bins in a word.
+        alignas(16) uint8_t count[n_bins + 8];
+        for (uint32_t group = 0; group < n_bins; group += 8u) {
+            const uint64_t here = load_word<uint64_t>(layers_in_bin + group);
+            const uint64_t next = load_word<uint64_t>(layers_in_bin + group + 8u);
+            const uint64_t bits = here | here >> 8u | next << 56u;
+            const uint64_t pairs = (bits & 0x1515151515151515u) + (bits >> 1u & 0x1515151515151515u);
+            const uint64_t of_bins = (pairs & 0x0303030303030303u) + (pairs >> 2u & 0x0303030303030303u) +
+                                     (pairs >> 4u & 0x0303030303030303u);
+            store_word(count + group, of_bins);
         }
+        count[n_bins - 1u] = count[n_bins] = 0;
         uint32_t n_peaks = 0;
         for (uint32_t group = 0; group < n_bins; group += 8u) {
             // Four to six layers have bit 2 set: most groups of eight bins have none.
-            if (((load_word<uint32_t>(count + group) | load_word<uint32_t>(count + group + 4u)) & 0x04040404u) == 0u)
-                continue;
+            if ((load_word<uint64_t>(count + group) & 0x0404040404040404u) == 0u) continue;
             for (uint32_t bin = group; bin < group + 8u; ++bin) {
                 const uint32_t here = count[bin], before = bin == 0u ? 0u : count[bin - 1u];
                 if (here < min_stereo_hits || here <= before || here < count[bin + 1u] || n_peaks >= max_peaks)
@@ -137,11 +142,26 @@ class stereo_search {
             const layer& at = layers_[i];
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
             const float shift = at.place * scale - first_bin / bin_width;
-            for (uint32_t hit = at.first; hit < at.end; ++hit) {
-                // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
-                const float bin = min_of(max_of(shift - x_[hit] * scale, 0.f), static_cast<float>(n_bins));
-                layers_in_bin[static_cast<int32_t>(bin)] |= static_cast<uint8_t>(1u << i);
+            const uint8_t bit = static_cast<uint8_t>(1u << i);
+            // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
+            constexpr float last = static_cast<float>(n_bins);
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+            for (uint32_t hit = at.first; hit < at.end; ++hit)
+                layers_in_bin[static_cast<int32_t>(min_of(max_of(shift - x_[hit] * scale, 0.f), last))] |= bit;
+#else
+            // Eight at a time; scifi_hit_padding: hits behind the last one may be read.
+            const float8 none{}, most = none + last;
+            for (uint32_t hit = at.first; hit < at.end; hit += 8u) {
+                float8 bin;
+                load8(bin, &x_[hit]);
+                bin = shift - bin * scale;
+                bin = bin > none ? bin : none;
+                bin = bin < most ? bin : most;
+                const int8x32 bins = __builtin_convertvector(bin, int8x32);
+                const uint32_t n = min_of(8u, at.end - hit);
+                for (uint32_t lane = 0; lane < n; ++lane) layers_in_bin[bins[lane]] |= bit;
             }
+#endif
         }
     }
 
