@@ -4,14 +4,14 @@
 // that is about proportional to q/p for what comes from the collisions, so x0 foretells the curvature. The pair is
 // followed into the four other x layers, as a Kalman filter does: what a hit changes is a gain of the tables. One layer
 // may have no hit. A first search begins with pairs of the last station; a second one, with pairs of the first, finds
-// the curves that lack a hit in the last station. Of all curves on a hit the one with the smallest score owns it; a
+// the curves that lack a hit in the last station, of first hits that are on no curve yet. Of all curves on a hit the one with the smallest score owns it; a
 // curve of which too many hits belong to others is dropped.
 // In:  seeding_hits. Out: x_seeds.
 // One block per event. Threads stride over the first hits of pairs, each keeps the two best curves of its hit; a prefix
 // sum gives places, so their order is that of hits, whatever the number of threads.
 // Bounds: max_x_seeds for each event, more flag it. A half with more than max_zone_hits hits in one zone has no curves,
-// and flags it too. A hit has at most max_tries partners and max_triplets triplets, a window at most max_in_window
-// hits, and at most max_around are around pairs that are looked at together: real events are far below.
+// and flags it too. A hit has at most max_partners partners and begins at most max_begun curves in each of the first two
+// steps, a window has at most max_in_window hits: real events are far below.
 #pragma once
 
 #include "lhcb/matching/generated/matching_seed_in_x.h"

@@ -27,7 +27,7 @@ seed_in_x = Algorithm.beside(
     constants={
         "max_x0": 3400.0,  # mm: 2.4 GeV
         "max_magnet_x": 1300.0,  # mm
-        "max_zone_hits": 1024,
+        "max_zone_hits": 768,
         "max_chi2": 30.0,
         "missing_hit_penalty": 6.0,
         "max_shared_hits": 2,
