@@ -147,6 +147,16 @@ __device__ Word load_word(const uint8_t* bytes)
 #endif
 }
 
+template <typename Word>
+__device__ void store_word(uint8_t* bytes, Word word)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    *reinterpret_cast<Word*>(bytes) = word;
+#else
+    std::memcpy(bytes, &word, sizeof word);
+#endif
+}
+
 __device__ uint32_t load_u16(const uint8_t* bytes) { return load_word<uint16_t>(bytes); }
 __device__ uint32_t load_u32(const uint8_t* bytes) { return load_word<uint32_t>(bytes); }
 
