@@ -60,8 +60,8 @@ MFP_ROW = Record(
 EVENT_ROW = Record("event_row", np.dtype([("mep", "<u4"), ("index", "<u4")]), {"index": "in its MEP"})
 """Where an event of the batch lies."""
 FRAGMENT_ROW = Record("fragment_row", np.dtype([("offset", "<u4"), ("size", "<u2"), ("type", "<u2")]))
-"""One fragment of the batch: where it begins in the raw input, bytes, type. Of a fragment all is needed at once, so that
-one access to memory gives it."""
+"""One fragment of the batch: where it begins in the raw input, bytes, type. Decoders need all of it at once, and one
+access to memory gives it."""
 ROW_RANGE = Record("row_range", np.dtype([("first", "<u4"), ("count", "<u4")]))
 """Rows of one sub-detector in one MEP."""
 
