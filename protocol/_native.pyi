@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.protocol.buffers import Buffer
 
 _Bank = TypeVar("_Bank")
@@ -16,3 +19,28 @@ def inspect_frame(frame: Buffer) -> tuple[bool, str, int, int, int, int, int, in
 def has_right_crc(frame: Buffer, implementation: int = 0) -> bool: ...
 def copy_mfp(frame: Buffer, slot: bytearray | memoryview, offset: int, implementation: int = 0) -> bool: ...
 def crc32c_implementations() -> list[str]: ...
+def find_events(bytes: memoryview, at: int, most: int, verify: bool) -> tuple[list[int], list[int], bool]: ...
+def seal_frames(
+    buffer: NDArray[np.uint8],
+    places: Sequence[int],
+    sizes: Sequence[int],
+    run: int,
+    mep: int,
+    send_time_ns: int,
+) -> None: ...
+
+class Packer:
+    def __init__(self, sources: Sequence[int], versions: Sequence[int]) -> None: ...
+    def route(self, key: int, column: int) -> None: ...
+    def measure(
+        self, bytes: memoryview, begins: NDArray[np.uint64], ends: NDArray[np.uint64]
+    ) -> tuple[list[int], tuple[int, int, int], list[int]]: ...
+    def pack(
+        self,
+        bytes: memoryview,
+        begins: NDArray[np.uint64],
+        ends: NDArray[np.uint64],
+        places: Sequence[int],
+        to: NDArray[np.uint8],
+        first_event: int,
+    ) -> list[int]: ...
