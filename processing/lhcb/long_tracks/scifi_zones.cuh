@@ -35,7 +35,7 @@ __device__ void fill_scifi_zones(const event_column<const float>& x, const uint1
         for (uint32_t i = begin + threadIdx.x; i <= end; i += blockDim.x) {
             const uint32_t from = i == begin ? 0u : scifi_cell(x[i - 1u]) / scifi_cells_per_bin + 1u;
             const uint32_t cell = i == end ? 0u : scifi_cell(x[i]);
-            const uint32_t to = i == end ? n_scifi_bins : cell / scifi_cells_per_bin;
+            const uint32_t to = i == end ? scifi_bin_stride - 1u : cell / scifi_cells_per_bin;
             for (uint32_t bin = from; bin <= to; ++bin) of_zone[bin] = static_cast<uint16_t>(i);
             if (i < end)
                 atomicOr(&cells[zone * n_scifi_bins + cell / scifi_cells_per_bin], 1u << cell % scifi_cells_per_bin);

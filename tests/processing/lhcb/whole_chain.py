@@ -19,13 +19,15 @@ from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
+from hltnode.processing.lhcb.long_tracks.collections import BIN_STRIDE, N_BINS
+from hltnode.processing.lhcb.scifi.collections import N_ZONES
 from hltnode.processing.lhcb.velo.collections import unsorted
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms
 
 COUNTS = {
     **dict.fromkeys(("velo_beamline", "velo_end", "ut_candidates"), "velo_tracks.count"),
-    **{"forward_candidates": "ut_tracks.count", "seeding_hits": "scifi_hits.count"},
+    **{"forward_candidates": "ut_tracks.count", "seeding_hits": "seeding_hits.bins"},
 }
 """Columns that hold how many objects a collection has, where it has none of its own."""
 UNORDERED = (unsorted,)
@@ -84,7 +86,12 @@ def used_part(column: Column, content: bytes, made: dict[str, bytes], n_events: 
     if count not in made or (offsets is not None and offsets.name not in made):
         return content
     begin = None if offsets is None else np.frombuffer(made[offsets.name], np.uint32)
-    counts = np.frombuffer(made[count], np.uint32)[:n_events]
+    if count == "seeding_hits.bins":
+        # The last zone says where the hits of the event end.
+        bins = np.frombuffer(made[count], np.uint16).reshape(-1, N_ZONES, BIN_STRIDE)
+        counts = bins[:n_events, -1, N_BINS].astype(np.uint32)
+    else:
+        counts = np.frombuffer(made[count], np.uint32)[:n_events]
     values = np.frombuffer(content, column.dtype).reshape(-1, column.width)
     parts = zip(collection.placement.first(begin, n_events), counts, strict=True)
     return b"".join(values[first : first + n].tobytes() for first, n in parts)
