@@ -18,7 +18,7 @@ class ProfiledSequence:
         self.engine = HLT1.create_engine(
             CpuBackend(HLT1.kernels, threads=threads),
             HLT1.with_sequence(name).load_geometry(geometry),
-            TriggerConfig(lines=HLT1.menu.lines, sequence=name),
+            HLT1.load_trigger(None, name),
             limits,
         )
         self.runner = OfflineRunner(self.engine)

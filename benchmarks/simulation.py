@@ -63,7 +63,7 @@ def checked_per_second(path: Path) -> float:
     engine = HLT1.create_engine(
         CpuBackend(HLT1.kernels, threads=2),
         geometry_constants(VeloGeometry.builtin()),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         LIMITS,
         retain=retained(HLT1.sequence),
     )

@@ -74,7 +74,7 @@ def engine_of(backend: Backend, sample: Sample, meps: int, *, retain: Retain = (
     return HLT1.create_engine(
         backend,
         geometry_constants(sample.geometry),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         limits_of(sample.mep, meps),
         retain=retain,
     )

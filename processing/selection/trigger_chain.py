@@ -10,14 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
+from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
-from hltnode.processing.selection.decisions import accepted, line_table, lines
-from hltnode.processing.selection.trigger_config import Menu, TriggerConfig, TriggerConfigError
+from hltnode.processing.selection.decisions import accepted, line_table, lines, unknown_selections
+from hltnode.processing.selection.errors import LineError, TriggerConfigError
+from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
 ENTRY_POINTS = "hltnode.chains"
 """The group of entry points under which installed packages offer chains."""
@@ -37,16 +42,17 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
-    """A chain with selection lines, whose kernel reads decisions.line_table and writes decisions.lines and accepted.
+    """A chain with selection lines. Its sequences make what lines look at; the algorithm of the lines comes behind them
+    when an engine is made.
 
+    event_words: the numbers by which scalers know an event.
     sequences: those that a trigger configuration may choose, by name; what runs is one of them (`with_sequence`).
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
     """
 
-    accepted: Column | None = accepted
-    lines: Column | None = lines
+    event_words: tuple[Expression, ...]
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
@@ -91,10 +97,38 @@ class TriggerChain(Chain):
 
         Raises TriggerConfigError.
         """
-        trigger = TriggerConfig.default(self.menu) if path is None else TriggerConfig.load(path, self.menu)
-        trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
-        self.with_sequence(trigger.sequence)
+        if path is None:
+            trigger = TriggerConfig.default(self.menu, sequence)
+        else:
+            trigger = TriggerConfig.load(path, self.menu, sequence)
+        self.with_lines(trigger)
         return trigger
+
+    def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
+        """Lines of the menu that the sequence of a configuration cannot run, and why."""
+        chain = self.with_sequence(trigger.sequence)
+        reasons = {line.name: _missing(line.line(), chain.sequence) for line in self.menu.lines}
+        return {name: f"reads {text}" for name, text in reasons.items() if text} | dict(self.menu.not_available)
+
+    def with_lines(self, trigger: TriggerConfig) -> Self:
+        """The chain that runs a configuration: its sequence with its constants, then its lines.
+
+        Raises TriggerConfigError for constants that the sequence does not have, and for lines that read what it does
+        not make.
+        """
+        chain = self.with_sequence(trigger.sequence)
+        for line in trigger.lines:
+            if missing := _missing(line, chain.sequence):
+                name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
+                raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
+        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words))
+        return replace(
+            chain,
+            sequence=AlgorithmSequence(algorithms),
+            accepted=accepted,
+            lines=lines,
+            counts={**chain.counts, "unknown_selections": unknown_selections},
+        )
 
     def create_engine(
         self,
@@ -116,13 +150,20 @@ class TriggerChain(Chain):
         chain = self.with_sequence(trigger.sequence)
         return Engine(
             backend,
-            replace(chain, sequence=trigger.configure(chain.sequence)),
+            self.with_lines(trigger),
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )
+
+
+def _missing(line: Line, sequence: AlgorithmSequence) -> str:
+    """What a line reads and a sequence does not make; empty if there is nothing."""
+    have = set(sequence.columns) | set(BATCH_INPUTS)
+    missing = [column for column in line.columns if column not in have]
+    return ", ".join(dict.fromkeys(column.name.rpartition(".")[0] for column in missing))
 
 
 def installed_chain(name: str) -> TriggerChain:

@@ -6,7 +6,6 @@
 #include "lhcb/kalman/full_fit.cuh"
 #include "lhcb/kalman/impact_parameter.cuh"
 #include "lhcb/kalman/velo_fit.cuh"
-#include "lhcb/lines/event_lines.cuh"
 #include "lhcb/long_tracks/append_matched.cuh"
 #include "lhcb/long_tracks/mark_used_hits.cuh"
 #include "lhcb/long_tracks/match_seeds.cuh"
@@ -73,7 +72,6 @@
     X(pv_beamline_multi_fit) \
     X(pv_beamline_cleanup) \
     X(velo_impact_parameter) \
-    X(event_lines) \
     X(global_event_cut) \
     X(ut_estimate_input_size) \
     X(ut_hit_offsets) \

@@ -43,7 +43,7 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig.default(HLT1.menu), LIMITS)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None), LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_retained_transferred_and_constant_columns_are_fetched(backend: Counting
     engine = HLT1.create_engine(
         backend,
         geometry_constants(GEOMETRY),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         LIMITS,
         retain=("velo_hits.x",),
     )

@@ -50,7 +50,7 @@ def backend() -> Iterator[SmallBackend]:
 
 def an_engine(backend: SmallBackend) -> Engine:
     return HLT1.create_engine(
-        backend, geometry_constants(VeloGeometry.builtin()), TriggerConfig.default(HLT1.menu), LIMITS
+        backend, geometry_constants(VeloGeometry.builtin()), HLT1.load_trigger(None), LIMITS
     )
 
 

@@ -93,7 +93,7 @@ def main() -> None:
     library, seed, batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     allocate = half if "--short" in sys.argv else with_tail
     launch = sanitized(library)
-    trigger = TriggerConfig.default(HLT1.menu)
+    trigger = HLT1.load_trigger(None)
     for name in HLT1.sequences:
         chain = HLT1.with_sequence(name)
         constants = {**chain.load_geometry(None), "line_table": trigger.line_table().view(np.uint8)}

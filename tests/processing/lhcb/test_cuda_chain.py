@@ -48,7 +48,7 @@ def engine_of(backend: Backend, meps: list[EncodedMep]) -> Engine:
         input_bytes=-(-max(mep.data.nbytes for mep in meps) // 8) * 8,
         rows=max(len(mep.fragments) for mep in meps) + 3,
     )
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig.default(HLT1.menu), limits)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None), limits)
 
 
 def submit(workspace: Workspace, mep: EncodedMep) -> None:

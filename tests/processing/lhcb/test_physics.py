@@ -41,7 +41,7 @@ def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(geometry),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         limits,
         retain=retained(HLT1.sequence),
     )

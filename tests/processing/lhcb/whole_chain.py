@@ -98,7 +98,7 @@ def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence
     chain = HLT1.with_sequence(sequence)
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
-    trigger = TriggerConfig(lines=HLT1.menu.lines, sequence=sequence)
+    trigger = HLT1.load_trigger(None, sequence)
     constants = geometry_constants(geometry) if isinstance(geometry, VeloGeometry) else chain.load_geometry(geometry)
     engine = HLT1.create_engine(create_backend("cpu", HLT1.kernels), constants, trigger, limits, retain="all")
     workspace = engine.create_workspace()

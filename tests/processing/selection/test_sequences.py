@@ -80,7 +80,7 @@ def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
         chain.create_engine(
             CpuBackend(chain.kernels, threads=1),
             chain.load_geometry(None),
-            TriggerConfig(lines=HLT1.menu.lines, sequence=name),
+            HLT1.load_trigger(None, name),
             BatchLimits(events=4, input_bytes=1 << 16),
         )
         for name in (None, "velo", "clones")

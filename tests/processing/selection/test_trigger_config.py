@@ -66,7 +66,7 @@ def test_a_file_may_name_the_sequence_beside_its_constants() -> None:
 
 
 def test_a_file_without_lines_keeps_the_default_lines() -> None:
-    assert TriggerConfig.from_toml("", HLT1.menu).lines == TriggerConfig.default(HLT1.menu).lines
+    assert TriggerConfig.from_toml("", HLT1.menu).lines == HLT1.load_trigger(None).lines
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_table_holds_the_lines_in_their_order() -> None:
 
 
 def test_a_configuration_cannot_be_changed() -> None:
-    trigger = TriggerConfig.default(HLT1.menu)
+    trigger = HLT1.load_trigger(None)
     with pytest.raises(FrozenInstanceError):
         trigger.lines = ()  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
@@ -176,5 +176,5 @@ def test_every_change_changes_the_key(old: str, new: str) -> None:
 
 
 def test_the_order_of_lines_changes_the_key_because_it_changes_the_bits() -> None:
-    lines = TriggerConfig.default(HLT1.menu).lines
+    lines = HLT1.load_trigger(None).lines
     assert TriggerConfig(lines).tck(HLT1_SEQUENCE) != TriggerConfig(lines[::-1]).tck(HLT1_SEQUENCE)

@@ -27,7 +27,7 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
         HLT1.create_engine(
             backend,
             geometry_constants(geometry),
-            TriggerConfig.default(HLT1.menu),
+            HLT1.load_trigger(None),
             LIMITS,
             retain=retained(HLT1.sequence),
         )

@@ -64,7 +64,7 @@ def real_events(shared: Path) -> tuple[list[RealEvent], SeedingTables]:
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(VeloGeometry.load(folder)),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         BatchLimits(events=len(banks), input_bytes=8 << 20),
         retain=retain,
     )
