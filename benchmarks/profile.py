@@ -8,7 +8,6 @@ from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.selection.trigger_config import TriggerConfig
 
 
 class ProfiledSequence:

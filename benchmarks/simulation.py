@@ -19,7 +19,6 @@ from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.reconstruction import retained
-from hltnode.processing.selection.trigger_config import TriggerConfig
 
 REQUIRED_SIMULATED = 100.0
 """Events per second of one core."""

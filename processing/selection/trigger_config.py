@@ -28,7 +28,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
@@ -214,21 +214,22 @@ def _parse_lines(entries: object, types: Mapping[str, type[LineType]]) -> tuple[
 def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) -> LineType:
     if not isinstance(entry, Mapping):
         raise TriggerConfigError(f"{where}: a table is expected")
-    fields: dict[str, Any] = dict(entry)
-    type_name = fields.pop("type", None)
+    values: dict[str, Any] = dict(entry)
+    type_name = values.pop("type", None)
     if not isinstance(type_name, str) or type_name not in types:
         raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(types))}")
-    return _validated(where, types[type_name], fields)
+    return _validated(where, types[type_name], values)
 
 
-def _validated(where: str, line_type: type[LineType], fields: Mapping[str, Any]) -> LineType:
+def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any]) -> LineType:
     try:
-        return line_type(**fields)
+        return line_type(**values)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        near = get_close_matches(key, line_type.__dataclass_fields__, n=1)
-        hint = f"; the nearest is {near[0]}" if near and key not in line_type.__dataclass_fields__ else ""
+        known = [field.name for field in fields(line_type)]
+        near = get_close_matches(key, known, n=1)
+        hint = f"; the nearest is {near[0]}" if near and key not in known else ""
         raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}{hint}") from error
 
 
@@ -244,8 +245,8 @@ def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType
         if not isinstance(cuts, Mapping) or "name" in cuts:
             raise TriggerConfigError(f"menu.{name}: a table of cuts and scales is expected")
         line = lines[name]
-        fields = {key: getattr(line, key) for key in line.__dataclass_fields__}
-        lines[name] = _validated(f"menu.{name}", type(line), fields | dict(cuts))
+        values = {field.name: getattr(line, field.name) for field in fields(line)}
+        lines[name] = _validated(f"menu.{name}", type(line), values | dict(cuts))
     return tuple(lines.values())
 
 

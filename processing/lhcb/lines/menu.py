@@ -45,11 +45,11 @@ _EVENTS = (
     OdinCrossingType("Hlt1BeamTwo", crossing=2, postscale=MICRO_BIAS),
     OdinCrossingType("Hlt1BothBeams", crossing=3, postscale=MICRO_BIAS),
     BeamGas("Hlt1BeamGas", postscale=MICRO_BIAS),
+    GecPassthrough("Hlt1GECPassthrough", prescale=MICRO_BIAS),
 )
 """What needs ODIN and the VELO alone. A random sample of all events is chosen here, the other scales are Allen's."""
 
 _TRACKS = (
-    GecPassthrough("Hlt1GECPassthrough", prescale=MICRO_BIAS),
     TrackMVA("Hlt1TrackMVA"),
     TwoTrackMVA("Hlt1TwoTrackMVA"),
     TwoTrackMVACharmXSec("Hlt1TwoTrackMVACharmXSec", prescale=0.01),

@@ -30,7 +30,6 @@ from hltnode.processing.lhcb.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices

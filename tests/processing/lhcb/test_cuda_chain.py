@@ -17,7 +17,6 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.readout import VeloBanks
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import Order, SimulatedGpu

@@ -180,7 +180,6 @@ def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()
     inputs = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
     given = {name: workspace.host_array(name).copy() for name in inputs}
     given["velo_geometry"] = np.frombuffer(BUILT_IN.to_bytes(), dtype=np.float32)
-    given["line_table"] = UNCUT.line_table()
     plan = plan_memory(HLT1_SEQUENCE, limits, retain=retain, fuse_events=False) if shared else None
     return run_algorithms(tuple(UNCUT.configure(HLT1_SEQUENCE)), given, mep.n_events, limits, fill=poison, plan=plan)
 

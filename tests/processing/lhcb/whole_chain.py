@@ -20,7 +20,6 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.velo.collections import unsorted
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms
 
 COUNTS = {
@@ -106,7 +105,6 @@ def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence
     workspace.seal([MepInBatch(n, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
     given |= {c.name: constants[c.name].view(c.dtype) for c in engine.plan.constants if c.name in constants}
-    given["line_table"] = trigger.line_table()
     workspace.submit()
     workspace.wait()
     names = compared() if sequence == "velo" else results(chain.sequence)

@@ -46,7 +46,7 @@ LINES = (
     Line("Number", event, lambda e: count_of(tracks, lambda t: t.pt > 1 * GeV) >= 1),
     Line("Relative", event, lambda e: count_of(muons) * 2 > e.n * 1.1),
     Line("Twice", event, lambda e: count_of(tracks, lambda t: (t.hits > 20) & (count_of(muons) >= 12)) > 10),
-    Line("Pairs", event, lambda e: any_of(tracks, lambda t: any_of(tracks, lambda s: abs(s.x - t.x - 1 * mm) < 1e-3 * mm))),
+    Line("Pairs", tracks, lambda t: any_of(tracks, lambda s: (s.hits == t.hits) & (s.x > t.x * 90))),
     Line("Bits", event, lambda e: (e.type & 0x0101) == 0x0101),
     Line("Every", event, lambda e: True),
     Line("None", event, lambda e: False),

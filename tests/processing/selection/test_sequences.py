@@ -12,7 +12,7 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
-from hltnode.processing.selection.trigger_config import TriggerConfig, TriggerConfigError
+from hltnode.processing.selection.trigger_config import TriggerConfigError
 
 VELO = HLT1.sequences["velo"]
 WITH_CLONES = Sequence(
@@ -30,6 +30,7 @@ def two_sequences() -> TriggerChain:
         source=HLT1.source,
         readout=HLT1.readout,
         types=HLT1.types,
+        event_words=HLT1.event_words,
         menu=HLT1.menu,
         geometry=HLT1.geometry,
     )
@@ -85,9 +86,11 @@ def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
         )
         for name in (None, "velo", "clones")
     ]
-    assert [engine.chain.sequence for engine in engines[1:]] == [VELO.algorithms, WITH_CLONES.algorithms]
+    for engine, sequence in zip(engines[1:], (VELO, WITH_CLONES), strict=True):
+        *algorithms, lines = engine.chain.sequence
+        assert (tuple(algorithms), lines.name) == (sequence.algorithms.algorithms, "select_lines")
     default, velo, clones = (engine.tck for engine in engines)
     assert default == velo != clones
-    assert engines[2].collections == ("velo_tracks",)
+    assert engines[2].collections == ("velo_tracks", "unknown_selections")
     for engine in engines:
         engine.close()

@@ -20,7 +20,6 @@ from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mfp import encode_mfp
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)

@@ -33,7 +33,6 @@ from hltnode.processing.lhcb.velo.collections import (
     track_hits,
     tracks,
 )
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.raw_data.mdf import iter_records
