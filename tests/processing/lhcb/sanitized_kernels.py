@@ -104,7 +104,12 @@ def main() -> None:
                 rows=len(mep.fragments),
             )
             run_algorithms(
-                tuple(chain.sequence), given(mep, limits) | constants, mep.n_events, limits, launch, allocate=allocate
+                tuple(chain.sequence),
+                {**given(mep, limits), **constants},
+                mep.n_events,
+                limits,
+                launch,
+                allocate=allocate,
             )
             n += 1
         print(f"{name}: {n} batches")

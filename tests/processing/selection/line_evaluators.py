@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +22,14 @@ from hltnode.processing.selection.expression import Expression
 from hltnode.processing.selection.line import LINE_RECORD, Line
 from hltnode.processing.selection.select_lines import select_lines
 from tests.processing.framework.chain_builder import compiler
-from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms, with_block_size
+from tests.processing.framework.kernel_runner import (
+    Allocate,
+    Launch,
+    generated_kernels,
+    host_memory,
+    run_algorithms,
+    with_block_size,
+)
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of
@@ -117,14 +121,11 @@ def by_compiler(case: Case, target: str = "baseline") -> Decided:
 
 def by_blocks(block_size: int, *, backward: bool = False) -> Evaluator:
     """Emulated blocks of many threads."""
-    return lambda case: case.run(with_block_size(block_size, backward=backward, kernels=_as_files(case.source)))
-
-
-@cache
-def _as_files(source: str) -> KernelSources:
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-lines-"))
-    (folder / "lines.h").write_text(f"#pragma once\n{source}\n#define HLT_KERNELS(X) X(select_lines)\n")
-    return KernelSources("lines.h", (folder, PROCESSING), "")
+    return lambda case: case.run(
+        with_block_size(
+            block_size, backward=backward, kernels=generated_kernels(case.source, (PROCESSING,), "select_lines")
+        )
+    )
 
 
 def by_ptx(block_size: int = 64, *, backward: bool = False) -> Evaluator:

@@ -11,8 +11,8 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
-from hltnode.processing.selection.trigger_config import TriggerConfigError
 
 VELO = HLT1.sequences["velo"]
 WITH_CLONES = Sequence(
@@ -31,7 +31,7 @@ def two_sequences() -> TriggerChain:
         readout=HLT1.readout,
         types=HLT1.types,
         event_words=HLT1.event_words,
-        menu=HLT1.menu,
+        menu=replace(HLT1.menu, lines=HLT1.menu.of("velo")),
         geometry=HLT1.geometry,
     )
 
@@ -81,7 +81,7 @@ def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
         chain.create_engine(
             CpuBackend(chain.kernels, threads=1),
             chain.load_geometry(None),
-            HLT1.load_trigger(None, name),
+            chain.load_trigger(None, name),
             BatchLimits(events=4, input_bytes=1 << 16),
         )
         for name in (None, "velo", "clones")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -57,11 +58,12 @@ def test_every_cut_of_every_type_decides() -> None:
 def _changed(line: LineType, name: str) -> LineType:
     """The line with another value of one cut."""
     value = getattr(line, name)
+    other: Any = value / 2 if value else 0.1
     if isinstance(value, bool):
-        return replace(line, **{name: not value})
-    if isinstance(value, int):
-        return replace(line, **{name: value - 1 if value > 1 else value + 1})
-    return replace(line, **{name: value / 2 if value else 0.1})
+        other = not value
+    elif isinstance(value, int):
+        other = value - 1 if value > 1 else value + 1
+    return replace(line, **{name: other})
 
 
 @pytest.mark.parametrize("sequence", HLT1.sequences)
