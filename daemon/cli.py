@@ -8,6 +8,7 @@ from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
+from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
 from hltnode.daemon.commands.serve import serve
@@ -20,6 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, ctl, feed, process, validate, compare, simulate, parametrise, inspect, demo):
+for command in (serve, ctl, feed, process, validate, compare, simulate, parametrise, inspect, lines, demo):
     app.command()(command)
 app.add_typer(keys.app, name="keys")
