@@ -20,7 +20,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.kalman.collections import velo_field
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters, record_of
-from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables, seeding_tables
+from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out

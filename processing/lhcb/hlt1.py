@@ -9,6 +9,10 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
+from hltnode.processing.lhcb.forward.prepare_candidates import prepare_candidates
+from hltnode.processing.lhcb.forward.search_with_ut import search_with_ut
+from hltnode.processing.lhcb.forward.search_without_ut import search_without_ut
+from hltnode.processing.lhcb.forward.select_tracks import select_tracks as select_forward_tracks
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.kalman.collections import kalman_types
 from hltnode.processing.lhcb.kalman.full_fit import full_fit
@@ -16,20 +20,16 @@ from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as 
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.processing.lhcb.long_tracks.append_matched import append_matched
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
-from hltnode.processing.lhcb.long_tracks.mark_used_hits import mark_used_hits
-from hltnode.processing.lhcb.long_tracks.match_seeds import match_seeds
-from hltnode.processing.lhcb.long_tracks.no_forward_tracks import no_forward_tracks
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
-from hltnode.processing.lhcb.long_tracks.prepare_candidates import prepare_candidates
-from hltnode.processing.lhcb.long_tracks.search_with_ut import search_with_ut
-from hltnode.processing.lhcb.long_tracks.search_without_ut import search_without_ut
-from hltnode.processing.lhcb.long_tracks.seed_in_x import seed_in_x
-from hltnode.processing.lhcb.long_tracks.seed_in_y import seed_in_y
-from hltnode.processing.lhcb.long_tracks.seeding_tables import seeding_types
-from hltnode.processing.lhcb.long_tracks.select_forward import select_forward
-from hltnode.processing.lhcb.long_tracks.select_seeding_hits import select_seeding_hits
+from hltnode.processing.lhcb.matching.append_matched import append_matched
+from hltnode.processing.lhcb.matching.mark_used_hits import mark_used_hits
+from hltnode.processing.lhcb.matching.match_seeds import match_seeds
+from hltnode.processing.lhcb.matching.no_forward_tracks import no_forward_tracks
+from hltnode.processing.lhcb.matching.seed_in_x import seed_in_x
+from hltnode.processing.lhcb.matching.seed_in_y import seed_in_y
+from hltnode.processing.lhcb.matching.seeding_tables import seeding_types
+from hltnode.processing.lhcb.matching.select_seeding_hits import select_seeding_hits
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_types
 from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
 from hltnode.processing.lhcb.muon.cross_strips import cross_strips
@@ -60,18 +60,18 @@ from hltnode.processing.lhcb.ut.hit_offsets import hit_offsets as ut_hit_offsets
 from hltnode.processing.lhcb.ut.no_hits import no_hits as no_ut_hits
 from hltnode.processing.lhcb.ut.search_tracks import search_tracks as ut_search_tracks
 from hltnode.processing.lhcb.ut.select_tracks import select_tracks as ut_select_tracks
-from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
-from hltnode.processing.lhcb.velo.cluster_offsets import cluster_offsets
 from hltnode.processing.lhcb.velo.collections import cluster_count, track_count, velo_geometry, velo_types
-from hltnode.processing.lhcb.velo.consolidate_tracks import consolidate_tracks
-from hltnode.processing.lhcb.velo.decode_retina_clusters import decode_retina_clusters
-from hltnode.processing.lhcb.velo.estimate_input_size import estimate_input_size
-from hltnode.processing.lhcb.velo.filter_three_hit_tracks import filter_three_hit_tracks
-from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
-from hltnode.processing.lhcb.velo.kill_clones import kill_clones
-from hltnode.processing.lhcb.velo.masked_clustering import masked_clustering
-from hltnode.processing.lhcb.velo.search_by_triplet import search_by_triplet
-from hltnode.processing.lhcb.velo.sort_by_phi import sort_by_phi
+from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
+from hltnode.processing.lhcb.velo.decoding.cluster_offsets import cluster_offsets
+from hltnode.processing.lhcb.velo.decoding.decode_retina_clusters import decode_retina_clusters
+from hltnode.processing.lhcb.velo.decoding.estimate_input_size import estimate_input_size
+from hltnode.processing.lhcb.velo.decoding.masked_clustering import masked_clustering
+from hltnode.processing.lhcb.velo.tracking.consolidate_tracks import consolidate_tracks
+from hltnode.processing.lhcb.velo.tracking.filter_three_hit_tracks import filter_three_hit_tracks
+from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
+from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
+from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
+from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.line import selection_types
 from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
 from hltnode.protocol.raw_data.source_id import SubDetector
@@ -94,12 +94,12 @@ VELO = (
 )
 PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
 UT = (ut_search_tracks, ut_select_tracks)
-FORWARD = (prepare_candidates, search_with_ut, select_forward)
+FORWARD = (prepare_candidates, search_with_ut, select_forward_tracks)
 MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
 FORWARD_WITHOUT_UT = (
     prepare_candidates,
     search_without_ut.with_constants({"min_p": 3000.0, "max_quality": 20.0}),
-    select_forward,
+    select_forward_tracks,
 )
 MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING

@@ -18,7 +18,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.velo.sort_by_phi import sort_by_phi
+from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from tests.processing.framework.kernel_runner import run_algorithms
 from tests.processing.lhcb.velo.velo_chain import real_events
 from tests.processing.lhcb.whole_chain import Reference, reference_of

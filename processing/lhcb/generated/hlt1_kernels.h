@@ -3,20 +3,20 @@
 #pragma once
 
 #include "algorithms/fragment_offsets.cuh"
+#include "lhcb/forward/prepare_candidates.cuh"
+#include "lhcb/forward/search_with_ut.cuh"
+#include "lhcb/forward/search_without_ut.cuh"
+#include "lhcb/forward/select_tracks.cuh"
 #include "lhcb/kalman/full_fit.cuh"
 #include "lhcb/kalman/impact_parameter.cuh"
 #include "lhcb/kalman/velo_fit.cuh"
-#include "lhcb/long_tracks/append_matched.cuh"
-#include "lhcb/long_tracks/mark_used_hits.cuh"
-#include "lhcb/long_tracks/match_seeds.cuh"
-#include "lhcb/long_tracks/no_forward_tracks.cuh"
-#include "lhcb/long_tracks/prepare_candidates.cuh"
-#include "lhcb/long_tracks/search_with_ut.cuh"
-#include "lhcb/long_tracks/search_without_ut.cuh"
-#include "lhcb/long_tracks/seed_in_x.cuh"
-#include "lhcb/long_tracks/seed_in_y.cuh"
-#include "lhcb/long_tracks/select_forward.cuh"
-#include "lhcb/long_tracks/select_seeding_hits.cuh"
+#include "lhcb/matching/append_matched.cuh"
+#include "lhcb/matching/mark_used_hits.cuh"
+#include "lhcb/matching/match_seeds.cuh"
+#include "lhcb/matching/no_forward_tracks.cuh"
+#include "lhcb/matching/seed_in_x.cuh"
+#include "lhcb/matching/seed_in_y.cuh"
+#include "lhcb/matching/select_seeding_hits.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
 #include "lhcb/muon/cross_strips.cuh"
 #include "lhcb/muon/find_cells.cuh"
@@ -41,17 +41,17 @@
 #include "lhcb/ut/no_hits.cuh"
 #include "lhcb/ut/search_tracks.cuh"
 #include "lhcb/ut/select_tracks.cuh"
-#include "lhcb/velo/cluster_limit.cuh"
-#include "lhcb/velo/cluster_offsets.cuh"
-#include "lhcb/velo/consolidate_tracks.cuh"
-#include "lhcb/velo/decode_retina_clusters.cuh"
-#include "lhcb/velo/estimate_input_size.cuh"
-#include "lhcb/velo/filter_three_hit_tracks.cuh"
-#include "lhcb/velo/kalman_filter.cuh"
-#include "lhcb/velo/kill_clones.cuh"
-#include "lhcb/velo/masked_clustering.cuh"
-#include "lhcb/velo/search_by_triplet.cuh"
-#include "lhcb/velo/sort_by_phi.cuh"
+#include "lhcb/velo/decoding/cluster_limit.cuh"
+#include "lhcb/velo/decoding/cluster_offsets.cuh"
+#include "lhcb/velo/decoding/decode_retina_clusters.cuh"
+#include "lhcb/velo/decoding/estimate_input_size.cuh"
+#include "lhcb/velo/decoding/masked_clustering.cuh"
+#include "lhcb/velo/tracking/consolidate_tracks.cuh"
+#include "lhcb/velo/tracking/filter_three_hit_tracks.cuh"
+#include "lhcb/velo/tracking/kalman_filter.cuh"
+#include "lhcb/velo/tracking/kill_clones.cuh"
+#include "lhcb/velo/tracking/search_by_triplet.cuh"
+#include "lhcb/velo/tracking/sort_by_phi.cuh"
 
 #define HLT_KERNELS(X) \
     X(fragment_offsets) \
@@ -82,9 +82,9 @@
     X(scifi_decode_clusters) \
     X(ut_search_tracks) \
     X(ut_select_tracks) \
-    X(long_tracks_prepare_candidates) \
-    X(long_tracks_search_with_ut) \
-    X(long_tracks_select_forward) \
+    X(forward_prepare_candidates) \
+    X(forward_search_with_ut) \
+    X(forward_select_tracks) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \
     X(kalman_impact_parameter) \
@@ -95,12 +95,12 @@
     X(secondary_vertices_find_pairs) \
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
-    X(long_tracks_no_forward_tracks) \
-    X(long_tracks_select_seeding_hits) \
-    X(long_tracks_seed_in_x) \
-    X(long_tracks_seed_in_y) \
-    X(long_tracks_match_seeds) \
-    X(long_tracks_append_matched) \
-    X(long_tracks_mark_used_hits) \
+    X(matching_no_forward_tracks) \
+    X(matching_select_seeding_hits) \
+    X(matching_seed_in_x) \
+    X(matching_seed_in_y) \
+    X(matching_match_seeds) \
+    X(matching_append_matched) \
+    X(matching_mark_used_hits) \
     X(ut_no_hits) \
-    X(long_tracks_search_without_ut)
+    X(forward_search_without_ut)

@@ -8,7 +8,7 @@
 
 #include "lhcb/kalman/generated/kalman_impact_parameter.h"
 #include "lhcb/primary_vertices/ip_chi2.cuh"
-#include "lhcb/velo/track_hits.cuh"
+#include "lhcb/velo/tracking/track_hits.cuh"
 
 HLT_KERNEL(kalman_impact_parameter)
 {

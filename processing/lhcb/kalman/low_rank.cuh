@@ -7,7 +7,7 @@
 // a thread. A prediction is written out for the few elements of F that are not 0 or 1.
 #pragma once
 
-#include "lhcb/velo/track_hits.cuh"
+#include "lhcb/velo/tracking/track_hits.cuh"
 
 namespace hlt {
 

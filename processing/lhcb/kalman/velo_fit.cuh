@@ -5,15 +5,15 @@
 // vector register. A lane computes exactly what a thread of a GPU computes.
 //
 // From the hit with the largest z towards the beam line; x and y are filtered independently. Unlike the filter of VELO
-// tracks (lhcb/velo/kalman_filter.cuh), multiple scattering is known from the momentum and differs between x and y, and
-// the field is allowed for: the bend from z = 0 on is taken off the hits, and put back where the fit ends.
+// tracks (lhcb/velo/tracking/kalman_filter.cuh), multiple scattering is known from the momentum and differs between x
+// and y, and the field is allowed for: the bend from z = 0 on is taken off the hits, and put back where the fit ends.
 // Bounds: tracks of an event as long_tracks.count; at most max_velo_track_hits hits on a track.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
 #include "lhcb/kalman/generated/kalman_velo_fit.h"
 #include "lhcb/kalman/velo_bend.cuh"
-#include "lhcb/velo/track_hits.cuh"
+#include "lhcb/velo/tracking/track_hits.cuh"
 
 namespace hlt {
 

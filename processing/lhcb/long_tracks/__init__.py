@@ -1,2 +1,3 @@
-"""Long tracks: VELO and VELO-UT tracks followed through the magnet into the SciFi tracker, and SciFi seeds matched to
-VELO tracks."""
+"""What forward tracking and matching share: long tracks (collections.py), the parametrisation of the magnet
+(parameters.py, bend.cuh) and the layers of the SciFi tracker (layers.cuh).
+"""

@@ -137,7 +137,7 @@ scifi_bins = scifi_hits.per_event("bins", U16, width=N_ZONES * (N_BINS + 1))
 """[event][24][128]: the hits in bin b of a zone are [b] .. [b + 1], relative to the first hit of the event; hits
 beyond the first or last bin belong to it."""
 scifi_owner = scifi_hits.column("owner", U32)
-"""The lowest bid of the forward candidates that use a SciFi hit, or NO_BID (forward_track.cuh)."""
+"""The lowest bid of the forward candidates that use a SciFi hit, or NO_BID (track.cuh)."""
 
 long_tracks = Collection(
     "long_tracks",

@@ -3,7 +3,7 @@
 //
 // One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
 // to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
-// x and y of a track have the same variance (lhcb/velo/kalman_filter.cuh); pv_tracks.weight is its inverse.
+// x and y of a track have the same variance (lhcb/velo/tracking/kalman_filter.cuh); pv_tracks.weight is its inverse.
 // Bounds: tracks of an event as velo_tracks.count, plus padding (tracks.cuh).
 #pragma once
 

@@ -7,31 +7,13 @@
 // Bounds: offsets never exceed max_ut_hits, the size of every buffer of hits.
 #pragma once
 
-#include "framework/device/raw_banks.cuh"
-#include "framework/generated/launch_types.h"
+#include "framework/device/event_places.cuh"
 #include "lhcb/ut/generated/ut_hit_offsets.h"
 #include "lhcb/ut/generated/ut_types.h"
 
 HLT_KERNEL(ut_hit_offsets)
 {
-    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
-    const uint32_t n = p.batch->n_events;
-
-    uint32_t running = 0;
-    for (uint32_t base = 0; base < n; base += blockDim.x) {
-        const uint32_t event = base + threadIdx.x;
-        const uint32_t wanted = event < n ? p.ut_hits.bound[event] : 0;
-        const uint32_t bound = wanted <= hlt::max_ut_hits_of_event ? wanted : 0;
-        uint32_t total;
-        const uint32_t places = bound > 0u ? bound + hlt::ut_hit_padding : 0u;
-        const uint32_t offset = running + hlt::block_exclusive_sum(places, scratch, total);
-        const bool fits = offset <= p.max_ut_hits && places <= p.max_ut_hits - offset;
-        if (event < n) {
-            p.ut_hits.offset[event] = hlt::min_of(offset, p.max_ut_hits);
-            p.ut_hits.bound[event] = fits ? bound : 0;
-            if (!fits || bound != wanted) p.events.flags[event] |= hlt::overflow;
-        }
-        running = hlt::min_of(running + total, p.max_ut_hits + 1u);
-    }
-    if (threadIdx.x == 0) p.ut_hits.offset[n] = hlt::min_of(running, p.max_ut_hits);
+    hlt::place_events(
+        p.batch->n_events, [&](uint32_t event) { return p.ut_hits.bound[event]; }, hlt::max_ut_hits_of_event,
+        hlt::ut_hit_padding, p.max_ut_hits, p.ut_hits.bound, p.ut_hits.offset, p.events.flags);
 }

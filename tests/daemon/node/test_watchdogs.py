@@ -16,7 +16,7 @@ from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
+from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from tests.daemon.fakes import (
     SOURCES,
     eventually,

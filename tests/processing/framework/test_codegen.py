@@ -17,7 +17,7 @@ from hltnode.processing.framework.collections import PROCESSING, U32, Collection
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid, Scratch
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.velo.kill_clones import kill_clones
+from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 

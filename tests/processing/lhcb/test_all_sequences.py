@@ -20,7 +20,7 @@ from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import machine_of, module_of
 
 N_EVENTS = 2
-READS_BIDS = {"long_tracks_match_seeds", "long_tracks_search_without_ut"}
+READS_BIDS = {"matching_match_seeds", "forward_search_without_ut"}
 """Kernels that look at a bid while other threads lower it: the first does not bid what cannot win any more, the second
 only asks whether the bid is one of another kernel. What comes out does not depend on what they see."""
 SEQUENCES = tuple(HLT1.sequences)[1:]

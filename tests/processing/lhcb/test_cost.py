@@ -22,7 +22,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.velo.cluster_limit import cluster_limit
+from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.work_counter import WorkCounter
 from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crowded_in_phi, noise, super_pixel_noise

@@ -19,7 +19,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.velo.search_by_triplet import search_by_triplet
+from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.kernel_runner import emulate
 from tests.processing.framework.simulated_gpu import SimulatedGpu

@@ -20,13 +20,13 @@ from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.forward.prepare_candidates import prepare_candidates
+from hltnode.processing.lhcb.forward.search_with_ut import search_with_ut
+from hltnode.processing.lhcb.forward.search_without_ut import search_without_ut
+from hltnode.processing.lhcb.forward.select_tracks import select_tracks as select_forward_tracks
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.long_tracks.collections import MAX_TRACKS_PER_EVENT, long_count, long_types
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters, parameter_types, record_of
-from hltnode.processing.lhcb.long_tracks.prepare_candidates import prepare_candidates
-from hltnode.processing.lhcb.long_tracks.search_with_ut import search_with_ut
-from hltnode.processing.lhcb.long_tracks.search_without_ut import search_without_ut
-from hltnode.processing.lhcb.long_tracks.select_forward import select_forward
 from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, scifi_count, scifi_types
@@ -36,7 +36,7 @@ from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.scifi.scifi_chain import SCIFI_ALGORITHMS, scifi_constants
 from tests.processing.lhcb.ut.ut_chain import Detector, UtEvent, read_ut_event, ut_chain
 
-FORWARD_ALGORITHMS = (prepare_candidates, search_with_ut, search_without_ut, select_forward)
+FORWARD_ALGORITHMS = (prepare_candidates, search_with_ut, search_without_ut, select_forward_tracks)
 SCIFI_COLUMNS = ("x", "z", "id")
 LONG_COLUMNS = (
     "velo_track",

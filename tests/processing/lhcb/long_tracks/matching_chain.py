@@ -17,20 +17,20 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.long_tracks.append_matched import append_matched
 from hltnode.processing.lhcb.long_tracks.collections import (
     MAX_SEEDS_PER_EVENT,
     MAX_TRACKS_PER_EVENT,
     MAX_X_SEEDS_PER_EVENT,
     long_types,
 )
-from hltnode.processing.lhcb.long_tracks.match_seeds import match_seeds
-from hltnode.processing.lhcb.long_tracks.no_forward_tracks import no_forward_tracks
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
-from hltnode.processing.lhcb.long_tracks.seed_in_x import seed_in_x
-from hltnode.processing.lhcb.long_tracks.seed_in_y import seed_in_y
-from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables, seeding_types
-from hltnode.processing.lhcb.long_tracks.select_seeding_hits import select_seeding_hits
+from hltnode.processing.lhcb.matching.append_matched import append_matched
+from hltnode.processing.lhcb.matching.match_seeds import match_seeds
+from hltnode.processing.lhcb.matching.no_forward_tracks import no_forward_tracks
+from hltnode.processing.lhcb.matching.seed_in_x import seed_in_x
+from hltnode.processing.lhcb.matching.seed_in_y import seed_in_y
+from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables, seeding_types
+from hltnode.processing.lhcb.matching.select_seeding_hits import select_seeding_hits
 from hltnode.processing.lhcb.raw_data.odin_decode import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import N_ZONES, NO_HIT, ZONE_STRIDE, scifi_types

@@ -17,7 +17,7 @@ from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables
+from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.matching import match_tracks
 from hltnode.processing.lhcb.validation.checker.particles import ParticleTable

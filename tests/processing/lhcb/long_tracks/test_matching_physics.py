@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables
+from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables
 from tests.processing.lhcb.long_tracks.matching_chain import MatchedEvent, hits_of, run_matching
 from tests.processing.lhcb.long_tracks.real_events import RealEvent, counted, real_events
 from tests.processing.lhcb.long_tracks.seeding_oracle import Detector, matches, seeds

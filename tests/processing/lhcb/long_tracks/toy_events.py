@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.processing.lhcb.long_tracks.seeding_tables import SeedingTables
+from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables
 from tests.processing.lhcb.long_tracks.matching_chain import MatchingEvent
 from tests.processing.lhcb.long_tracks.seeding_oracle import (
     UT_DX_DY,

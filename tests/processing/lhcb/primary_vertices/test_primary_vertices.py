@@ -19,7 +19,7 @@ from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_par
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
 from hltnode.processing.lhcb.velo.collections import NO_PV
-from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
+from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.primary_vertices.impact_parameter_oracle import impact_parameter
 from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.velo.kalman_filter import kalman_filter
+from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.kalman_filter_oracle import fit_track
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks

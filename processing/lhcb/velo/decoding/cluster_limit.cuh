@@ -1,0 +1,21 @@
+// Limit of what an event may cost: one whose banks announce more clusters than max_clusters is not reconstructed
+// (docs/physics/velo-tracking.md).
+//
+// The cost of an event rises faster than its clusters. The bound on them is known before anything is decoded, so that a
+// dense event costs no more than reading the sizes of its banks. It is flagged and kept, without clusters.
+// In:  velo_clusters.bound [event]. Out: velo_clusters.bound, 0 for an event that is cut; events.flags.
+// One block; threads stride over the events.
+// Bounds: n_events of the batch.
+#pragma once
+
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/decoding/generated/velo_cluster_limit.h"
+
+HLT_KERNEL(velo_cluster_limit)
+{
+    for (uint32_t event = threadIdx.x; event < p.batch->n_events; event += blockDim.x) {
+        if (p.velo_clusters.bound[event] <= p.max_clusters) continue;
+        p.velo_clusters.bound[event] = 0;
+        p.events.flags[event] |= hlt::too_many_clusters;
+    }
+}

@@ -1,0 +1,179 @@
+// Retina clusters (bank type 73) to hits. The clustering was done in the FPGAs; a word holds column, row and centre of
+// one cluster (docs/formats/velo-banks.md).
+//
+// Hits come out in the order of the banks, not sorted. A word of 0 is a filler and one with a column beyond the sensor
+// is broken: both leave a place marked no_module_pair, and the latter flags the event. A bank whose count lies gives no
+// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted.{x, y, z, phi, id, module_pair} and
+// velo_unsorted.count [event]; events.flags. One block per event; a thread finds one bank at a time, places come from a
+// prefix sum over the banks, and the lanes of a warp share the words of its banks. Bounds: the words of all banks of
+// the event were counted into velo_clusters.bound; an event of bound 0 is skipped.
+#pragma once
+
+#include "framework/device/warp_runs.cuh"
+#include "lhcb/velo/decoding/bank.cuh"
+#include "lhcb/velo/decoding/generated/velo_decode_retina_clusters.h"
+#include "lhcb/velo/hit.cuh"
+
+namespace hlt {
+
+/// How the words of a bank version are laid out.
+struct retina_format {
+    uint32_t fraction_bits;  // of each coordinate
+    float fraction_unit;     // pixels
+    bool sensor_pairs;       // a bit of the word picks the sensor
+};
+
+__device__ retina_format retina_format_of(uint32_t version)
+{
+    return {version == 2u ? 3u : 2u, version == 2u ? 0.125f : 0.25f, version == 4u};
+}
+
+struct retina_hit {
+    velo_point point;
+    uint32_t id;
+    uint32_t module_pair;
+    bool broken;  // if the column does not exist
+};
+
+__device__ __forceinline__ retina_hit decode_retina_word(uint32_t word, const retina_format& format,
+                                                         uint32_t first_sensor, const velo_geometry& geometry)
+{
+    const uint32_t fraction_mask = (1u << format.fraction_bits) - 1u;
+    const uint32_t wanted = word >> (2u * format.fraction_bits + 8u) & 0x3ffu;
+    const uint32_t column = min_of(wanted, n_velo_columns - 1u);
+    const uint32_t row = word >> format.fraction_bits & 0xffu;
+    const uint32_t fraction_x = word >> (format.fraction_bits + 8u) & fraction_mask;
+    const uint32_t fraction_y = word & fraction_mask;
+    const uint32_t sensor = first_sensor + (format.sensor_pairs ? word >> 22 & 1u : 0u);
+    const bool broken = wanted >= n_velo_columns;
+    return {velo_position(geometry, sensor, column, static_cast<float>(fraction_x) * format.fraction_unit, row,
+                          static_cast<float>(fraction_y) * format.fraction_unit),
+            velo_lhcb_id(sensor, column, row, fraction_x != 0u, fraction_y != 0u),
+            word == 0u || broken ? no_module_pair : sensor / 8u, broken};
+}
+
+/// Where hits are written.
+struct unsorted_hits {
+    float* __restrict__ x;
+    float* __restrict__ y;
+    float* __restrict__ z;
+    int16_t* __restrict__ phi;
+    uint32_t* __restrict__ id;
+    uint8_t* __restrict__ module_pair;
+
+    /// Those of the places from `first`.
+    __device__ unsorted_hits from(uint32_t first) const
+    {
+        return {x + first, y + first, z + first, phi + first, id + first, module_pair + first};
+    }
+    /// All but phi.
+    __device__ __forceinline__ void store(uint32_t at, const retina_hit& hit) const
+    {
+        x[at] = hit.point.x;
+        y[at] = hit.point.y;
+        z[at] = hit.point.z;
+        id[at] = hit.id;
+        module_pair[at] = static_cast<uint8_t>(hit.module_pair);
+    }
+};
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+/// The words of a bank, and where the first of them leaves its hit.
+struct retina_words {
+    velo_words words;
+    uint32_t first;
+};
+
+/// Decode the banks of the lanes of a warp; that of this lane has `n` words. Returns whether a column does not exist.
+__device__ bool decode_retina_banks(const raw_banks& banks, warp_runs<retina_words>* runs, const retina_words& bank,
+                                    uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
+{
+    bool broken = false;
+    share_runs(runs[threadIdx.x / warp_size], n, bank, [&](const retina_words& of, uint32_t i) {
+        const retina_hit hit =
+            decode_retina_word(of.words.word(banks, i), retina_format_of(of.words.version), of.words.sensor, geometry);
+        out.store(of.first + i, hit);
+        out.phi[of.first + i] = velo_phi(hit.point.x, hit.point.y);
+        if (hit.broken) broken = true;
+    });
+    return broken;
+}
+
+#else
+
+/// Decode the words of a bank of a known version; `out` begins at the place of the first hit.
+template <uint32_t version>
+bool decode_retina_bank(const raw_banks& banks, const velo_words words, uint32_t n, const velo_geometry& geometry,
+                        const unsorted_hits out)
+{
+    bool broken = false;
+    for (uint32_t i = 0; i < n; ++i) {
+        const retina_hit hit =
+            decode_retina_word(words.word(banks, i), retina_format_of(version), words.sensor, geometry);
+        out.store(i, hit);
+        if (hit.broken) broken = true;
+    }
+    return broken;
+}
+
+#endif
+
+}  // namespace hlt
+
+HLT_KERNEL(velo_decode_retina_clusters)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    __shared__ hlt::warp_runs<hlt::retina_words> runs[hlt::max_block_size / hlt::warp_size];
+#endif
+
+    const uint32_t first = p.velo_unsorted.first(event);
+    const bool fits = p.velo_clusters.bound[event] > 0u;
+    const hlt::event_row place = p.raw_banks.event_rows[event];
+    const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
+    const uint32_t n_banks = fits ? rows.count : 0;
+    const hlt::unsorted_hits out{p.velo_unsorted.x,   p.velo_unsorted.y,  p.velo_unsorted.z,
+                                 p.velo_unsorted.phi, p.velo_unsorted.id, p.velo_unsorted.module_pair};
+
+    uint32_t n_hits = 0;
+    for (uint32_t base = 0; base < n_banks; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        hlt::velo_bank bank{};
+        uint32_t n_words = 0;
+        bool broken = false;
+        if (i < n_banks) {
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+            bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
+            if (bank.kind == hlt::velo_bank_kind::retina) n_words = bank.count_words(broken);
+        }
+        uint32_t total;
+        const uint32_t at = first + n_hits + hlt::block_exclusive_sum(n_words, scratch, total);
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        broken |=
+            hlt::decode_retina_banks(p.raw_banks, runs, {bank.words(p.raw_banks), at}, n_words, *p.velo_geometry, out);
+#else
+        if (n_words > 0u) {
+            const hlt::unsorted_hits mine = out.from(at);
+            if (bank.version == 2u)
+                broken =
+                    hlt::decode_retina_bank<2>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
+            else if (bank.version == 3u)
+                broken =
+                    hlt::decode_retina_bank<3>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
+            else
+                broken =
+                    hlt::decode_retina_bank<4>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
+        }
+#endif
+        if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
+        n_hits += total;
+    }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    // Apart from the loop above so that it runs over full vectors: banks are short.
+    for (uint32_t i = first; i < first + n_hits; ++i) out.phi[i] = hlt::velo_phi(out.x[i], out.y[i]);
+#endif
+    if (threadIdx.x == 0) p.velo_unsorted.count[event] = n_hits;
+}

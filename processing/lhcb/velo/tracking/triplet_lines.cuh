@@ -1,0 +1,114 @@
+// Straight lines through two hits, and the hit of a module pair that lies closest to one: what seeding and forwarding
+// of search by triplet have in common.
+//
+// How lines are followed differs: lines_in_registers.cuh for a GPU, lines_in_tiles.cuh for a CPU.
+#pragma once
+
+#include "framework/device/vector8.cuh"
+#include "lhcb/velo/hit.cuh"
+#include "lhcb/velo/tracking/phi_bins.cuh"
+
+namespace hlt {
+
+constexpr uint32_t no_hit = 0xffff;
+static_assert(no_hit >= max_velo_clusters_of_event);
+
+/// Added to the phi tolerance, in units of 2 pi / 2^16: phi of a hit is truncated, and a chord is shorter than its arc.
+constexpr float phi_margin = 16.f;
+
+/// Where a hit is, and 32 bits more, which a GPU loads by one access: phi, and above it the number of the hit.
+struct alignas(16) hit_point {
+    float x, y, z;
+    float phi_and_hit;  // the bits of an integer: all four are loaded as numbers of one type
+
+    __device__ int32_t phi() const { return static_cast<int16_t>(__float_as_uint(phi_and_hit)); }
+    __device__ uint32_t hit() const { return __float_as_uint(phi_and_hit) >> 16; }
+};
+
+/// No distance from it is below any limit.
+__device__ float not_a_number() { return __uint_as_float(0x7fc00000u); }
+
+/// Hits of one event, sorted by phi in each module pair.
+struct velo_hits {
+    event_column<const float> x, y, z;
+    event_column<const int16_t> phi;
+    event_column<uint32_t> used;     // by a track
+    event_column<hit_point> points;  // on a GPU: the same once more
+    event_column<const uint16_t> phi_bin_offset;
+    event_column<const uint32_t> module_pair_offset;
+
+    __device__ hit_point operator[](uint32_t hit) const
+    {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        return points[hit];
+#else
+        return {x[hit], y[hit], z[hit], 0};
+#endif
+    }
+};
+
+/// A line through two hits that is to be followed to `step` (mm) upstream of b.
+struct two_hits {
+    hit_point a, b;  // b is upstream
+    float step;
+};
+
+/// A line, and its window in phi at a module pair.
+struct line_in_pair {
+    float x, y;  // at z = 0
+    float tx, ty;
+    int32_t first_bin, last_bin;  // of the pair's, that the window touches
+};
+
+/// The module pair that lines are followed to.
+struct line_target {
+    event_column<const uint16_t> bins;  // its phi_bin_offset
+    uint32_t begin, end;                // its hits
+    float max_scatter;                  // mm^2: as far away a hit may be
+    float phi_tolerance;                // limits the window near the beam, in units of 2 pi / 2^16
+
+    __device__ line_target(const velo_hits& hits, uint32_t pair, float max_scatter, float phi_tolerance)
+        : bins(hits.phi_bin_offset.from(pair * phi_bins_per_pair)),
+          begin(hits.module_pair_offset[pair]),
+          end(hits.module_pair_offset[pair + 1u]),
+          max_scatter(max_scatter),
+          phi_tolerance(phi_tolerance)
+    {
+    }
+};
+
+/// The line through two hits, and its window in phi.
+__device__ line_in_pair line_through(const two_hits& hits, const line_target& target)
+{
+    const float per_z = 1.f / (hits.a.z - hits.b.z);
+    const float tx = (hits.a.x - hits.b.x) * per_z, ty = (hits.a.y - hits.b.y) * per_z;
+    const float at_x = hits.b.x + tx * hits.step, at_y = hits.b.y + ty * hits.step;
+    const float r2 = at_x * at_x + at_y * at_y;
+    const float wanted = sqrtf(target.max_scatter / r2) * velo_phi_units_per_radian + phi_margin;
+    const int32_t tolerance = static_cast<int32_t>(min_of(wanted, target.phi_tolerance));
+    const int32_t phi = velo_phi(at_x, at_y) + 32768;
+    return {hits.b.x - tx * hits.b.z,    hits.b.y - ty * hits.b.z,   tx, ty,
+            phi_bin(0, phi - tolerance), phi_bin(0, phi + tolerance)};
+}
+
+/// Hits of a window that are compared at once. Hit arrays have as many places behind the last hit of an event.
+constexpr uint32_t window_width = velo_hit_padding;
+static_assert(window_width == 8u, "the vectors of the CPU have eight lanes");
+
+/// The lowest bits of a scatter do not count: of equal ones the first hit of the window is the closest.
+constexpr uint32_t rank_bits = window_width - 1u;
+constexpr uint32_t no_rank = 0xffffffffu;
+
+/// The hit of a pair that lies closest to a line, and the bits of its scatter without rank_bits.
+struct closest_hit {
+    uint32_t hit;  // or no_hit
+    uint32_t scatter_bits;
+};
+
+/// Which lines the threads of a warp take: 32 from the first on, and again after as many as there are threads.
+struct line_share {
+    uint32_t first_of_warp;
+    uint32_t threads;
+};
+
+}  // namespace hlt

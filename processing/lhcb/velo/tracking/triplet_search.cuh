@@ -1,0 +1,121 @@
+// State of search by triplet while it goes through the module pairs of one event.
+#pragma once
+
+#include "framework/generated/launch_types.h"
+#include "lhcb/velo/generated/velo_types.h"
+#include "lhcb/velo/tracking/triplet_lines.cuh"
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#include "lhcb/velo/tracking/lines_in_registers.cuh"
+#else
+#include "lhcb/velo/tracking/lines_in_tiles.cuh"
+#endif
+
+namespace hlt {
+
+constexpr uint32_t max_partners = 8;  // downstream hits tried with each middle hit: half on either side
+static_assert(max_partners <= velo_hit_padding, "the copy of hits downstream must end before the next event's");
+
+/// Middle hits between two barriers: on a GPU one for each thread.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t middle_tile = max_block_size;
+#else
+constexpr uint32_t middle_tile = 32;
+#endif
+
+/// A track or seed that may still be extended.
+struct alignas(8) open_track {
+    uint32_t last_two;  // hits, 16 bits each, the upstream one above
+    uint32_t state;
+};
+
+/// Its state: index of the track or seed, whether it is a track yet, pairs skipped since the last hit.
+constexpr uint32_t open_index_mask = 0xffff;
+constexpr uint32_t open_is_track = 1u << 16;
+constexpr uint32_t open_shares = 1u << 17;
+constexpr uint32_t open_skipped_unit = 1u << 18;
+
+/// Unused hits of the pair downstream of the middle one: half a window of places, the hits in the order of phi, half a
+/// window of places. Where there are more hits than a window has, those places hold the hits from the other end: phi
+/// wraps.
+struct downstream_hits {
+    event_column<uint16_t> hit;
+    event_column<hit_point> points;  // on a GPU: of all hits, and behind them that of nobody
+    uint32_t nobody;                 // its index: no line goes through it
+    float *x, *y, *z;                // on a CPU: copies, one behind the other
+    int32_t* phi;
+
+    __device__ hit_point operator[](uint32_t place) const
+    {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        return points[hit[place]];
+#else
+        return {x[place], y[place], z[place], __uint_as_float(static_cast<uint32_t>(hit[place]) << 16)};
+#endif
+    }
+};
+
+/// The constants of the search.
+struct triplet_cuts {
+    float max_seed_scatter;           // mm^2, squared distance of the third hit from the line
+    float max_forward_scatter;        // the same for hits that extend a track
+    float max_shared_scatter;         // the same for a hit that another track is closer to
+    float max_phi_tolerance;          // of the third and later hits, in units of 2 pi / 2^16
+    float max_slope2;                 // squared dr/dz of the line through the first two hits
+    float max_displaced_slope2;       // the same where phi differs by more than phi_tolerance
+    int32_t phi_tolerance;            // between the first two hits, in units of 2 pi / 2^16
+    int32_t displaced_phi_tolerance;  // never more than this
+    uint32_t max_skipped_pairs;
+};
+
+/// Everything that forwarding and seeding of one event work on.
+struct triplet_search {
+    triplet_cuts cuts;
+    velo_hits hits;
+    const float* module_z;
+    event_column<uint16_t> track_hits;
+    event_column<uint8_t> track_hit_count;
+    event_column<uint16_t> seed_hits;
+    event_column<open_track> open;
+    event_column<uint32_t> open_found;  // hit that it would take; above the scatter, coarsely
+    event_column<uint32_t> bid;         // lowest for each hit
+    event_column<uint16_t> unused;      // in the place of each pair its unused hits
+    downstream_hits downstream;
+    uint32_t max_tracks;
+    uint32_t n_open, n_tracks, n_seeds;
+    bool overflow;
+};
+
+/// What the threads of a block share.
+struct triplet_scratch {
+    uint32_t sum[max_block_size / warp_size];
+    // Of each middle hit of a tile:
+    uint32_t places[middle_tile];               // place of its first partner; above the hit
+    uint32_t best[middle_tile];                 // lowest rank of its lines: bits of the scatter, then the partner
+    uint8_t lines[middle_tile * max_partners];  // of each warp, one behind the other: middle hit and partner
+};
+
+/// Give, in order, those of n hits that no track uses to `keep(i, hit)`, i being how many are before. Returns how many
+/// they are.
+template <typename Hit, typename Keep>
+__device__ uint32_t list_unused(const triplet_search& search, triplet_scratch& scratch, uint32_t n, Hit hit_at,
+                                Keep keep)
+{
+    uint32_t n_unused = 0;
+    for (uint32_t base = 0; base < n; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        uint32_t hit = 0;
+        bool is_unused = false;
+        if (i < n) {
+            hit = hit_at(i);
+            is_unused = search.hits.used[hit] == 0;
+        }
+        uint32_t total;
+        const uint32_t at = n_unused + block_exclusive_count(is_unused, scratch.sum, total);
+        if (is_unused || blockDim.x == 1u) keep(at, hit);  // alone: no branch is faster
+        n_unused += total;
+    }
+    return n_unused;
+}
+
+}  // namespace hlt
