@@ -104,7 +104,7 @@ def inspect(
             node = NodeConfig() if config is None else load_config(config)
             chain = installed_chain(node.trigger.chain)
             trigger = chain.load_trigger(node.trigger.file)
-            sequence = chain.with_sequence(trigger.sequence).sequence
+            sequence = chain.with_lines(trigger).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
             print_plan(report, Console())
