@@ -17,6 +17,9 @@ from hltnode.processing.selection.units import GeV, MeV, mm
 from tests.processing.selection import toy_detector as toy
 from tests.processing.selection.line_evaluators import ALL, Case, assert_all_decide_alike, by_numpy, by_ptx
 
+pytestmark = pytest.mark.timeout(300)
+"""A machine that runs PTX is compiled first."""
+
 tracks, muons, vertices, event = toy.tracks, toy.muons, toy.vertices, toy.event
 
 
