@@ -107,8 +107,14 @@ class TriggerChain(Chain):
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
         """Lines of the menu that the sequence of a configuration cannot run, and why."""
         chain = self.with_sequence(trigger.sequence)
-        reasons = {line.name: _missing(line.line(), chain.sequence) for line in self.menu.lines}
-        return {name: f"reads {text}" for name, text in reasons.items() if text} | dict(self.menu.not_available)
+        left_out = {line.name: line for line in self.menu.lines}
+        for line in self.menu.of(trigger.sequence):
+            left_out.pop(line.name, None)
+        reasons = {name: _missing(line.line(), chain.sequence) for name, line in left_out.items()}
+        return {
+            **{name: f"reads {text}" if text else "has no place in its menu" for name, text in reasons.items()},
+            **self.menu.not_available,
+        }
 
     def with_lines(self, trigger: TriggerConfig) -> Self:
         """The chain that runs a configuration: its sequence with its constants, then its lines.

@@ -77,7 +77,7 @@ _TRACKS = (
     DisplacedDiMuon("Hlt1DisplacedDiMuonAlignment", min_mass=2700.0),
 )
 
-_VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:])
+_VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4])
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
 HLT1_MENU = Menu(
