@@ -3,7 +3,8 @@
 The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
 block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
 PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none), which the
-disassembler counts where it is installed. The dense event has the clusters of all seven; of a sequence with a global
+disassembler counts where it is installed. What each kernel must read and write, and how many events per second the
+memory of a GPU allows, is counted too. The dense event has the clusters of all seven; of a sequence with a global
 event cut on them it is the largest of the seven. An estimate of events per second follows (estimate.py).
 """
 
@@ -17,7 +18,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.estimate import print_estimate
+from benchmarks.estimate import bandwidth_floor, print_estimate
 from benchmarks.machine_code import disassembler, machine_instructions
 from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
 from hltnode.processing.framework.declaration import Algorithm
@@ -79,6 +80,7 @@ class DeviceCode:
                 "stack_bytes": used.stack,
                 "shared_bytes": used.shared,
                 "occupancy": round(multiprocessor.occupancy(used, algorithm.block_size), 3),
+                "blocks_of_64_threads": multiprocessor.blocks_of(used, 64),
             }
         machine = self._machine_instructions.get(algorithm.name)
         return {
@@ -88,6 +90,10 @@ class DeviceCode:
             "barriers": round(cost.barriers, 1),
             "sectors": round(cost.sectors, 1),
             "used_bytes": round(cost.used_bytes, 1),
+            "local_bytes": round(cost.local_bytes, 1),
+            "read_bytes": round(cost.read_bytes, 1),
+            "written_bytes": round(cost.written_bytes, 1),
+            "constant_bytes": round(cost.constant_bytes, 1),
             "active_lanes": round(cost.active_lanes, 1),
             "grid": algorithm.grid.name,
             "path": round(cost.path, 1),
@@ -106,7 +112,7 @@ class DeviceCode:
             for algorithm in HLT1.sequences[self._sequence].algorithms
         }
         path, dense_path = (sum(cost.path for cost in of.values()) for of in (costs, dense))
-        return {
+        report = {
             "kernels": kernels,
             "total": {
                 "warp_instructions": round(sum(cost.warp_instructions for cost in costs.values()), 1),
@@ -117,8 +123,14 @@ class DeviceCode:
                 "path": round(path, 1),
                 "path_of_dense_event": round(dense_path, 1),
                 "dense_to_mean_path": round(dense_path / path, 2),
+                **{
+                    name: round(sum(row[name] for row in kernels.values()), 1)
+                    for name in ("read_bytes", "written_bytes")
+                },
             },
         }
+        floor = {gpu: round(events) for gpu, events in bandwidth_floor(report).items()}
+        return report | {"bandwidth_floor_events_per_s": floor}
 
 
 def print_report(name: str, report: Mapping[str, Any], console: Console) -> None:
@@ -126,8 +138,8 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
     table = Table(
         *("kernel", "warp instr.", "share", "lanes", "path", "of dense", "barriers", "KiB moved", "used", "threads"),
         "registers",
-        *("stack", "spills", "shared", "occupancy", "machine/PTX"),
-        title=f"{name}: means per event; registers, stack, spills, shared memory, occupancy for sm_80 / 90 / 100",
+        *("stack", "spills", "shared", "occupancy", "blocks of 64", "machine/PTX"),
+        title=f"{name}: means per event; shared memory for sm_90, what else depends on the GPU for sm_80 / 90 / 100",
     )
     total = report["total"]
     for kernel, row in report["kernels"].items():
@@ -147,10 +159,34 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
             *(" / ".join(str(target[key]) for target in targets) for key in ("registers", "stack_bytes", "spills")),
             str(row["shared_bytes"]),
             " / ".join(f"{target['occupancy']:.0%}" for target in targets),
+            " / ".join(str(target["blocks_of_64_threads"]) for target in targets),
             f"{row['machine_per_ptx']:.2f}" if row["machine_per_ptx"] else "",
         )
     paths = (f"{total[name]:,.0f}" for name in ("path", "path_of_dense_event", "barriers_longest_path"))
-    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", *paths, *[""] * 9)
+    table.add_row("total", f"{total['warp_instructions']:,.0f}", "", "", *paths, *[""] * 10)
+    console.print(table)
+
+
+def print_bytes(name: str, report: Mapping[str, Any], console: Console) -> None:
+    """One table: what each kernel has to move, and what the memory of GPUs allows."""
+    table = Table(
+        *("kernel", "KiB read", "KiB written", "share", "constants, KiB a batch", "KiB moved by all accesses"),
+        "KiB of local memory",
+        title=f"{name}: bytes per event that each kernel reads and writes at least, in sectors that count once",
+    )
+    total = report["total"]
+    least = total["read_bytes"] + total["written_bytes"]
+    for kernel, row in report["kernels"].items():
+        moved = row["read_bytes"] + row["written_bytes"]
+        table.add_row(
+            kernel,
+            *(f"{row[of] / 1024:,.1f}" for of in ("read_bytes", "written_bytes")),
+            f"{moved / least:.1%}",
+            *(f"{nbytes / 1024:,.1f}" for nbytes in (row["constant_bytes"], 32 * row["sectors"], row["local_bytes"])),
+        )
+    table.add_row("total", *(f"{total[of] / 1024:,.1f}" for of in ("read_bytes", "written_bytes")), *[""] * 4)
+    for gpu, events in report["bandwidth_floor_events_per_s"].items():
+        table.add_row(f"{gpu}: {events:,.0f} events/s at most", *[""] * 6)
     console.print(table)
 
 
@@ -182,9 +218,11 @@ def main(arguments: Sequence[str], shared: Path) -> None:
     parser.add_argument("--sequence", default="velo", choices=HLT1.sequences, help="which one; velo if not given")
     options = parser.parse_args(arguments)
     reports = count(shared, options.sequence)
-    console = Console(width=210)
+    console = Console(width=220)
     for encoding, report in reports.items():
         print_report(encoding, report, console)
+    for encoding, report in reports.items():
+        print_bytes(encoding, report, console)
     for encoding, report in reports.items():
         print_estimate(encoding, report, console)
     if options.json is not None:

@@ -38,6 +38,9 @@ class Gpu:
 H100 = Gpu("H100 SXM", "sm_90", 132, 4, 64, 1.7e9, 3.35e12)
 """NVIDIA, "NVIDIA H100 Tensor Core GPU Architecture" (2022), table 3; a clock that is held under load."""
 
+MEMORY_BYTES_PER_S: Mapping[str, float] = {"H100": H100.memory_bytes_per_s, "A5000": 768e9}
+"""NVIDIA, "NVIDIA RTX A5000" (datasheet, 2021): 24 GB of GDDR6."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
@@ -103,6 +106,13 @@ class Estimate:
     def events_per_second(self) -> float:
         """Kernels and copies of different slots at the same time."""
         return 1 / max(self.kernel_seconds, self.copy)
+
+
+def bandwidth_floor(report: Mapping[str, Any]) -> dict[str, float]:
+    """Events per second of each GPU that its memory allows: no fewer bytes can be moved where each kernel reads what it
+    needs once and writes what it makes once, and nothing stays in a cache from one kernel to the next."""
+    moved = report["total"]["read_bytes"] + report["total"]["written_bytes"]
+    return {name: bytes_per_s / moved for name, bytes_per_s in MEMORY_BYTES_PER_S.items()}
 
 
 def estimate(report: Mapping[str, Any], assumptions: Assumptions, gpu: Gpu = H100) -> Estimate:

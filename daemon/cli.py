@@ -2,7 +2,7 @@
 
 import typer
 
-from hltnode.daemon.commands import keys
+from hltnode.daemon.commands import keys, tck
 from hltnode.daemon.commands.compare import compare
 from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
@@ -11,6 +11,7 @@ from hltnode.daemon.commands.inspect import inspect
 from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.replay_check import replay_check
 from hltnode.daemon.commands.serve import serve
 from hltnode.daemon.commands.simulate import simulate
 from hltnode.daemon.commands.validate import validate
@@ -21,6 +22,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, ctl, feed, process, validate, compare, simulate, parametrise, inspect, lines, demo):
+for command in (
+    *(serve, ctl, feed, process, replay_check, validate, compare),
+    *(simulate, parametrise, inspect, lines, demo),
+):
     app.command()(command)
 app.add_typer(keys.app, name="keys")
+app.add_typer(tck.app, name="tck")

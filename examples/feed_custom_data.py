@@ -46,10 +46,9 @@ def make_meps(n: int) -> Iterator[FeedMep]:
         first = mep * EVENTS_PER_MEP
         timing = [encode_odin(odin_of(event)).payload for event in range(first, first + EVENTS_PER_MEP)]
         pulse_heights = generator.exponential(100.0, (EVENTS_PER_MEP, CHANNELS)).astype("<f4")
-        yield FeedMep(
+        yield FeedMep.of_mfps(
             mep=mep,
             first_event=first,
-            n_events=EVENTS_PER_MEP,
             mfps={
                 TIMING_BOARD: encode_mfp(
                     source_id=TIMING_BOARD,

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _Bank = TypeVar("_Bank")
 
@@ -16,3 +20,69 @@ def inspect_frame(frame: Buffer) -> tuple[bool, str, int, int, int, int, int, in
 def has_right_crc(frame: Buffer, implementation: int = 0) -> bool: ...
 def copy_mfp(frame: Buffer, slot: bytearray | memoryview, offset: int, implementation: int = 0) -> bool: ...
 def crc32c_implementations() -> list[str]: ...
+def find_events(bytes: memoryview, at: int, most: int, verify: bool) -> tuple[list[int], list[int], bool]: ...
+def seal_frames(
+    buffer: NDArray[np.uint8],
+    places: Sequence[int],
+    sizes: Sequence[int],
+    run: int,
+    mep: int,
+    send_time_ns: int,
+) -> None: ...
+
+class Packer:
+    def __init__(self, sources: Sequence[int], versions: Sequence[int]) -> None: ...
+    def route(self, key: int, column: int) -> None: ...
+    def measure(
+        self, bytes: memoryview, begins: NDArray[np.uint64], ends: NDArray[np.uint64]
+    ) -> tuple[list[int], tuple[int, int, int], list[int]]: ...
+    def pack(
+        self,
+        bytes: memoryview,
+        begins: NDArray[np.uint64],
+        ends: NDArray[np.uint64],
+        places: Sequence[int],
+        to: NDArray[np.uint8],
+        first_event: int,
+    ) -> list[int]: ...
+
+class RecordEncoder:
+    def __init__(
+        self,
+        *,
+        key: int,
+        tck: int,
+        task_id: int,
+        source_id: int,
+        not_run: int,
+        unreadable: int,
+        cut: int,
+        error_bit: int,
+        lumi_bit: int,
+        routing: NDArray[np.uint32],
+        lumi_key: int,
+        lumi_words: int,
+        lumi_counters: NDArray[np.uint32],
+    ) -> None: ...
+    def of_mep(
+        self,
+        buffer: memoryview,
+        fragments: list[tuple[int, int, int]],
+        events: NDArray[np.int64],
+        run: int,
+        lines: NDArray[np.uint32],
+        flags: NDArray[np.uint32],
+        counts: NDArray[np.uint32],
+        selected: list[NDArray[np.uint32]],
+        ends: NDArray[np.uint64],
+    ) -> tuple[bytes, int, int]: ...
+    def of_events(
+        self,
+        banks: list[list[RawBank]],
+        events: NDArray[np.int64],
+        lines: NDArray[np.uint32],
+        flags: NDArray[np.uint32],
+        counts: NDArray[np.uint32],
+        selected: list[NDArray[np.uint32]],
+        ends: NDArray[np.uint64],
+    ) -> tuple[bytes, int, int]: ...

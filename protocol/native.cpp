@@ -7,7 +7,14 @@
 #include <cstring>
 #include <vector>
 
+#include "buffer_view.h"
 #include "crc32c.h"
+#include "event_records.h"
+#include "jenkins.h"
+#include "mfp.h"
+#include "packing.h"
+#include "raw_bank.h"
+#include "transport_frame.h"
 
 namespace nb = nanobind;
 
@@ -15,73 +22,15 @@ namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-constexpr std::size_t mfp_header_size = 20;
-constexpr uint8_t no_bank = 255;  // type of an absent bank
-
-uint16_t u16_at(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
-uint32_t u32_at(const uint8_t* bytes) { return u16_at(bytes) | static_cast<uint32_t>(u16_at(bytes + 2)) << 16; }
-uint64_t u64_at(const uint8_t* bytes) { return u32_at(bytes) | static_cast<uint64_t>(u32_at(bytes + 4)) << 32; }
-
-// Checksum of MDF records (docs/formats/mdf.md): Bob Jenkins' one-at-a-time hash, seed 0; characters are signed, as in
-// the C++ code that defined the format.
-uint32_t jenkins(const Bytes& bytes)
-{
-    uint32_t hash = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        hash += static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(bytes.data()[i])));
-        hash += hash << 10;
-        hash ^= hash >> 6;
-    }
-    hash += hash << 3;
-    hash ^= hash >> 11;
-    hash += hash << 15;
-    return hash;
-}
-
-// Sum of the padded sizes of n fragments, of which `types` and `sizes` are the arrays of an MFP, or -1 where an absent
-// bank has a size.
-int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint32_t n, uint32_t align)
-{
-    const uint32_t mask = (1u << align) - 1;
-    uint64_t sum = 0;
-    bool absent_with_size = false;
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t size = static_cast<uint32_t>(sizes[2 * i]) | static_cast<uint32_t>(sizes[2 * i + 1]) << 8;
-        sum += (size + mask) & ~mask;
-        absent_with_size |= types[i] == no_bank && size != 0;
-    }
-    return absent_with_size ? -1 : static_cast<int64_t>(sum);
-}
-
 // Sum of the padded sizes of the n fragments of an MFP (docs/formats/mfp.md), or -1 where an absent bank has a size.
 // The caller has checked that both arrays lie inside the packet.
 int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
 {
-    const std::size_t sizes_at = (mfp_header_size + n + 3) & ~std::size_t{3};
+    const std::size_t sizes_at = mfp_sizes_at(n);
     if (align > 15 || sizes_at + 2 * std::size_t{n} > mfp.size())
         throw nb::value_error("the arrays of the MFP do not lie inside the packet");
     return padded_fragments(mfp.data() + mfp_header_size, mfp.data() + sizes_at, n, align);
 }
-
-// A view of the bytes of an object; valid during the lifetime of this one.
-class View {
-  public:
-    explicit View(PyObject* object, int flags = PyBUF_SIMPLE)
-    {
-        if (PyObject_GetBuffer(object, &buffer_, flags) != 0) throw nb::python_error();
-    }
-    View(const View&) = delete;
-    View& operator=(const View&) = delete;
-    ~View() { PyBuffer_Release(&buffer_); }
-    void* data() const { return buffer_.buf; }
-    const uint8_t* bytes() const { return static_cast<const uint8_t*>(buffer_.buf); }
-    std::size_t size() const { return static_cast<std::size_t>(buffer_.len); }
-
-  private:
-    Py_buffer buffer_;
-};
-
-constexpr std::size_t frame_header_size = 40, crc_at = 36;
 
 // The transport header (docs/formats/transport-frame.md) at the beginning of a frame.
 struct FrameHeader {
@@ -107,31 +56,12 @@ const char* refusal_of_header(const uint8_t* frame, std::size_t size)
 {
     if (size < frame_header_size) return "truncated";
     const FrameHeader header(frame);
-    if (header.magic != 0x464E4C48) return "bad_magic";
-    if (header.version != 1) return "bad_version";
+    if (header.magic != frame_magic) return "bad_magic";
+    if (header.version != frame_version) return "bad_version";
     if (header.length > size) return "oversized";
     if (header.length > size - frame_header_size) return "truncated";
     if (header.length < size - frame_header_size) return "bad_size";
     return header.reserved ? "malformed" : "";
-}
-
-// Why an MFP is refused, or "": the checks of Mfp.parse.
-const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
-{
-    if (size < mfp_header_size) return "truncated";
-    if (u16_at(mfp) != 0x40CE) return "bad_magic";
-    const uint32_t packet_size = u32_at(mfp + 4);
-    if (packet_size != size) return packet_size > size ? "truncated" : "bad_size";
-    const uint32_t n = u16_at(mfp + 2), align = mfp[18];
-    if (n == 0) return "bad_size";
-    if (align < 2 || align > 8) return "malformed";
-    const std::size_t sizes_at = (mfp_header_size + n + 3) & ~std::size_t{3};
-    const std::size_t data_at = (sizes_at + 2 * std::size_t{n} + 3) & ~std::size_t{3};
-    if (data_at > size) return "bad_size";
-    if (u64_at(mfp + 8) > UINT64_MAX - (n - 1)) return "malformed";
-    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + sizes_at, n, align);
-    if (fragments < 0) return "malformed";
-    return data_at + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
 }
 
 // What a frame says of itself: whether its header can be read, why frame or MFP is refused ("" if it is not), run,
@@ -206,9 +136,6 @@ nb::list crc32c_implementations()
     return names;
 }
 
-constexpr std::size_t bank_header_size = 8;
-constexpr uint16_t bank_magic = 0xCBCB;
-
 // The raw banks (docs/formats/raw-bank.md) that fill a memoryview of bytes, as objects of `type`, a tuple of type,
 // version, source id and a view of the payload; and where the first damaged bank starts, or the end.
 nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
@@ -218,7 +145,7 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
     nb::list banks;
     std::size_t at = 0;
     while (bytes.size() - at >= bank_header_size && u16_at(data + at) == bank_magic) {
-        const std::size_t length = u16_at(data + at + 2), following = at + ((length + 3) & ~std::size_t{3});
+        const std::size_t length = u16_at(data + at + 2), following = at + padded_to_4(length);
         if (length < bank_header_size || following > bytes.size()) break;
         const nb::object payload = view[nb::slice(at + bank_header_size, at + length)];
         const nb::tuple parts = nb::make_tuple(data[at + 4], data[at + 5], u16_at(data + at + 6), payload);
@@ -255,8 +182,7 @@ nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::
 // payload), back to back. Throws for a bank that does not fit its header.
 nb::bytes encode_banks(const nb::list& banks)
 {
-    constexpr std::size_t max_size = 0xFFFF;
-    std::vector<char> out;
+    std::vector<uint8_t> out;
     out.reserve(1 << 18);
     for (const nb::handle bank : banks) {
         if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
@@ -267,19 +193,11 @@ nb::bytes encode_banks(const nb::list& banks)
         const std::size_t length = bank_header_size + payload.size();
         if (!nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 0)), type) ||
             !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 1)), version) ||
-            !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 2)), source) || length > max_size)
+            !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 2)), source) || length > max_bank_size)
             throw nb::value_error("a raw bank does not fit its header");
-        const unsigned char header[bank_header_size] = {bank_magic & 0xFF,
-                                                        bank_magic >> 8,
-                                                        static_cast<unsigned char>(length & 0xFF),
-                                                        static_cast<unsigned char>(length >> 8),
-                                                        type,
-                                                        version,
-                                                        static_cast<unsigned char>(source & 0xFF),
-                                                        static_cast<unsigned char>(source >> 8)};
         const std::size_t at = out.size();
-        out.resize(at + ((length + 3) & ~std::size_t{3}));
-        std::memcpy(out.data() + at, header, bank_header_size);
+        out.resize(at + padded_to_4(length));
+        put_bank_header(out.data() + at, length, type, version, source);
         std::memcpy(out.data() + at + bank_header_size, payload.data(), payload.size());
     }
     return nb::bytes(out.data(), out.size());
@@ -290,8 +208,10 @@ nb::bytes encode_banks(const nb::list& banks)
 NB_MODULE(_native, module)
 {
     module.doc() = "Loops over bytes of the wire and file formats";
-    module.def("jenkins", &jenkins, nb::arg("bytes"), nb::call_guard<nb::gil_scoped_release>(),
-               "Bob Jenkins' one-at-a-time hash of a buffer of bytes, with signed characters and seed 0");
+    module.def(
+        "jenkins", [](const Bytes& bytes) { return jenkins(bytes.data(), bytes.size()); }, nb::arg("bytes"),
+        nb::call_guard<nb::gil_scoped_release>(),
+        "Bob Jenkins' one-at-a-time hash of a buffer of bytes, with signed characters and seed 0");
     module.def("scan_banks", &scan_banks, nb::arg("view"), nb::arg("type"),
                "The raw banks that fill a view of bytes, and where the first damaged one starts, or the end");
     module.def("find_particles", &find_particles, nb::arg("data"), nb::arg("at"), nb::arg("n"), nb::arg("fixed_size"),
@@ -307,6 +227,8 @@ NB_MODULE(_native, module)
                "Copy the MFP of a frame to an offset of a slot; whether its CRC32C is the announced one");
     module.def("crc32c_implementations", &crc32c_implementations,
                "Names of the implementations of CRC32C that this machine can run, the fastest first");
+    define_packing(module);
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 where an absent bank has a size");
+    add_event_records(module);
 }

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
@@ -38,7 +38,8 @@ from hltnode.daemon.feeder.assignment_memory import AssignmentMemory, Assignment
 from hltnode.daemon.feeder.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.follower import Follower
-from hltnode.daemon.feeder.mep_source import FeedError, FeedMep, MepStream, meps_of_files, meps_of_simulation
+from hltnode.daemon.feeder.made_ahead import made_ahead
+from hltnode.daemon.feeder.mep_source import FeedError, FeedMep, MepStream, Packing, meps_of_files, meps_of_simulation
 from hltnode.daemon.feeder.multi_node import distribute_meps
 from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps, make_report, share
@@ -101,6 +102,9 @@ def feed(
     ] = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the input is fed.")] = 1,
     run: Annotated[int | None, typer.Option("--run", min=1, help="Run number; default: that of the input.")] = None,
+    with_truth: Annotated[
+        bool, typer.Option("--with-truth", help="Send truth banks of simulated events, too; no readout has them.")
+    ] = False,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
     fault: Annotated[
         str | None,
@@ -134,18 +138,22 @@ def feed(
         faults = None if fault is None else FaultPlan.parse(fault)
         if bool(paths) == simulate:
             raise FeedError("either --input FILES or --simulate is expected")
+        packing = Packing(
+            events_per_mep=events_per_mep,
+            max_fragment_bytes=MAX_FRAGMENT_BYTES,
+            repeat=repeat,
+            run=run,
+            with_truth=with_truth,
+        )
         if simulate:
             detector = load_velo_geometry(geometry)
             stream = meps_of_simulation(
                 lambda: simulate_events(n, seed, geometry=detector, nu=DEFAULT_NU, run=run or DEFAULT_RUN),
                 LHCB_READOUT,
-                events_per_mep=events_per_mep,
-                repeat=repeat,
-                run=run,
+                packing,
             )
         else:
-            readout = installed_chain(chain).readout
-            stream = meps_of_files(paths, readout, events_per_mep=events_per_mep, repeat=repeat, run=run)
+            stream = meps_of_files(paths, installed_chain(chain).readout, packing)
         keys = load_client_keys(server_key, key_file)
         if encrypt_data and keys is None:
             raise FeedError("--encrypt-data: --server-key and --key-file are expected")
@@ -349,12 +357,13 @@ async def run_feeders(
     with zmq.asyncio.Context() as context, Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("", total=None)
 
-        def counted() -> Iterator[FeedMep]:
-            for mep in stream:
-                yield mep
-                fed[0] += 1
-                fed[1] += mep.n_events
-                progress.update(bar, completed=fed[1])
+        async def counted() -> AsyncIterator[FeedMep]:
+            async with contextlib.aclosing(made_ahead(stream)) as meps:
+                async for mep in meps:
+                    yield mep
+                    fed[0] += 1
+                    fed[1] += mep.n_events
+                    progress.update(bar, completed=fed[1])
 
         begin = loop.time()
         async with contextlib.AsyncExitStack() as stack:

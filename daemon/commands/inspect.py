@@ -10,13 +10,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hltnode.daemon.commands.common import JsonOption, require_writable, user_errors, write_json
+from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    ChainOption,
+    JsonOption,
+    require_writable,
+    user_errors,
+    write_json,
+)
 from hltnode.daemon.commands.plan_report import plan_report, print_plan
+from hltnode.daemon.commands.report_summary import ReportSummary, print_reports
+from hltnode.daemon.commands.tck import built_in_documents
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -29,6 +39,7 @@ BANK_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
 class FileSummary:
     """Counts over the events of a file."""
 
+    reports: ReportSummary
     events: int = 0
     runs: set[int] = field(default_factory=set)
     first_event: int | None = None
@@ -38,6 +49,7 @@ class FileSummary:
 
     def add(self, banks: Sequence[RawBank]) -> None:
         self.events += 1
+        self.reports.add(banks)
         for bank in banks:
             key = (int(bank.type), bank.version)
             self.banks[key] += 1
@@ -67,6 +79,7 @@ class FileSummary:
                 }
                 for bank_type, version in sorted(self.banks)
             ],
+            "trigger": self.reports.result(),
         }
 
 
@@ -88,9 +101,15 @@ def inspect(
         Path | None,
         typer.Option("--config", metavar="FILE", help="With --plan: the node whose batches are planned (TOML)."),
     ] = None,
+    tck: Annotated[
+        list[Path] | None,
+        typer.Option("--tck", metavar="FILE", help="Document of a trigger configuration that names lines; repeatable."),
+    ] = None,
+    chain: ChainOption = DEFAULT_CHAIN,
     json: JsonOption = None,
 ) -> None:
-    """Show the content of FILE: events, runs and banks. Fails at the first record that is damaged.
+    """Show the content of FILE: events, runs, banks, and what the lines of the trigger accepted. Fails at the first
+    record that is damaged. Lines of built-in configurations are named, others with their documents (hltnode tck).
 
     With --plan: how much memory a slot takes, by algorithm and back end; that of a node's defaults if none is given.
 
@@ -102,9 +121,9 @@ def inspect(
             if file is not None:
                 raise ValueError("--plan takes no FILE: it is about the sequence")
             node = NodeConfig() if config is None else load_config(config)
-            chain = installed_chain(node.trigger.chain)
-            trigger = chain.load_trigger(node.trigger.file)
-            sequence = chain.with_lines(trigger).sequence
+            of_node = installed_chain(node.trigger.chain)
+            trigger = of_node.load_trigger(node.trigger.file)
+            sequence = of_node.with_lines(trigger).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
             print_plan(report, Console())
@@ -113,7 +132,8 @@ def inspect(
             raise ValueError("give a FILE, or --plan")
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("--slot-bytes, --max-events and --config belong to --plan")
-        _inspect_file(file, json)
+        documents = [*built_in_documents(installed_chain(chain)), *map(TckDocument.load, tck or ())]
+        _inspect_file(file, documents, json)
 
 
 def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
@@ -128,8 +148,8 @@ def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | 
     )
 
 
-def _inspect_file(file: Path, json: Path | None) -> None:
-    summary = FileSummary()
+def _inspect_file(file: Path, documents: Sequence[TckDocument], json: Path | None) -> None:
+    summary = FileSummary(ReportSummary(documents))
     for banks in read_events(file):
         try:
             summary.add(banks)
@@ -153,3 +173,4 @@ def _inspect_file(file: Path, json: Path | None) -> None:
         f"events {result['first_event']} to {result['last_event']}"
     )
     console.print(table)
+    print_reports(result["trigger"], console)

@@ -1,11 +1,13 @@
 """hltnode parametrise: what the long tracking knows of magnet and material."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hltnode.daemon.commands.common import GeometryOption, console, require_writable, user_errors, write_text
+from hltnode.processing.lhcb.geometry.field_map_file import read_field_map
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.parametrisation.accuracy import accuracy_text
@@ -19,6 +21,12 @@ def parametrise(
         typer.Option("-o", "--output", metavar="DIR", help=f"Folder to write {PARAMETERS_FILE} to."),
     ] = None,
     geometry: GeometryOption = None,
+    field: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Map of the field: lines of x y z Bx By Bz, mm and T; the built-in field if not given."
+        ),
+    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -29,9 +37,9 @@ def parametrise(
     """Compute the parametrisation of the magnet for the long tracking by flying particles through its field.
 
     It takes geometry, field and material of the detector, prints how well the polynomials agree with flights, and
-    writes them to the file that the tracking reads.
+    writes them to the file that the tracking reads. The polarity is that of the geometry, else that of the map.
 
-    Example: hltnode parametrise --geometry conditions -o conditions
+    Example: hltnode parametrise --geometry conditions --field field_map.txt -o conditions
     """
     with user_errors():
         if output is not None:
@@ -40,6 +48,9 @@ def parametrise(
             scifi, magnet = SciFiGeometry.builtin(), Magnet.builtin()
         else:
             scifi, magnet = SciFiGeometry.load(geometry), Magnet.load(geometry)
+        if field is not None:
+            mapped = read_field_map(field)
+            magnet = mapped if geometry is None else replace(mapped, polarity=magnet.polarity)
         expected = None if check is None else LongTrackParameters.load(check)
         found = compute(scifi, magnet)
         typer.echo(accuracy_text(found.accuracy))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import chain as chained
 from itertools import islice, repeat
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from numpy.typing import NDArray
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hltnode.daemon.commands.accepted_events import AcceptedEvents
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
@@ -69,6 +71,10 @@ def process(
     chain: ChainOption = DEFAULT_CHAIN,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
+    accepted: Annotated[
+        Path | None,
+        typer.Option("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Reconstruct and select the events of FILES.
@@ -76,7 +82,7 @@ def process(
     Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        require_writable(json)
+        require_writable(json, accepted)
         result = process_files(
             files,
             geometry=geometry,
@@ -88,12 +94,13 @@ def process(
             chain=installed_chain(chain),
             trigger=trigger,
             sequence=sequence,
+            accepted=accepted,
         )
         write_json(json, result)
-    accepted = sum(event["accepted"] for event in result["per_event"])
+    n_accepted = sum(event["accepted"] for event in result["per_event"])
     typer.echo(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
-        f"{result['backend']}, {result['threads']} threads; {accepted} of {len(result['per_event'])} accepted"
+        f"{result['backend']}, {result['threads']} threads; {n_accepted} of {len(result['per_event'])} accepted"
     )
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
 
@@ -110,6 +117,7 @@ def process_files(
     chain: TriggerChain,
     trigger: Path | None,
     sequence: str | None = None,
+    accepted: Path | None = None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
     touch of memory, which a node has behind it when it reports ready, are not counted."""
@@ -127,7 +135,10 @@ def process_files(
     objects = dict.fromkeys(engine.collections, 0)
     events, seconds = 0, 0.0
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with (
+        Progress(*columns, console=console, transient=True) as progress,
+        nullcontext() if accepted is None else AcceptedEvents(accepted, engine) as written,
+    ):
         task = progress.add_task("", total=None)
         for chunk in _chunks(meps):
             again = _repeated(engine.chain, chunk, repeat_count - 1, encoding)
@@ -145,6 +156,8 @@ def process_files(
                 for name, counts in output.counts.items():
                     objects[name] += int(counts.sum())
             per_event += _per_event(chunk, results, engine.lines)
+            if written is not None:
+                _write_accepted(written, chunk, results)
     engine.close()
     return {
         "events": events,
@@ -155,6 +168,12 @@ def process_files(
         "objects": objects,
         "per_event": per_event,
     }
+
+
+def _write_accepted(written: AcceptedEvents, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> None:
+    events = chained.from_iterable(mep.events for mep in meps)
+    for output in outputs:
+        written.add(list(islice(events, len(output.accepted))), output)
 
 
 def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:

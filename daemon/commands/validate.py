@@ -36,6 +36,8 @@ from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.validation.reference.comparison import MUON_COLUMNS, ReferenceComparison
+from hltnode.processing.lhcb.validation.reports.long_report import reference_lines
 from hltnode.processing.lhcb.validation.reports.report import format_report
 from hltnode.processing.lhcb.validation.reports.result_file import read_result
 from hltnode.protocol.errors import ProtocolError
@@ -68,6 +70,12 @@ def validate(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
     ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference", metavar="DIR", help="Also compare with dumps of the same events, quantity by quantity."
+        ),
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option("--against", metavar="OTHER.json", help="Overlay this earlier result (--json) in the report."),
@@ -87,12 +95,13 @@ def validate(
         detector = load_velo_geometry(geometry)
         configuration = HLT1.load_trigger(trigger, sequence)
         chain = HLT1.with_sequence(configuration.sequence)
+        comparison = None if reference is None else ReferenceComparison(reference, geometry)
         engine = HLT1.create_engine(
             create_backend(backend, HLT1.kernels, threads=thread_count(threads), device=device),
             chain.load_geometry(geometry),
             configuration,
             LIMITS,
-            retain=retained(chain.sequence),
+            retain=retained(chain.sequence, () if comparison is None else MUON_COLUMNS),
         )
         runner = OfflineRunner(engine)
         checker = Checker()
@@ -102,14 +111,19 @@ def validate(
             task = progress.add_task("", total=None)
             try:
                 for batch in runner.run(encode_meps(engine.chain, events, EVENTS_PER_MEP, velo_banks)):
-                    check_batch(checker, batch)
+                    check_batch(checker, batch, comparison)
                     progress.update(task, completed=checker.events + checker.faults.events)
             except ProtocolError as error:
                 raise EventFileError(f"{input_file}: {error}") from error
         engine.close()
         text = format_report(checker)
+        if comparison is not None:
+            comparison.check_used()
+            text += "\n\n\n" + "\n".join(reference_lines(comparison))
         if json is not None or report is not None:
             result = checker.result() | {"histograms": checker.histograms()}
+            if comparison is not None:
+                result["reference"] = comparison.result()
             write_json(json, result)
         if report is not None:
             _write_report(report, [(input_file.name, result)] + ([] if other is None else [other]), text)

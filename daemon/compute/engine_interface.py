@@ -58,11 +58,13 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Makes workspaces; knows the lines, the collections whose objects are counted, and the trigger configuration
-    key (TCK)."""
+    """Makes workspaces; knows the lines, the routing words that each one sets (u32[lines, 3]), the collections whose
+    objects are counted, and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
+    @property
+    def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
     @property

@@ -61,6 +61,7 @@ class Pipeline:
 
     Args:
         n_lines: selection lines of the engine.
+        collections: what the engine counts in each event.
         computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
         done: called in the compute thread with each batch that is finished.
@@ -72,6 +73,7 @@ class Pipeline:
         self,
         workspaces: Sequence[Workspace],
         n_lines: int,
+        collections: tuple[str, ...],
         computing: ComputingLog,
         progress: Callable[[SlotAdvanced], None],
         done: Callable[[ComputedBatch], None],
@@ -82,6 +84,7 @@ class Pipeline:
     ) -> None:
         self._workspaces = workspaces
         self._n_lines = n_lines
+        self._collections = collections
         self._interruptions = Interruptions(computing)
         self._progress = progress
         self._done = done
@@ -162,7 +165,7 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(batch.meps, self._n_lines, EventFlag.NOT_PROCESSED)
+        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED)
         job = self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
         self._waiting += parts
         if not parts:

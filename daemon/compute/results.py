@@ -1,7 +1,7 @@
 """The results of a batch: one row per event, whatever became of its MEPs."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from hltnode.processing.framework.limits import line_words
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One row per event: accepted u8[n], lines u32[n, words], flags u32[n].
+    """One row per event: accepted u8[n], lines u32[n, words], flags u32[n], counts u32[n, collections].
 
     Line i is bit i % 32 of word i // 32.
     """
@@ -22,8 +22,19 @@ class Results:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
-    objects: Mapping[str, int] = field(default_factory=dict)
-    """What was found in all events together, by collection; empty without results."""
+    counts: NDArray[np.uint32]
+    """What was found in each event, 0 where there are no results."""
+    collections: tuple[str, ...]
+    """What the columns of `counts` count."""
+
+    @property
+    def objects(self) -> dict[str, int]:
+        """What was found in all events together, by collection."""
+        return dict(zip(self.collections, self.counts.sum(axis=0, dtype=np.uint64).tolist(), strict=True))
+
+    def of_events(self, rows: slice) -> "Results":
+        """The rows of some events."""
+        return Results(self.accepted[rows], self.lines[rows], self.flags[rows], self.counts[rows], self.collections)
 
 
 def flags_of(mep: MepRecord) -> EventFlag:
@@ -37,15 +48,17 @@ class BatchResults:
     As long as a MEP has none its events are accepted by no line and carry `not_computed`.
     """
 
-    def __init__(self, meps: Sequence[MepRecord], n_lines: int, not_computed: EventFlag) -> None:
+    def __init__(
+        self, meps: Sequence[MepRecord], n_lines: int, collections: tuple[str, ...], not_computed: EventFlag
+    ) -> None:
         self._rows = dict(_rows(meps))
         n = sum(mep.n_events for mep in meps)
-        self._objects: dict[str, int] = {}
         self._all = Results(
             accepted=np.zeros(n, dtype=np.uint8),
             lines=np.zeros((n, line_words(n_lines)), dtype=np.uint32),
             flags=np.zeros(n, dtype=np.uint32),
-            objects=self._objects,
+            counts=np.zeros((n, len(collections)), dtype=np.uint32),
+            collections=collections,
         )
         for mep in meps:
             self._all.flags[self._rows[mep.mep]] = flags_of(mep) | not_computed
@@ -57,8 +70,8 @@ class BatchResults:
             self._all.accepted[own] = output.accepted[rows]
             self._all.lines[own] = output.lines[rows]
             self._all.flags[own] = output.flags[rows]
-        for name, counts in output.counts.items():
-            self._objects[name] = self._objects.get(name, 0) + int(counts.sum(dtype=np.uint64))
+            for i, counts in enumerate(output.counts.values()):
+                self._all.counts[own, i] = counts[rows]
 
     def fail(self, meps: Sequence[MepRecord]) -> None:
         """The back end failed on some MEPs: all their events are kept, so that none is lost to a broken back end."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum, unique
 from heapq import heappop, heappush
 
+from hltnode.protocol.buffers import Buffer
+
 # A reordered frame is overtaken by at most this number of others: with a few sources this crosses the borders of MEPs.
 MAX_OVERTAKERS = 8
 # ... and does not wait longer than this for them: no frame follows the last ones of a run.
@@ -69,8 +71,8 @@ class FaultInjector:
     def __init__(self, plan: FaultPlan, seed: int | str) -> None:
         self._plan = plan
         self._random = random.Random(seed)
-        self._overtaken: deque[tuple[int, int, bytes]] = deque()
-        self._delayed: list[tuple[int, int, bytes]] = []
+        self._overtaken: deque[tuple[int, int, Buffer]] = deque()
+        self._delayed: list[tuple[int, int, Buffer]] = []
         self._frames = 0
         self.counts: dict[Fault, int] = dict.fromkeys(Fault, 0)
         """Faults injected so far."""
@@ -88,12 +90,12 @@ class FaultInjector:
             times.append(self._delayed[0][0])
         return min(times, default=None)
 
-    def take(self, now_ns: int, frame: bytes) -> Sequence[bytes]:
+    def take(self, now_ns: int, frame: Buffer) -> Sequence[Buffer]:
         """Let one frame through the plan; returns the frames to be sent now, in this order."""
         plan, rng = self._plan, self._random
         self._frames += 1
         drop, duplicate, reorder, corrupt, delay = (rng.random() for _ in Fault)
-        out: list[bytes] = []
+        out: list[Buffer] = []
         if drop < plan.drop:
             self.counts[Fault.DROP] += 1
         else:
@@ -114,7 +116,7 @@ class FaultInjector:
         out += self.due(now_ns)
         return out
 
-    def due(self, now_ns: int) -> list[bytes]:
+    def due(self, now_ns: int) -> list[Buffer]:
         """The held frames whose time has come."""
         waiting = self._overtaken
         out = [frame for at, until_ns, frame in waiting if at <= self._frames or until_ns <= now_ns]
@@ -125,7 +127,7 @@ class FaultInjector:
         return out
 
 
-def _with_a_bit_flipped(frame: bytes, rng: random.Random) -> bytes:
+def _with_a_bit_flipped(frame: Buffer, rng: random.Random) -> bytes:
     damaged = bytearray(frame)
     damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
     return bytes(damaged)

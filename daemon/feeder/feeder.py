@@ -24,6 +24,7 @@ from hltnode.daemon.feeder.hello_refusals import PATIENCE_NS, HelloRefusals
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.send_window import SendWindow
 from hltnode.daemon.feeder.sockets import HOPELESS, AsyncSocket, FeederConnection, next_trouble
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message
 from hltnode.protocol.transport.feeder_messages import (
@@ -41,7 +42,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Welcome,
     split_moved,
 )
-from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 # The period of hellos: they keep the feeder known, repair lost credits and acknowledgements, and the node answers each.
 HELLO_SECONDS = 1.0
@@ -144,13 +145,8 @@ class Feeder:
             self.window.add(mep.mep, {})
             return
         identity = self.identity
-        now_ns = self._clock.wall_ns()
-        frames = {
-            source: encode_frame(
-                mep.mfps[source], run=identity.run, mep_id=mep.mep, source_id=source, send_time_ns=now_ns
-            )
-            for source in identity.sources
-        }
+        of_mep = mep.frames(identity.run, self._clock.wall_ns())
+        frames = {source: of_mep[source] for source in identity.sources}
         largest = max(map(len, frames.values()))
         if largest > self._max_frame_bytes:
             # The node would close the connection over a longer frame, and again with every repeat.
@@ -248,12 +244,12 @@ class Feeder:
         seconds = None if due_ns is None else max(0, due_ns - self._clock.monotonic_ns()) * 1e-9
         await self._clock.wait(self._wake, seconds)
 
-    async def _send_frame(self, frame: bytes) -> None:
+    async def _send_frame(self, frame: Buffer) -> None:
         await self._connection.send_frame(frame)
         self.fragments += 1
         self.bytes += len(frame)
 
-    async def _send_with_faults(self, faults: FaultInjector, frame: bytes | None) -> None:
+    async def _send_with_faults(self, faults: FaultInjector, frame: Buffer | None) -> None:
         """Send what the faults leave of a frame, and what they held back; waits if there is nothing to send."""
         now_ns = self._clock.monotonic_ns()
         damaged = faults.due(now_ns) if frame is None else faults.take(now_ns, frame)

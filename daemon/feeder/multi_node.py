@@ -4,10 +4,11 @@ The supervisor decides, the feeders of other processes follow it; each event is 
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, Iterable
 from typing import Protocol
 
 from hltnode.daemon.feeder.assignment import DONE
+from hltnode.daemon.feeder.made_ahead import in_order
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.nodes import Nodes
 from hltnode.daemon.feeder.pacing import Pacer
@@ -31,7 +32,7 @@ class Assigner(Protocol):
 
 
 async def distribute_meps(
-    meps: Iterable[FeedMep], nodes: Nodes, assigner: Assigner, *, rate: float | None = None
+    meps: Iterable[FeedMep] | AsyncIterable[FeedMep], nodes: Nodes, assigner: Assigner, *, rate: float | None = None
 ) -> FeedReport:
     """Send each MEP to the node that the assigner names, and wait for all acknowledgements.
 
@@ -50,7 +51,7 @@ async def distribute_meps(
             working.result()
 
     try:
-        for mep in meps:
+        async for mep in in_order(meps):
             if not assigner.is_acknowledged(mep.mep):
                 await pacer.admit(mep.n_events)
             while (node := assigner.node_for(mep.mep)) is None:

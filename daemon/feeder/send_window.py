@@ -15,10 +15,12 @@ No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all 
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from heapq import heappop, heappush
 
 from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.feeder.refused_fragments import RefusedFragments
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 
@@ -43,7 +45,7 @@ class _Mep:
 
     __slots__ = ("active", "at_node", "attempts", "frames", "nacked", "repeats", "sent_ns", "turns", "waiting")
 
-    def __init__(self, frames: dict[int, bytes]) -> None:
+    def __init__(self, frames: dict[int, Buffer]) -> None:
         self.frames = frames
         self.waiting = dict.fromkeys(reversed(frames))
         """Sources whose frames are to be sent, the next one last."""
@@ -91,7 +93,7 @@ class SendWindow:
         self._kept: dict[int, _Mep] = {}
         self._ids: list[int] = []
         """The MEPs that are kept, in order."""
-        self._retained: dict[int, dict[int, bytes]] = {}
+        self._retained: dict[int, dict[int, Buffer]] = {}
         self._is_stopped = False
         self._active = 0
         # MEPs with frames that are to be sent: those that have begun, and, by their turns, those that need a credit.
@@ -137,7 +139,7 @@ class SendWindow:
         """The MEPs that are kept, in the order of their ids."""
         return self._ids.copy()
 
-    def add(self, mep: int, frames: dict[int, bytes]) -> None:
+    def add(self, mep: int, frames: Mapping[int, Buffer]) -> None:
         """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
         self.next_mep = max(self.next_mep, mep + 1)
         if mep in self.revoked:
@@ -160,7 +162,7 @@ class SendWindow:
             insort(self._ids, mep)
         heappush(self._new, (0, mep))
 
-    def revoke(self, mep: int) -> dict[int, bytes]:
+    def revoke(self, mep: int) -> dict[int, Buffer]:
         """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
         self.revoked.add(mep)
         self.to_revoke.add(mep)
@@ -206,7 +208,7 @@ class SendWindow:
         for ranges in (self.revoked, self.to_revoke, self.to_return):
             ranges.discard(0, mep - 1)
 
-    def next_frame(self, now_ns: int) -> bytes | None:
+    def next_frame(self, now_ns: int) -> Buffer | None:
         """The next frame that credits allow, in the order of MEPs; None if there is none."""
         if self._is_stopped:
             return None
@@ -225,7 +227,7 @@ class SendWindow:
                 return self._take(now_ns, mep, entry)
         return None
 
-    def _take(self, now_ns: int, mep: int, entry: _Mep) -> bytes:
+    def _take(self, now_ns: int, mep: int, entry: _Mep) -> Buffer:
         source, _ = entry.waiting.popitem()
         entry.nacked.pop(source, None)
         entry.sent_ns = now_ns

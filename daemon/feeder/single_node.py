@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
 from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.feeder.feeder import Feeder
+from hltnode.daemon.feeder.made_ahead import in_order
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.pacing import Pacer
 from hltnode.daemon.feeder.refused_fragments import RefusedCount, RefusedFragments
@@ -45,7 +46,11 @@ class FeedReport:
 
 
 async def feed_meps(
-    meps: Iterable[FeedMep], feeders: Sequence[Feeder], *, rate: float | None = None, clock: Clock = SYSTEM_CLOCK
+    meps: Iterable[FeedMep] | AsyncIterable[FeedMep],
+    feeders: Sequence[Feeder],
+    *,
+    rate: float | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> FeedReport:
     """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
 
@@ -55,7 +60,7 @@ async def feed_meps(
     pacer = Pacer(rate, clock)
     n_meps = n_events = 0
     last: int | None = None
-    for mep in meps:
+    async for mep in in_order(meps):
         # What was acknowledged to an earlier feeder costs no time, so that one that was restarted catches up.
         if not all(mep.mep in feeder.window.acked for feeder in feeders):
             await pacer.admit(mep.n_events)

@@ -11,6 +11,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
 from hltnode.daemon.security.curve_keys import ClientKeys
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
 
 # Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy.
@@ -60,7 +61,7 @@ class FeederConnection(Protocol):
 
     @property
     def monitors(self) -> Sequence[AsyncSocket]: ...
-    async def send_frame(self, frame: bytes, /) -> None: ...
+    async def send_frame(self, frame: Buffer, /) -> None: ...
     async def send_message(self, message: ControlMessage, /) -> None: ...
     async def receive_message(self) -> bytes: ...
     def reconnect(self) -> None: ...
@@ -95,7 +96,7 @@ class FeederSockets:
         for socket, endpoint in self._endpoints:
             socket.connect(endpoint)
 
-    async def send_frame(self, frame: bytes) -> None:
+    async def send_frame(self, frame: Buffer) -> None:
         """Send a fragment; waits while the node does not read."""
         await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
 

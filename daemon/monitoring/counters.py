@@ -189,6 +189,8 @@ class Counters:
     events_accepted: int = 0
     events_flagged: dict[EventFlag, int] = field(default_factory=lambda: dict.fromkeys(EventFlag, 0))
     line_accepts: list[int] = field(default_factory=list)
+    candidates_left_out: int = 0
+    """Selected candidates that did not fit in the reports of their events."""
     objects: dict[str, int] = field(default_factory=dict)
     """Objects found in events, by collection; the collections are declared by the chain, see `set_collections`."""
 

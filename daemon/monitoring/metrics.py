@@ -195,6 +195,8 @@ class NodeCollector(Collector):
             "line_accepts", "Events that the line accepted.", "line", zip(c.lines, c.line_accepts, strict=True)
         )
         objects = tuple(c.objects.items())
+        text = "Selected candidates that did not fit in the reports of their events."
+        yield _counter("report_candidates_left_out", text, c.candidates_left_out)
         yield _counters("objects", "Objects found in events, by collection of the chain.", "collection", objects)
 
     def _outputs(self, state: NodeState) -> Iterator[Metric]:

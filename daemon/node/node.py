@@ -336,6 +336,7 @@ class Node:
         self._pipeline = Pipeline(
             self._workspaces,
             len(self._engine.lines),
+            self._engine.collections,
             self._store.journal,
             self._slot_advanced,
             self._computed,
@@ -346,7 +347,7 @@ class Node:
         self._output = OutputStage(
             self._buffers,
             self._store,
-            EventEncoder(self._engine.tck, len(self._engine.lines)),
+            EventEncoder(self._engine.tck, self._engine.line_routing, self._engine.collections),
             lambda written: self._call_loop(self._batch_delivery.put, written),
             lambda receipt: self._call_loop(self.feeder_protocol.events_revoked, receipt),
             self._crashed,

@@ -1,60 +1,146 @@
-"""An event as it is kept: its raw banks, the decision report and the routing bits, in one MDF record."""
+"""Events as they are kept: their raw banks and the banks of the trigger, in MDF records.
 
-from functools import lru_cache
+Everything that is done for each event or bank is compiled (protocol/event_records.cpp).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import encode_bank
-from hltnode.protocol.raw_data.reports import LineMaskEncoder, encode_routing_bits
+from hltnode.processing.selection.routing import LUMI_BIT, READOUT_ERROR_BIT
+from hltnode.processing.selection.selected import Selected
+from hltnode.protocol._native import RecordEncoder
+from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
 # Task that wrote a decision report, as LHCb numbers them: 1 is HLT1.
 HLT1_TASK_ID = 1
-# Bits of the first routing word (docs/formats/trigger-banks.md).
-PHYSICS_BIT = 14
-READOUT_ERROR_BIT = 25
-# Encoded reports that are kept, and about how many bytes of them.
-MAX_CACHED = 4096
-CACHE_BYTES = 16 << 20
-REPORT_BYTES = 64
+# Counters of every luminosity summary, in the order of LumiSource in protocol/trigger_banks.h. T0 is the GPS time (µs)
+# of the first crossing of the run's orbit 0, BCID the number of the crossing since then.
+KNOWN_COUNTERS = (("T0Low", 32), ("T0High", 32), ("BCIDLow", 32), ("BCIDHigh", 14), ("BXType", 2), ("GEC", 1))
+# An event with more objects of a collection counts as one with the most that fit.
+COUNT_BITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Some events, one row each: decisions u32[n, words], flags u32[n] (EventFlag), what was counted u32[n, c], and
+    what the lines selected, None where they look at whole events only; the rows of the first event are `first`."""
+
+    lines: NDArray[np.uint32]
+    flags: NDArray[np.uint32]
+    counts: NDArray[np.uint32]
+    selected: Selected | None = None
+    first: int = 0
+
+    def tables(self) -> list[NDArray[np.uint32]]:
+        """The tables of selected candidates of these events."""
+        return [] if self.selected is None else self.selected.tables(self.first, len(self.flags))
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEvents:
+    """MDF records, back to back.
+
+    ends: u64, where each one ends; banks_too_large: fragments without bank, because they are larger than a bank may be;
+    candidates_left_out: selected candidates that did not fit in the reports of their events.
+    """
+
+    data: bytes
+    ends: NDArray[np.uint64]
+    banks_too_large: int
+    candidates_left_out: int
+
+    def records(self) -> list[memoryview]:
+        """Each record."""
+        view = memoryview(self.data)
+        ends = self.ends.tolist()
+        return [view[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def counter_name(collection: str) -> str:
+    """The name of the luminosity counter of a collection: "velo_tracks" is counted as "VeloTracks"."""
+    return "".join(part[:1].upper() + part[1:] for part in collection.split("_"))
+
+
+def lumi_schema(collections: Sequence[str]) -> LumiSchema:
+    """The counters of the luminosity summary of a chain that counts these collections."""
+    return LumiSchema.packed((*KNOWN_COUNTERS, *((counter_name(name), COUNT_BITS) for name in collections)))
 
 
 class EventEncoder:
     """Writes the events of one trigger configuration.
 
-    The TCK is also the encoding key of the report, because it identifies the table of decision names too.
+    The TCK is also the encoding key of the decision report, because it identifies the table of decision names too.
+
+    routing: u32[lines, 3], the routing words that each line sets.
+    collections: names of what is counted, in the order of `Decided.counts`.
+
+    Raises ValueError where the report of that many lines does not fit in a bank.
     """
 
-    def __init__(self, tck: int, n_lines: int) -> None:
-        self._report = LineMaskEncoder(n_lines, key=tck, tck=tck, task_id=HLT1_TASK_ID)
-        # With a small menu few combinations of lines and flags occur in a run.
-        self._trailer = lru_cache(maxsize=min(MAX_CACHED, CACHE_BYTES // (REPORT_BYTES + 4 * n_lines)))(
-            self._encode_trailer
+    def __init__(self, tck: int, routing: NDArray[np.uint32], collections: Sequence[str]) -> None:
+        schema = lumi_schema(collections)
+        names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *map(counter_name, collections)]
+        counters = [(names.index(counter.name), counter.offset, counter.size) for counter in schema.counters]
+        self._encoder = RecordEncoder(
+            key=tck,
+            tck=tck,
+            task_id=HLT1_TASK_ID,
+            source_id=HLT1_SOURCE_ID,
+            not_run=EventFlag.BACKEND_ERROR | EventFlag.NOT_PROCESSED,
+            unreadable=EventFlag.BANK_ERROR | EventFlag.ODIN_ERROR,
+            cut=EventFlag.GLOBAL_EVENT_CUT,
+            error_bit=READOUT_ERROR_BIT,
+            lumi_bit=LUMI_BIT,
+            routing=routing,
+            lumi_key=schema.key,
+            lumi_words=schema.size // 4,
+            lumi_counters=np.array(counters, dtype=np.uint32),
         )
 
-    def encode(
-        self, *, run: int, orbit: int, bunch_id: int, banks: bytes, accepted: bool, lines: bytes, flags: int
-    ) -> bytes:
-        """MDF record (sub-header version 3) of the event's encoded `banks`, HltDecReports v3 and HltRoutingBits v0.
+    def encode_mep(
+        self,
+        buffer: memoryview,
+        fragments: Sequence[tuple[int, int, int]],
+        events: NDArray[np.int64],
+        run: int,
+        decided: Decided,
+    ) -> EncodedEvents:
+        """Some events (ascending) of a MEP, whose MFPs lie in `buffer` at (source id, offset, bytes).
 
-        Bit i % 8 of byte i // 8 of `lines` is the decision of line i; `flags` are `EventFlag` bits. The checksum is
-        left 0, as in real data: at 2 ms per MB the format's byte-wise hash would cost more than all the rest of keeping
-        an event.
-
-        Raises:
-            ProtocolError: a header field that does not fit the format.
+        Banks of the trigger that came with the event are replaced.
         """
-        report, routing_bits = self._trailer(accepted, lines, flags)
-        return encode_record(
-            banks + report,
-            run=run,
-            orbit=orbit,
-            bunch_id=bunch_id,
-            routing_bits=(*routing_bits, 0),
-            version=3,
-            checksum=False,
+        ends = np.empty(len(events), dtype=np.uint64)
+        encoded = self._encoder.of_mep(
+            buffer,
+            list(fragments),
+            events,
+            run,
+            decided.lines,
+            decided.flags,
+            decided.counts,
+            decided.tables(),
+            ends,
         )
+        return EncodedEvents(encoded[0], ends, *encoded[1:])
 
-    def _encode_trailer(self, accepted: bool, lines: bytes, flags: int) -> tuple[bytes, tuple[int, int, int]]:
-        unreadable = bool(flags & (EventFlag.BANK_ERROR | EventFlag.ODIN_ERROR))
-        routing_bits = (accepted << PHYSICS_BIT | unreadable << READOUT_ERROR_BIT, 0, 0)
-        return encode_bank(self._report.encode(lines)) + encode_bank(encode_routing_bits(routing_bits)), routing_bits
+    def encode_banks(
+        self, banks: Sequence[Sequence[RawBank]], events: NDArray[np.int64], decided: Decided
+    ) -> EncodedEvents:
+        """Some events (ascending), given with their raw banks; the run is that of their ODIN banks."""
+        ends = np.empty(len(events), dtype=np.uint64)
+        encoded = self._encoder.of_events(
+            [list(of_event) for of_event in banks],
+            events,
+            decided.lines,
+            decided.flags,
+            decided.counts,
+            decided.tables(),
+            ends,
+        )
+        return EncodedEvents(encoded[0], ends, *encoded[1:])

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.mep_ranges import as_ranges
@@ -19,18 +18,11 @@ from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
-from hltnode.daemon.output.event_encoder import EventEncoder
+from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.journal_content import Ranges
 from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp
-from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
-from hltnode.protocol.raw_data.raw_bank import MAGIC as BANK_MAGIC
-from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.feeder_messages import Revoked
 
@@ -39,8 +31,6 @@ RETRY_SECONDS = 1.0
 
 _NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT)
 """Flags that do not make an event one for the error stream."""
-ODIN_SOURCE = source_id(SubDetector.ODIN, 0)
-_BANK_HEADER = np.dtype([("magic", "<u2"), ("size", "<u2"), ("type", "u1"), ("version", "u1"), ("source", "<u2")])
 
 log = get_logger("output_stage")
 
@@ -62,6 +52,8 @@ class WrittenBatch:
     decisions: list[MepDecision]
     events: list[KeptEvent]
     """Kept events for the sockets; empty if there are only files."""
+    candidates_left_out: int
+    """Selected candidates that did not fit in the reports of their events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +192,7 @@ class OutputStage:
         decisions = []
         events: list[KeptEvent] = []
         finished: list[int] = []
-        first = 0
+        first = left_out = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
@@ -210,15 +202,15 @@ class OutputStage:
             if mep.error_stream:
                 results.accepted[of_mep] = 0
                 results.lines[of_mep] = 0
-            mine = Results(results.accepted[of_mep], results.lines[of_mep], results.flags[of_mep])
+            mine = results.of_events(of_mep)
             decisions.append(self._decision(batch.run, mep, mine))
-            events_of_mep = self._keep_events(batch.slot, batch.run, mep, mine)
+            events_of_mep, n_left_out = self._keep_events(batch.slot, batch.run, mep, mine)
+            left_out += n_left_out
             finished.append(mep.mep)
-            if self._include_events:
-                events += events_of_mep
+            events += events_of_mep
         self._store.journal.content.acknowledged_below(batch.run, batch.floor)
         if self._retry(partial(self._store.commit, batch.run, as_ranges(finished))):
-            self._done(WrittenBatch(computed, decisions, events))
+            self._done(WrittenBatch(computed, decisions, events, left_out))
             self._retry(self._store.finish_files)
 
     def _finish_run(self, item: FinishFiles) -> None:
@@ -254,37 +246,28 @@ class OutputStage:
             flags=results.flags.astype("<u4").tobytes(),
         )
 
-    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> list[KeptEvent]:
-        """Append accepted events, and those with a flag to the error stream.
+    def _keep_events(self, slot: int, run: int, mep: MepRecord, results: Results) -> tuple[list[KeptEvent], int]:
+        """Append accepted events, and those with a flag to the error stream. Returns them where sockets want them, and
+        how many candidates did not fit in the reports of their events.
 
         Missing sources or the global event cut alone do not keep an event, unless its MEP goes to the error stream.
         """
-        events: list[KeptEvent] = []
         to_error = results.flags if mep.error_stream else results.flags & ~_NO_ERROR
-        kept = np.flatnonzero((results.accepted != 0) | (to_error != 0)).tolist()
-        if not kept:
-            return events
-        buffer = self._buffers[slot]
-        mfps = [Mfp.parse(buffer[offset : offset + size]) for _, offset, size in sorted(mep.fragments)]
-        too_large, bodies = encoded_banks(mfps, np.array(kept))
-        if too_large:
-            log.error("banks_too_large", run=run, mep=mep.mep, banks=too_large)
-        times = _orbits_and_bunches(mfps, kept)
-        for event, banks, (orbit, bunch_id) in zip(kept, bodies, times, strict=True):
-            flags = int(results.flags[event])
-            record = self._encoder.encode(
-                run=run,
-                orbit=orbit,
-                bunch_id=bunch_id,
-                banks=banks,
-                accepted=bool(results.accepted[event]),
-                lines=results.lines[event].tobytes(),
-                flags=flags,
-            )
-            stream = EventStream.ERROR if to_error[event] else EventStream.ACCEPTED
+        kept = np.flatnonzero((results.accepted != 0) | (to_error != 0))
+        if not len(kept):
+            return [], 0
+        decided = Decided(results.lines, results.flags, results.counts)
+        encoded = self._encoder.encode_mep(self._buffers[slot], mep.fragments, kept, run, decided)
+        if encoded.banks_too_large:
+            log.error("banks_too_large", run=run, mep=mep.mep, banks=encoded.banks_too_large)
+        events = []
+        for record, error in zip(encoded.records(), (to_error[kept] != 0).tolist(), strict=True):
+            stream = EventStream.ERROR if error else EventStream.ACCEPTED
             self._store.append(stream, run, mep.mep, record)
-            events.append(KeptEvent(stream, run, record))
-        return events
+            if self._include_events:
+                # A copy: a queue for a slow consumer must not hold the other events of the MEP in memory.
+                events.append(KeptEvent(stream, run, bytes(record)))
+        return events, encoded.candidates_left_out
 
     def _retry(self, write: Callable[[], object]) -> bool:
         """Retry until `write` succeeds; False if the node stops first."""
@@ -296,54 +279,3 @@ class OutputStage:
                     return False
             else:
                 return True
-
-
-def encoded_banks(mfps: Sequence[Mfp], events: NDArray[np.int64]) -> tuple[int, list[bytes]]:
-    """The raw banks of some events of a MEP, back to back as they fill an MDF record.
-
-    Headers are made column by column: one bank costs two slices. Also returns how many banks were left out because a
-    fragment of an MFP may be 8 bytes larger than what a bank with its header may have.
-    """
-    parts: list[list[bytes | memoryview]] = [[] for _ in range(len(events))]
-    headers = np.empty(len(events), _BANK_HEADER)
-    headers["magic"] = BANK_MAGIC
-    too_large = 0
-    for mfp in mfps:
-        sizes = mfp.sizes[events].astype(np.int64)
-        types = mfp.types[events]
-        begins = mfp.offsets[events].astype(np.int64)
-        fits = sizes <= MAX_PAYLOAD_SIZE
-        too_large += len(events) - int(np.count_nonzero(fits))
-        headers["size"] = np.where(fits, sizes + BANK_HEADER_SIZE, 0)
-        headers["type"] = types
-        headers["version"] = mfp.version
-        headers["source"] = mfp.source_id
-        of_column = headers.tobytes()
-        view = mfp.view
-        # Fragments are padded to 4 bytes at least, as banks are: the padding is copied too.
-        ends = begins + (sizes + 3 & ~3)
-        wanted = np.flatnonzero(fits & (types != NO_BANK)).tolist()
-        for i, begin, end in zip(wanted, begins[wanted].tolist(), ends[wanted].tolist(), strict=True):
-            of_event = parts[i]
-            of_event.append(of_column[i * BANK_HEADER_SIZE : (i + 1) * BANK_HEADER_SIZE])
-            of_event.append(view[begin:end])
-    return too_large, [b"".join(of_event) for of_event in parts]
-
-
-def _orbits_and_bunches(mfps: Sequence[Mfp], events: Sequence[int]) -> list[tuple[int, int]]:
-    """Orbit and bunch id of some events for their MDF headers; 0, 0 where ODIN is missing or cannot be read."""
-    for mfp in mfps:
-        if mfp.source_id == ODIN_SOURCE:
-            banks = mfp.banks()
-            return [_orbit_and_bunch(banks[event]) for event in events]
-    return [(0, 0)] * len(events)
-
-
-def _orbit_and_bunch(bank: RawBank | None) -> tuple[int, int]:
-    if bank is None:
-        return 0, 0
-    try:
-        odin = decode_odin(bank)
-    except ProtocolError:
-        return 0, 0
-    return odin.orbit, odin.bunch_id

@@ -20,6 +20,7 @@ from hltnode.daemon.storage.journal import Journal
 from hltnode.daemon.storage.journal_content import Ranges
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.quarantine import Quarantine
+from hltnode.protocol.buffers import Buffer
 
 # Ranges of MEPs in one log line.
 LOGGED_RANGES = 32
@@ -60,7 +61,7 @@ class EventStore:
         """Why events cannot be written, or do not appear in the configured directory; None if all is well."""
         return self._writer.problem or self._refusal or self._moved
 
-    def append(self, stream: EventStream, run: int, mep: int, record: bytes) -> None:
+    def append(self, stream: EventStream, run: int, mep: int, record: Buffer) -> None:
         """Take one MDF record of a MEP; it is in a file only after the next `commit` has returned."""
         self._writer.append(stream, run, mep, record)
 

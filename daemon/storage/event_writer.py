@@ -20,6 +20,7 @@ from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.event_files import FileKey, Piece, Row
 from hltnode.daemon.storage.file_bytes import copy_bytes
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
+from hltnode.protocol.buffers import Buffer
 
 # One write call takes about this much: larger ones are not faster, and joining everything at once costs memory.
 WRITE_BYTES = 4 * 1024 * 1024
@@ -52,7 +53,7 @@ class _Stream:
 
     def __init__(self, policy: SlowConsumerPolicy) -> None:
         self.policy = policy
-        self.pending: deque[tuple[int, int, bytes]] = deque()
+        self.pending: deque[tuple[int, int, Buffer]] = deque()
         self.chunk: Piece | None = None
         """What `rest` is the end of."""
         self.rest = memoryview(b"")
@@ -103,7 +104,7 @@ class EventWriter:
         self.problem: str | None = None
         """Why the last call failed, None after one that worked."""
 
-    def append(self, stream: EventStream, run: int, mep: int, record: bytes) -> None:
+    def append(self, stream: EventStream, run: int, mep: int, record: Buffer) -> None:
         """Take one MDF record; it is in a file only after the next `flush` has returned."""
         self._streams[stream].pending.append((run, mep, record))
         self._counters.pending_bytes += len(record)
@@ -216,7 +217,7 @@ class EventWriter:
     def _take_chunk(self, name: EventStream, stream: _Stream, file: OpenFile) -> None:
         """Take the next records that belong to `file`, at least one."""
         begin = file.bytes
-        records: list[bytes] = []
+        records: list[Buffer] = []
         rows: list[Row] = []
         while stream.pending and file.bytes - begin < WRITE_BYTES:
             run, mep, record = stream.pending[0]

@@ -33,10 +33,9 @@ HLT_KERNEL(fragment_offsets)
         const uint32_t offset = end - padded;
         if (i < n) {
             const bool inside = offset + size <= row.packet_size && offset >= first;
-            const uint32_t fragment = row.fragment_base + i;
-            p.fragments.offset[fragment] = row.data_offset + (inside ? offset : 0u);
-            p.fragments.size[fragment] = static_cast<uint16_t>(inside ? size : 0u);
-            p.fragments.type[fragment] = static_cast<uint8_t>(inside ? types[i] : hlt::broken_bank);
+            p.fragments.rows[row.fragment_base + i] = {row.data_offset + (inside ? offset : 0u),
+                                                       static_cast<uint16_t>(inside ? size : 0u),
+                                                       static_cast<uint16_t>(inside ? types[i] : hlt::broken_bank)};
         }
         running = hlt::of_last_lane(end);
     }

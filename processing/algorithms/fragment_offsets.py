@@ -1,6 +1,6 @@
 """fragment_offsets: where every fragment of the batch lies."""
 
-from hltnode.processing.framework.batch import fragment_offset, fragment_size, fragment_type, mfp_rows, raw_input
+from hltnode.processing.framework.batch import fragment_rows, mfp_rows, raw_input
 from hltnode.processing.framework.declaration import Algorithm, Grid
 
 fragment_offsets = Algorithm.beside(
@@ -9,5 +9,5 @@ fragment_offsets = Algorithm.beside(
     grid=Grid.ROWS,
     block_size=32,
     reads=(raw_input, mfp_rows),
-    writes=(fragment_offset, fragment_size, fragment_type),
+    writes=(fragment_rows,),
 )

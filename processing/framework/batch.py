@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import (
     U8,
-    U16,
     U32,
     Collection,
     Column,
@@ -51,7 +50,7 @@ MFP_ROW = Record(
     {
         "data_offset": "byte offset of the MFP header in the raw input",
         "source_id": "top 5 bits sub-detector, low 11 bits number",
-        "fragment_base": "index of its first fragment in the columns of fragments",
+        "fragment_base": "number of its first fragment",
         "n_fragments": "events of its MEP",
         "version": "bank version of its fragments",
         "packet_size": "bytes, header included",
@@ -60,13 +59,16 @@ MFP_ROW = Record(
 """One MFP of the batch. Rows of one MEP stand together, sorted by source id."""
 EVENT_ROW = Record("event_row", np.dtype([("mep", "<u4"), ("index", "<u4")]), {"index": "in its MEP"})
 """Where an event of the batch lies."""
+FRAGMENT_ROW = Record("fragment_row", np.dtype([("offset", "<u4"), ("size", "<u2"), ("type", "<u2")]))
+"""One fragment of the batch: where it begins in the raw input, bytes, type. Decoders need all of it at once, and one
+access to memory gives it."""
 ROW_RANGE = Record("row_range", np.dtype([("first", "<u4"), ("count", "<u4")]))
 """Rows of one sub-detector in one MEP."""
 
 batch_types = SharedTypes(
     __file__,
     "batch_types",
-    records=(BATCH_HEADER, MFP_ROW, EVENT_ROW, ROW_RANGE),
+    records=(BATCH_HEADER, MFP_ROW, EVENT_ROW, FRAGMENT_ROW, ROW_RANGE),
     enums={"event_flag": EventFlag},
     sizes={
         "n_subdetectors": N_SUBDETECTORS,
@@ -107,13 +109,11 @@ BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_f
 """What the host writes for every batch, whatever the sequence reads of it."""
 
 fragments = Collection("fragments", capacity=lambda limits: limits.fragments)
-fragment_offset = fragments.column("offset", U32)
-fragment_size = fragments.column("size", U16)
-fragment_type = fragments.column("type", U8)
+fragment_rows = fragments.column("rows", FRAGMENT_ROW)
 
 raw_banks = View(
     "raw_banks",
-    (raw_input, mfp_rows, mep_rows, event_rows, fragment_offset, fragment_size, fragment_type),
+    (raw_input, mfp_rows, mep_rows, event_rows, fragment_rows),
     Path(__file__),
 )
 """By what a decoder finds the banks of its event; framework/device/raw_banks.cuh reads through it."""

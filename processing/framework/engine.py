@@ -82,6 +82,7 @@ class Engine:
         limits: BatchLimits,
         *,
         line_names: Sequence[str] = (),
+        line_routing: NDArray[np.uint32] | None = None,
         tck: int = 0,
         retain: Retain = (),
     ) -> None:
@@ -101,6 +102,8 @@ class Engine:
         self.limits = limits
         self.lines = tuple(line_names)
         """Names of the selection lines; line i is bit i % 32 of word i // 32 in BatchOutput.lines."""
+        self.line_routing = np.zeros((len(self.lines), 3), np.uint32) if line_routing is None else line_routing
+        """Routing words that each line sets, u32[lines, 3]."""
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.tck = tck

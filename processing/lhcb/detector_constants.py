@@ -19,6 +19,7 @@ from hltnode.processing.lhcb.geometry.ut_tables import UtTables
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.kalman.collections import velo_field
+from hltnode.processing.lhcb.kalman.ghost_network import GHOST_NETWORK_FILE, GhostNetwork, ghost_network
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters, record_of
 from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
@@ -66,6 +67,13 @@ def _parameters(directory: Directory) -> LongTrackParameters:
     return LongTrackParameters.load(directory)
 
 
+def _ghost_network(directory: Directory) -> GhostNetwork:
+    """That of the built-in detector if the folder has none of its own."""
+    if directory is None or not (directory / GHOST_NETWORK_FILE).exists():
+        return GhostNetwork.builtin()
+    return GhostNetwork.load(directory)
+
+
 def _bytes(content: bytes | NDArray[Any]) -> NDArray[np.uint8]:
     return np.frombuffer(content if isinstance(content, bytes) else content.tobytes(), dtype=np.uint8)
 
@@ -78,6 +86,7 @@ DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
     scifi_read_out.name: lambda directory: _bytes(read_out_table(_scifi(directory))),
     long_track_parameters.name: lambda directory: _bytes(record_of(_parameters(directory), _scifi(directory))),
     seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
+    ghost_network.name: lambda directory: _bytes(_ghost_network(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
     muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),
     muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),

@@ -16,10 +16,13 @@ from hltnode.processing.lhcb.forward.select_tracks import select_tracks as selec
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.kalman.collections import kalman_types
 from hltnode.processing.lhcb.kalman.full_fit import full_fit
+from hltnode.processing.lhcb.kalman.ghost_network import ghost_types
+from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
 from hltnode.processing.lhcb.matching.append_matched import append_matched
@@ -118,7 +121,7 @@ def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
         (
             *(fragment_offsets, global_event_cut, *VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
             *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
-            *(full_fit, velo_fit, long_impact_parameter, *MUONS, *SECONDARY_VERTICES),
+            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES),
         )
     )
 
@@ -169,9 +172,10 @@ HLT1 = TriggerChain.offering(
     readout=LHCB_READOUT,
     types=(
         *(raw_data_types, velo_types, pv_types, ut_types, scifi_types, parameter_types, seeding_types, long_types),
-        *(kalman_types, muon_types, vertex_types, selection_types),
+        *(kalman_types, ghost_types, muon_types, vertex_types, selection_types),
     ),
     event_words=EVENT_WORDS,
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
+    routing=ROUTING_RULES,
 )

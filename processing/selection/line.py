@@ -1,7 +1,7 @@
 """A selection line: which candidates it looks at, what it asks of them, and its scalers."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column, Record, SharedTypes
+from hltnode.processing.selection.canonical import Reader, canonical, variable_words
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expression import (
     Element,
+    Expression,
     Kind,
     Node,
     Op,
@@ -41,6 +43,7 @@ selection_types = SharedTypes(__file__, "selection_types", records=(_SCALER, LIN
 
 MAX_NAME = 120
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_CONTENT = {"name", "input", "candidates", "prescale", "postscale", "selection"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +109,45 @@ class Line:
         return columns_of((self.condition,), () if self.input.count is None else (self.input.count,))
 
     def content(self) -> dict[str, Any]:
-        """What decides, in plain types: for the TCK."""
+        """What decides, in plain types: for the TCK. `line_of_content` makes a line of it."""
         return {
             "name": self.name,
             "input": self.input.name,
+            "candidates": "" if self.variable is None else " ".join(variable_words(self.variable)),
             "prescale": float(self.prescale),
             "postscale": float(self.postscale),
             "selection": canonical(self.condition),
         }
+
+
+def line_of_content(content: object, reader: Reader) -> Line:
+    """The line with a content, on the columns of a sequence. Raises LineError."""
+    if not isinstance(content, Mapping) or set(content) != _CONTENT:
+        raise LineError(f"an object with the fields {', '.join(sorted(_CONTENT))} is expected")
+    if not all(isinstance(content[key], str) for key in ("name", "input", "candidates")):
+        raise LineError("name, input and candidates are texts")
+    if not isinstance(content["selection"], list):
+        raise LineError("selection: a list of operations is expected")
+    candidate = None
+    if content["candidates"]:
+        words = content["candidates"].split(" ")
+        if len(words) != 3 or words[2] != "0":
+            raise LineError(f"candidates: collection, column of its counts and 0 are expected, not {' '.join(words)!r}")
+        candidate = reader.variable(words)
+    selects = Expression(reader.condition(content["selection"], candidate))
+    return Line(
+        content["name"],
+        Input(
+            content["input"],
+            "",
+            {},
+            collection=None if candidate is None else candidate.collection,
+            count=None if candidate is None else candidate.count,
+        ),
+        lambda _: selects,
+        prescale=content["prescale"],
+        postscale=content["postscale"],
+    )
 
 
 def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
@@ -125,22 +159,3 @@ def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[
         elif isinstance(at.payload, Variable):
             found.setdefault(at.payload.count)
     return tuple(found)
-
-
-def canonical(root: Node) -> list[list[str | int]]:
-    """An expression as a list of operations: name, payload, places of the arguments in the list."""
-    nodes = postorder((root,))
-    place = {at: i for i, at in enumerate(nodes)}
-    return [[at.op.name, _payload(at), *(place[arg] for arg in at.args)] for at in nodes]
-
-
-def _payload(at: Node) -> str:
-    match at.payload:
-        case None:
-            return ""
-        case Element(column, member, element):
-            return f"{column.name}.{member}" if member else f"{column.name}[{element}]"
-        case Variable(collection, _, level):
-            return f"{collection.name}:{level}"
-        case _:
-            return str(at.payload)

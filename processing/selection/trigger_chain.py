@@ -17,11 +17,14 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
+from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.decisions import accepted, line_table, lines, unknown_selections
 from hltnode.processing.selection.errors import LineError, TriggerConfigError
 from hltnode.processing.selection.expression import Expression
 from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
 ENTRY_POINTS = "hltnode.chains"
@@ -50,12 +53,14 @@ class TriggerChain(Chain):
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
+    routing: which lines set which routing bits.
     """
 
     event_words: tuple[Expression, ...]
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
+    routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
@@ -91,7 +96,7 @@ class TriggerChain(Chain):
         return {name: read(directory) for name, read in self.geometry.items() if name in needed}
 
     def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
-        """The trigger configuration of a file, or the built-in one.
+        """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
         sequence: the name of the sequence that runs instead of the configured one.
 
@@ -99,10 +104,27 @@ class TriggerChain(Chain):
         """
         if path is None:
             trigger = TriggerConfig.default(self.menu, sequence)
+        elif path.suffix == TCK_SUFFIX:
+            trigger = self.trigger_of(TckDocument.load(path))
+            trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
             trigger = TriggerConfig.load(path, self.menu, sequence)
         self.with_lines(trigger)
         return trigger
+
+    def trigger_of(self, document: TckDocument) -> TriggerConfig:
+        """The trigger configuration that a document describes; it has the same TCK. Raises TriggerConfigError."""
+        if document.chain != self.name:
+            raise TriggerConfigError(f"TCK 0x{document.tck:08X} is one of chain {document.chain!r}, not {self.name!r}")
+        sequence = self.with_sequence(document.sequence or None).sequence
+        reader = Reader((*BATCH_INPUTS, *sequence.columns))
+        return TriggerConfig.from_content(document.content, sequence, document.sequence or None, reader)
+
+    def document(self, trigger: TriggerConfig) -> TckDocument:
+        """The document of a trigger configuration. Raises TriggerConfigError."""
+        name = trigger.sequence or next(iter(self.sequences), "")
+        counted = tuple(self.with_lines(trigger).counts)
+        return TckDocument(self.name, name, counted, trigger.content(self.with_sequence(name or None).sequence))
 
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
         """Lines of the menu that the sequence of a configuration cannot run, and why."""
@@ -160,6 +182,7 @@ class TriggerChain(Chain):
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
+            line_routing=routing_of_lines(self.routing, trigger.line_names),
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )

@@ -38,8 +38,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.line import LINE_RECORD, Line
+from hltnode.processing.selection.line import LINE_RECORD, Line, line_of_content
 from hltnode.processing.selection.line_files import lines_of_file, lines_of_package
 from hltnode.processing.selection.line_type import LineType
 from hltnode.protocol.raw_data.reports import MAX_LINES
@@ -118,6 +119,32 @@ class TriggerConfig:
             raise TriggerConfigError(f"{path}: {error}") from error
 
     @classmethod
+    def from_content(
+        cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str | None, reader: Reader
+    ) -> Self:
+        """The configuration with a content, for the sequence of that name, whose columns `reader` knows. Raises
+        TriggerConfigError, also where this software has other algorithms, constants or operations of lines."""
+        declared = {(algorithm.name, c.name): c.value for algorithm in sequence for c in algorithm.constants}
+        overrides = []
+        for algorithm, constants in content["sequence"]:
+            for constant, value in constants.items():
+                if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
+                    overrides.append(_override(algorithm, constant, value))
+        lines = []
+        for i, entry in enumerate(content["lines"]):
+            try:
+                lines.append(line_of_content(entry, reader))
+            except TriggerConfigError as error:
+                raise TriggerConfigError(f"lines[{i}]: {error}") from error
+        config = cls(lines=tuple(lines), overrides=tuple(overrides), sequence=name)
+        if (found := config.tck(sequence)) != (expected := content_key(content)):
+            raise TriggerConfigError(
+                f"TCK 0x{expected:08X} cannot be reproduced: with the algorithms and lines of this software the same "
+                f"values give 0x{found:08X}"
+            )
+        return config
+
+    @classmethod
     def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
         """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
 
@@ -168,20 +195,31 @@ class TriggerConfig:
             known[override.algorithm] = _with_constant(known[override.algorithm], override)
         return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
 
-    def tck(self, sequence: AlgorithmSequence) -> int:
-        """The configuration's key: 32 bits of the SHA-256 of lines, cuts, scales and all constants of the sequence.
-
-        It is the same on every machine, and changes with a default in the code as with a value in the file.
-        """
-        content = {
+    def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
+        """Everything that decides on an event, as JSON objects: lines with their operations and scales, and the
+        algorithms of the sequence with all their constants, whether defaults of the code or values of the file."""
+        return {
             "lines": [line.content() for line in self.lines],
             "sequence": [
                 [algorithm.name, {c.name: c.value for c in algorithm.constants}]
                 for algorithm in self.configure(sequence)
             ],
         }
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:4], "big")
+
+    def tck(self, sequence: AlgorithmSequence) -> int:
+        """The configuration's key, the same on every machine (`content_key`)."""
+        return content_key(self.content(sequence))
+
+
+def content_hash(content: Mapping[str, Any]) -> bytes:
+    """SHA-256 of the canonical JSON text of what decides on an event."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).digest()
+
+
+def content_key(content: Mapping[str, Any]) -> int:
+    """The first 32 bits of the hash."""
+    return int.from_bytes(content_hash(content)[:4], "big")
 
 
 def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
@@ -198,11 +236,15 @@ def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
         if not isinstance(constants, Mapping):
             raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
         for constant, value in constants.items():
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and abs(value) <= LARGEST_FLOAT32):
-                raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
-            overrides.append(Override(algorithm, constant, value))
+            overrides.append(_override(algorithm, constant, value))
     return name, tuple(overrides)
+
+
+def _override(algorithm: str, constant: str, value: Any) -> Override:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and abs(value) <= LARGEST_FLOAT32):
+        raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
+    return Override(algorithm, constant, value)
 
 
 def _parse_lines(entries: object, types: Mapping[str, type[LineType]]) -> tuple[LineType, ...]:

@@ -87,6 +87,17 @@ def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[Md
         at += record.header.record_size
 
 
+def is_mdf(head: Buffer) -> bool:
+    """Whether a file that begins with these bytes, 20 or more, is read as MDF records with raw banks."""
+    return len(head) >= GENERIC_HEADER_SIZE and GENERIC_HEADER.unpack_from(head)[6] == DATA_TYPE_BANKS
+
+
+def uncompressed(record: memoryview, where: str, *, verify_checksum: bool) -> bytes:
+    """A record with its raw banks unpacked and without checksum. Raises MdfError; its text starts with `where`."""
+    parsed = _parse_record(record, where, verify_checksum)
+    return encode_record(parsed.body, run=parsed.header.run, checksum=False)
+
+
 def check_record_size(view: memoryview, where: str) -> int:
     """The size in bytes of the record at the start of `view`, whose three copies agree and which is within `view`.
 

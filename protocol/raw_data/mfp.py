@@ -216,6 +216,11 @@ def group_into_mfps(
                 types = types_of[source] = bytearray((NO_BANK,)) * n
                 fragments_of[source] = [b""] * n
                 version_of[source] = bank.version
+            if bank.type == NO_BANK:
+                raise MfpError(
+                    RejectReason.MALFORMED,
+                    f"source {source}, event {first_event_id + i}: type {NO_BANK} marks an absent bank",
+                )
             if types[i] != NO_BANK:
                 raise MfpError(
                     RejectReason.DUPLICATE,

@@ -1,19 +1,17 @@
-"""Banks that the trigger writes: HltDecReports and HltRoutingBits (docs/formats/trigger-banks.md)."""
+"""The decisions of the trigger: HltDecReports and HltRoutingBits banks (docs/formats/trigger-banks.md)."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
 
-import numpy as np
-
 from hltnode.protocol.errors import RejectReason, ReportError
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 DEC_REPORTS_VERSION = 3
 ROUTING_BITS_VERSION = 0
-# Allen's id for banks of HLT1; data of 2025 carry 0xF900.
-HLT1_SOURCE_ID = 1 << 8
+# HLT1 (1 << 8) of the system 31, which no detector has; so it is in data of 2025.
+HLT1_SOURCE_ID = 31 << 11 | 1 << 8
 # Lines in one report. The decision id has 16 bits and the bank's length too; the length is the tighter bound.
 MAX_LINES = (0xFFFF - 8) // 4 - 3
 
@@ -39,30 +37,6 @@ class HltDecReports:
     tck: int
     task_id: int
     lines: tuple[LineReport, ...]
-
-    @classmethod
-    def of_line_mask(cls, mask: int, n_lines: int, *, key: int, tck: int, task_id: int) -> HltDecReports:
-        """Reports of `n_lines` lines; line i (decision id i + 1) accepted the event if bit i of `mask` is set."""
-        lines = tuple(LineReport(bool(mask >> i & 1), i + 1) for i in range(n_lines))
-        return cls(key, tck, task_id, lines)
-
-
-class LineMaskEncoder:
-    """Writes the reports of one menu, as `encode_dec_reports` does those of `HltDecReports.of_line_mask`, but faster.
-
-    Raises ReportError for more than MAX_LINES lines, or a key, TCK or task id that is not a u32.
-    """
-
-    def __init__(self, n_lines: int, *, key: int, tck: int, task_id: int) -> None:
-        no_decision = HltDecReports.of_line_mask(0, n_lines, key=key, tck=tck, task_id=task_id)
-        self._n_lines = n_lines
-        self._words = np.frombuffer(encode_dec_reports(no_decision).payload, dtype="<u4")
-
-    def encode(self, mask: bytes) -> RawBank:
-        """The bank for an event: the decision of line i is bit i % 8 of byte i // 8 of `mask`."""
-        words = self._words.copy()
-        words[3:] |= np.unpackbits(np.frombuffer(mask, dtype=np.uint8), count=self._n_lines, bitorder="little")
-        return RawBank(BankType.HLT_DEC_REPORTS, DEC_REPORTS_VERSION, HLT1_SOURCE_ID, memoryview(words.tobytes()))
 
 
 def _check(bank: RawBank, bank_type: BankType, version: int) -> None:

@@ -23,6 +23,7 @@ from hltnode.processing.framework.backends.interface import BackendError, Device
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.transport.control_messages import ControlMessage
@@ -131,6 +132,7 @@ class FakeEngine:
 
     def __init__(self, limits: BatchLimits, lines: tuple[str, ...] = ("every_second",)) -> None:
         self.lines = lines
+        self.line_routing = np.zeros((len(lines), 3), dtype=np.uint32)
         fired = np.zeros((limits.events, 32 * line_words(len(lines))), dtype=np.uint8)
         for event in range(limits.events):
             fired[event, lines_of_event(event, len(lines))] = 1
@@ -212,7 +214,7 @@ def synthetic_meps(
             )
             for source in sources
         }
-        yield FeedMep(mep, mep * events, events, mfps)
+        yield FeedMep.of_mfps(mep, mep * events, mfps)
 
 
 class InterceptedConnection:
@@ -229,7 +231,7 @@ class InterceptedConnection:
     def monitors(self) -> Sequence[AsyncSocket]:
         return self._sockets.monitors
 
-    async def send_frame(self, frame: bytes) -> None:
+    async def send_frame(self, frame: Buffer) -> None:
         await self._sockets.send_frame(frame)
 
     async def send_message(self, message: ControlMessage) -> None:

@@ -39,13 +39,22 @@ from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.lhcb.readout import mfps_of_events
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, encode_lumi_summary
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.reports import (
     HltDecReports,
+    LineReport,
     decode_dec_reports,
     decode_routing_bits,
     encode_dec_reports,
     encode_routing_bits,
+)
+from hltnode.protocol.raw_data.selection_reports import (
+    ClassId,
+    HltSelReports,
+    ReportedObject,
+    decode_sel_reports,
+    encode_sel_reports,
 )
 from hltnode.protocol.raw_data.truth import (
     McParticle,
@@ -135,6 +144,17 @@ MFP = encode_mfp(
 ODIN_MFP = encode_mfp(source_id=0, event_id=9, version=7, types=[16] * 4, fragments=[bytes(ODIN.payload)] * 4)
 RECORD_BODY = encode_banks([ODIN, VP, RawBank(BankType.VP_RETINA_CLUSTER, 3, 5, VP.payload)])
 
+LUMI = LumiSchema.packed([("a", 14), ("b", 32)])
+SELECTED = HltSelReports(
+    (
+        ReportedObject(ClassId.SELECTION, (3.0,), parts=(2, 3)),
+        ReportedObject(ClassId.SELECTION, (5.0,)),
+        ReportedObject(ClassId.VERTEX, (1.0, 2.0, 3.0, 4.0), parts=(3, 4)),
+        ReportedObject(ClassId.TRACK, (1.0,) * 8, ids=(1, 2, 3)),
+        ReportedObject(ClassId.TRACK, (2.0,) * 8, ids=(4, 5, 6, 7)),
+    )
+)
+
 CASES: dict[str, tuple[Parser, bytes]] = {
     "raw banks": (lambda data: list(iter_banks(data)), encode_bank(ODIN) + encode_bank(VP)),
     "odin v7": (_bank_parser(decode_odin, BankType.ODIN, 7), bytes(ODIN.payload)),
@@ -160,11 +180,19 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     ),
     "decision reports": (
         _bank_parser(decode_dec_reports, BankType.HLT_DEC_REPORTS, 3),
-        bytes(encode_dec_reports(HltDecReports.of_line_mask(5, 4, key=1, tck=2, task_id=1)).payload),
+        bytes(encode_dec_reports(HltDecReports(1, 2, 1, (LineReport(True, 1), LineReport(False, 2, stage=1)))).payload),
     ),
     "routing bits": (
         _bank_parser(decode_routing_bits, BankType.HLT_ROUTING_BITS, 0),
         bytes(encode_routing_bits((1, 0, 0)).payload),
+    ),
+    "selection reports": (
+        _bank_parser(decode_sel_reports, BankType.HLT_SEL_REPORTS, 12),
+        bytes(encode_sel_reports(SELECTED).payload),
+    ),
+    "lumi summary": (
+        _bank_parser(lambda b: decode_lumi_summary(b, LUMI), BankType.HLT_LUMI_SUMMARY, 2),
+        bytes(encode_lumi_summary({"a": 1, "b": 2}, LUMI).payload),
     ),
     "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20, False))),
     "ack": (decode_message, encode_message(f.Ack(1, ((0, 4), (7, 7))))),

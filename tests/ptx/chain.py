@@ -8,21 +8,33 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.codegen import parameter_columns
+from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
 from tests.ptx.machine import Conflict, LaunchRecord, Machine
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCost:
-    """What a kernel costs for each event: instructions by warps, and the lanes that were active in all of them; those
-    that access global memory, its sectors of 32 bytes, and bytes of them that were used; barriers that one block
-    passes, and its path (machine.LaunchRecord)."""
+    """What a kernel costs for each event.
+
+    Instructions by warps, and the lanes that were active in all of them; those that access global memory, its sectors
+    of 32 bytes, and bytes of them that were used; bytes of local memory; barriers that one block passes, and its path
+    (machine.LaunchRecord).
+
+    What the memory of the device moves at least, however large caches are: bytes of columns that a kernel reads, each
+    once, and that it writes (machine.Machine.touched). `constant_bytes` are those of a batch, not of an event.
+    """
 
     warp_instructions: float
     lane_instructions: float
     global_instructions: float
     sectors: float
     used_bytes: float
+    local_bytes: float
+    read_bytes: float
+    written_bytes: float
+    constant_bytes: float
     barriers: float
     path: float
 
@@ -30,6 +42,17 @@ class KernelCost:
     def active_lanes(self) -> float:
         """Mean over the warp instructions."""
         return self.lane_instructions / self.warp_instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """One launch. Bytes of all events that it has read and written, and of constants; 0 where columns share memory."""
+
+    algorithm: Algorithm
+    record: LaunchRecord
+    read_bytes: int
+    written_bytes: int
+    constant_bytes: int
 
 
 @dataclass(slots=True)
@@ -41,7 +64,7 @@ class PtxLauncher:
 
     machine: Machine
     block_size: int | None = None
-    records: list[tuple[Algorithm, LaunchRecord]] = field(default_factory=list)
+    launched: list[Launched] = field(default_factory=list)
 
     def __call__(
         self, algorithm: Algorithm, sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
@@ -54,22 +77,38 @@ class PtxLauncher:
             blocks[algorithm.grid],
             self.block_size or sizes.block_size,
         )
-        self.records.append((algorithm, record))
+        columns = parameter_columns(algorithm)
+        pointers = parameters[: 8 * len(columns)].view(np.uint64).tolist()
+        touched = [
+            (*self.machine.touched(pointer), Role.CONSTANT in column.role)
+            for column, pointer in zip(columns, pointers, strict=True)
+        ]
+        self.launched.append(
+            Launched(
+                algorithm,
+                record,
+                read_bytes=sum(read for read, _, is_constant in touched if not is_constant),
+                written_bytes=sum(written for _, written, _ in touched),
+                constant_bytes=sum(read for read, _, is_constant in touched if is_constant),
+            )
+        )
 
     @property
     def conflicts(self) -> Sequence[Conflict]:
         """Accesses that nothing orders, of all launches."""
-        return [conflict for _, record in self.records for conflict in record.conflicts]
+        return [conflict for launched in self.launched for conflict in launched.record.conflicts]
 
     def costs(self, n_events: int) -> dict[str, KernelCost]:
         """By kernel, in the order of the launches; those of one kernel together."""
-        launches: dict[Algorithm, list[LaunchRecord]] = {}
-        for algorithm, record in self.records:
-            launches.setdefault(algorithm, []).append(record)
-        return {algorithm.name: _cost(algorithm, records, n_events) for algorithm, records in launches.items()}
+        launches: dict[Algorithm, list[Launched]] = {}
+        for launched in self.launched:
+            launches.setdefault(launched.algorithm, []).append(launched)
+        return {algorithm.name: _cost(algorithm, of, n_events) for algorithm, of in launches.items()}
 
 
-def _cost(algorithm: Algorithm, records: Sequence[LaunchRecord], n_events: int) -> KernelCost:
+def _cost(algorithm: Algorithm, launches: Sequence[Launched], n_events: int) -> KernelCost:
+    records = [launched.record for launched in launches]
+
     def total(name: str) -> float:
         return sum(int(record.counts[name].sum()) for record in records) / n_events
 
@@ -85,6 +124,10 @@ def _cost(algorithm: Algorithm, records: Sequence[LaunchRecord], n_events: int) 
         global_instructions=accesses / n_events,
         sectors=total("sectors"),
         used_bytes=total("bytes"),
+        local_bytes=total("local_bytes"),
+        read_bytes=sum(launched.read_bytes for launched in launches) / n_events,
+        written_bytes=sum(launched.written_bytes for launched in launches) / n_events,
+        constant_bytes=max(launched.constant_bytes for launched in launches),
         barriers=of_block(record.block_barriers for record in records),
         path=of_block(record.block_paths for record in records),
     )

@@ -6,6 +6,8 @@ TR-06-33870, 2006) on the reversed graph of basic blocks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tests.ptx.parser import Kernel, PtxError, Statement
 
 EXIT = -1
@@ -28,18 +30,80 @@ def target_of(kernel: Kernel, statement: Statement) -> int:
         raise PtxError(f"{kernel.name}: no label for {statement.text!r}") from None
 
 
-def reconvergence(kernel: Kernel) -> dict[int, int]:
-    """Position of each branch that may diverge -> position where its sides meet, or EXIT."""
+@dataclass(frozen=True, slots=True)
+class ControlFlow:
+    """Where lanes part, leave and meet; positions of statements, or EXIT.
+
+    `meeting`: of each branch that may diverge, where its sides meet. `next_meeting`: of each block that begins at a
+    position, the first one behind it where all lanes come that leave nothing. `leaving`: (branch, side that is taken)
+    which lead out of more than one loop.
+    """
+
+    meeting: dict[int, int]
+    next_meeting: dict[int, int]
+    leaving: set[tuple[int, bool]]
+
+
+def control_flow(kernel: Kernel) -> ControlFlow:
+    """The meeting places of a kernel.
+
+    A lane that leaves several loops at once does not come to where the inner ones end, and those that stay do not wait
+    for it, as the convergence barriers of ptxas have it (BSSY, BSYNC, and BREAK for a lane that leaves).
+    """
     first, successors = _basic_blocks(kernel)
-    post_dominators = _immediate_post_dominators(successors)
+    end = len(first)
+    loops = _loops(successors)
+    leaves = {
+        (block, follower)
+        for block, follows in enumerate(successors)
+        for follower in follows
+        if len(follows) > 1 and sum(block in loop and follower not in loop for loop in loops) > 1
+    }
+    staying = [[f for f in follows if (block, f) not in leaves] for block, follows in enumerate(successors)]
+    post_dominators = _immediate_post_dominators(staying)
+    position_of = [*first, EXIT]
     meeting: dict[int, int] = {}
-    for block, begin in enumerate(first):
-        last = (first[block + 1] if block + 1 < len(first) else len(kernel.statements)) - 1
+    leaving: set[tuple[int, bool]] = set()
+    for block in range(end):
+        last = (first[block + 1] if block + 1 < end else len(kernel.statements)) - 1
         if is_branch(kernel.statements[last]) and kernel.statements[last].guard is not None:
-            dominator = post_dominators[block]
-            meeting[last] = EXIT if dominator == len(first) else first[dominator]
-        assert begin <= last
-    return meeting
+            meeting[last] = position_of[post_dominators[block]]
+            falls, jumps = successors[block]
+            leaving |= {(last, taken) for taken, to in ((False, falls), (True, jumps)) if (block, to) in leaves}
+    next_meeting = {first[block]: position_of[post_dominators[block]] for block in range(end)}
+    return ControlFlow(meeting, next_meeting, leaving)
+
+
+def _loops(successors: list[list[int]]) -> list[set[int]]:
+    """The blocks of each natural loop."""
+    entry = len(successors)
+    predecessors: list[list[int]] = [[] for _ in range(entry + 1)]
+    for block, follows in enumerate(successors):
+        for follower in follows:
+            predecessors[follower].append(block)
+    # Dominators are the post-dominators of the reversed graph, at whose end the first block stands.
+    backward = [list(predecessors[block]) for block in range(entry)]
+    backward[0].append(entry)
+    dominators = _immediate_post_dominators(backward)
+    bodies: dict[int, set[int]] = {}
+    for block, follows in enumerate(successors):
+        for head in follows:
+            if head == entry or not _dominates(head, block, dominators, entry):
+                continue
+            body = bodies.setdefault(head, {head})
+            rest = [block]
+            while rest:
+                one = rest.pop()
+                if one not in body:
+                    body.add(one)
+                    rest += predecessors[one]
+    return list(bodies.values())
+
+
+def _dominates(one: int, other: int, dominators: list[int], root: int) -> bool:
+    while other != one and other != root:
+        other = dominators[other]
+    return other == one
 
 
 def _basic_blocks(kernel: Kernel) -> tuple[list[int], list[list[int]]]:

@@ -21,10 +21,11 @@ from tests.ptx.parser import Module, Variable
 from tests.ptx.translation import Layout, Program, translate
 
 SOURCE = Path(__file__).parent / "machine" / "machine.cpp"
+SECTOR_BYTES = 32
 ALIGNMENT = 256
 """Bytes, as cudaMalloc aligns."""
 
-COUNTS = np.dtype([("executions", "u8"), ("lanes", "u8"), ("sectors", "u8"), ("bytes", "u8")])
+COUNTS = np.dtype([("executions", "u8"), ("lanes", "u8"), ("sectors", "u8"), ("bytes", "u8"), ("local_bytes", "u8")])
 CONFLICT = np.dtype(
     [
         ("pc", "i4"),
@@ -63,9 +64,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What one launch cost. By instruction: executions by a warp, lanes, sectors of 32 bytes, bytes that were used.
-    By block: instructions of its warps, barriers, and its path: the instructions of the warp that executes most, taken
-    between each two barriers."""
+    """What one launch cost. By instruction: executions by a warp, lanes, sectors of 32 bytes of global memory and bytes
+    of them that were used, bytes of local memory. By block: instructions of its warps, barriers, and its path: the
+    instructions of the warp that executes most, taken between each two barriers."""
 
     program: Program
     threads: int
@@ -82,6 +83,7 @@ class _Launch(ctypes.Structure):
     _fields_ = [
         ("instructions", ctypes.c_void_p),
         ("n_instructions", ctypes.c_uint64),
+        ("meetings", ctypes.c_void_p),
         ("first_values", ctypes.c_void_p),
         ("n_slots", ctypes.c_uint64),
         ("special_slots", ctypes.c_void_p),
@@ -151,6 +153,15 @@ class Machine:
         self._library.ptx_add_region(self._handle, ctypes.c_uint64(part.ctypes.data), ctypes.c_uint64(nbytes))
         return part
 
+    def touched(self, address: int) -> tuple[int, int]:
+        """Bytes in sectors of 32 of the memory that begins at an address which the last launch has read, and written.
+
+        Each sector counts once; one that is read after it was written is in a cache, and counts as written only.
+        """
+        sectors = (ctypes.c_uint64 * 2)()
+        self._library.ptx_touched(self._handle, ctypes.c_uint64(address), sectors)
+        return SECTOR_BYTES * sectors[0], SECTOR_BYTES * sectors[1]
+
     def _module_variable(self, variable: Variable) -> int:
         memory = self.allocate(variable.nbytes)
         values = memory.view(f"u{variable.element_bytes}")
@@ -172,6 +183,7 @@ class Machine:
         launch = _Launch(
             instructions=program.instructions.ctypes.data,
             n_instructions=len(program.instructions),
+            meetings=program.meetings.ctypes.data,
             first_values=program.first_values.ctypes.data,
             n_slots=len(program.first_values),
             special_slots=program.special_slots.ctypes.data,

@@ -39,20 +39,31 @@ _FRAME = """
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """result: u64, eight bytes for each thread, which find theirs at %mine."""
+    """result: u64, eight bytes for each thread, which find theirs at %mine; bytes of `given` and of `result` that were
+    read and written (Machine.touched)."""
 
     result: NDArray[np.uint64]
     record: LaunchRecord
+    touched_given: tuple[int, int]
+    touched_result: tuple[int, int]
 
     @property
     def conflicts(self) -> list[str]:
         return [conflict.text for conflict in self.record.conflicts]
 
     def count(self, text: str) -> dict[str, int]:
-        """The counts of the one instruction whose text begins so."""
+        """Executions, lanes, sectors and bytes of global memory of the one instruction whose text begins so."""
+        counts = self._counts(text)
+        return {name: int(counts[name]) for name in ("executions", "lanes", "sectors", "bytes")}
+
+    def local_bytes(self, text: str) -> int:
+        """Bytes of local memory of the one instruction whose text begins so."""
+        return int(self._counts(text)["local_bytes"])
+
+    def _counts(self, text: str) -> np.void:
         (position,) = [i for i, other in enumerate(self.record.program.texts) if other.startswith(text)]
-        counts = self.record.counts[position]
-        return {name: int(counts[name]) for name in counts.dtype.names}
+        counts: np.void = self.record.counts[position]
+        return counts
 
 
 def run(
@@ -75,4 +86,5 @@ def run(
     result = machine.allocate(8 * threads * blocks)
     arguments = np.array([source.ctypes.data, result.ctypes.data], dtype=np.uint64).tobytes()
     record = machine.launch("snippet", arguments, blocks, threads)
-    return Outcome(result.view(np.uint64), record)
+    touched = (machine.touched(memory.ctypes.data) for memory in (source, result))
+    return Outcome(result.view(np.uint64), record, *touched)

@@ -74,7 +74,9 @@ def test_ptx_gives_the_results_of_the_cpu_and_no_accesses_conflict(
     reference = simulated(encoding)
     assert np.frombuffer(reference.made["pvs.count"], dtype=np.uint32).sum() > reference.n_events
     launcher = run(reference, "90", block_size, backward=backward)
-    assert {algorithm.name for algorithm, _ in launcher.records} == {algorithm.name for algorithm in HLT1_SEQUENCE}
+    assert {launched.algorithm.name for launched in launcher.launched} == {
+        algorithm.name for algorithm in HLT1_SEQUENCE
+    }
     costs = launcher.costs(reference.n_events)
     assert all(0 < cost.active_lanes <= 32 for cost in costs.values())
     assert costs["velo_search_by_triplet"].warp_instructions > 10_000

@@ -121,3 +121,22 @@ def test_shared_memory_and_parameters_take_no_sectors() -> None:
     outcome = run("ld.shared.u32 %r0, [first];", declarations=SHARED, threads=32)
     assert outcome.count("ld.shared.u32")["sectors"] == 0
     assert outcome.count("ld.param.u64 %given")["sectors"] == 0
+
+
+def test_the_bytes_that_a_launch_touches_count_once_in_sectors() -> None:
+    # Both warps of both blocks read the same 8 bytes, and each thread reads its own 8 again after it has written them.
+    body = "ld.global.u64 %d0, [%given]; st.global.u64 [%mine], %d0; ld.global.u64 %d1, [%mine];"
+    outcome = run(body, given=[1] * 100, threads=40, blocks=2)
+    assert outcome.touched_given == (32, 0)
+    assert outcome.touched_result == (0, 2 * 40 * 8)
+    # What is read first comes from memory, and so does what an atomic access changes.
+    outcome = run("atom.global.add.u32 %r0, [%mine], 1;", threads=1)
+    assert outcome.touched_result == (32, 32)
+    # Another launch starts anew.
+    assert run("", given=[1]).touched_given == (0, 0)
+
+
+def test_bytes_of_local_memory_count_for_every_lane() -> None:
+    outcome = run("st.local.u32 [own+8], %tid;", declarations=LOCAL, threads=40)
+    assert outcome.local_bytes("st.local") == 40 * 4
+    assert outcome.count("st.local")["sectors"] == 0

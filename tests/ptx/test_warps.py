@@ -38,6 +38,38 @@ def test_the_sides_of_a_branch_run_one_after_the_other_and_meet_again() -> None:
 
 
 @pytest.mark.parametrize("backward", [False, True])
+def test_lanes_that_leave_two_loops_at_once_are_not_waited_for_in_the_inner_one(backward: bool) -> None:
+    # Lane t goes t % 4 + 1 times through the inner loop, three times in all; lane 5 leaves both in the first turn.
+    outcome = run(
+        """
+        mov.u32 %r0, 0;
+        mov.u32 %r4, 0;
+        and.b32 %r2, %tid, 3;
+        OUTER:
+        mov.u32 %r1, 0;
+        INNER:
+        setp.eq.u32 %p0, %tid, 5;
+        @%p0 bra END;
+        add.u32 %r4, %r4, 1;
+        add.u32 %r1, %r1, 1;
+        setp.le.u32 %p1, %r1, %r2;
+        @%p1 bra INNER;
+        add.u32 %r0, %r0, 1;
+        setp.lt.u32 %p2, %r0, 3;
+        @%p2 bra OUTER;
+        END:
+        st.global.u32 [%mine], %r4;
+        """,
+        threads=32,
+        backward=backward,
+    )
+    assert outcome.result.tolist() == [0 if lane == 5 else 3 * (lane % 4 + 1) for lane in range(32)]
+    assert outcome.count("add.u32 %r4, %r4, 1")["executions"] == 3 * 4
+    assert outcome.count("add.u32 %r0, %r0, 1")["executions"] == 3
+    assert outcome.count("st.global.u32 [%mine]")["lanes"] == 32
+
+
+@pytest.mark.parametrize("backward", [False, True])
 def test_lanes_that_leave_a_loop_wait_for_the_others(backward: bool) -> None:
     outcome = run(
         """

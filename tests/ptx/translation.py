@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx.control_flow import EXIT, is_branch, reconvergence, target_of
+from tests.ptx.control_flow import EXIT, control_flow, is_branch, target_of
 from tests.ptx.parser import BYTES, Kernel, PtxError, Statement, Variable, literal
 
 INSTRUCTION = np.dtype(
@@ -34,6 +34,9 @@ INSTRUCTION = np.dtype(
     ]
 )
 """Instruction in machine/warp.h."""
+
+MEETING = np.dtype([("next", "i4"), ("leaving", "u4")])
+"""Meeting in machine/warp.h, of each statement; `leaving`: 1 if the side that jumps leaves loops, 2 for the other."""
 
 SPACES = {"generic": 0, "global": 1, "const": 1, "shared": 2, "local": 3, "param": 4}
 WINDOWS = {"global": 0, "const": 0, "shared": 0xA000 << 48, "local": 0xB000 << 48, "param": 0xC000 << 48}
@@ -90,6 +93,7 @@ class Program:
     name: str
     texts: tuple[str, ...]
     instructions: NDArray[np.void]
+    meetings: NDArray[np.void]
     first_values: NDArray[np.uint64]
     special_slots: NDArray[np.int32]
     shared: Layout
@@ -111,10 +115,17 @@ def translate(kernel: Kernel, operation: Callable[[str], int], addresses: Mappin
             translator.fill(instructions[position], position, statement)
         except PtxError as error:
             raise PtxError(f"{kernel.name}: {statement.text!r}: {error}") from None
+    meetings = np.zeros(len(kernel.statements), dtype=MEETING)
+    meetings["next"] = EXIT
+    for position, following in translator.flow.next_meeting.items():
+        meetings["next"][position] = following
+    for position, is_taken in translator.flow.leaving:
+        meetings["leaving"][position] |= 1 if is_taken else 2
     return Program(
         name=kernel.name,
         texts=tuple(statement.text for statement in kernel.statements),
         instructions=instructions,
+        meetings=meetings,
         first_values=np.array(translator.first_values, dtype=np.uint64),
         special_slots=np.array([translator.slots.get(name, -1) for name in SPECIALS], dtype=np.int32),
         shared=translator.layouts["shared"],
@@ -127,7 +138,7 @@ class _Translator:
     def __init__(self, kernel: Kernel, operation: Callable[[str], int], addresses: Mapping[str, int]) -> None:
         self._kernel = kernel
         self._operation = operation
-        self._meeting = reconvergence(kernel)
+        self.flow = control_flow(kernel)
         self.slots: dict[str, int] = {}
         self.first_values: list[int] = []
         self.layouts = {
@@ -147,7 +158,7 @@ class _Translator:
         if is_branch(statement):
             self._name(record, "bra")
             record["target"] = target_of(self._kernel, statement)
-            record["reconvergence"] = self._meeting.get(position, EXIT)
+            record["reconvergence"] = self.flow.meeting.get(position, EXIT)
         elif family in ("ld", "st"):
             self._fill_load_or_store(record, family, modifiers, statement.operands)
         elif family in ("atom", "red"):

@@ -19,6 +19,7 @@ from pathlib import Path
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
+from hltnode.protocol.buffers import Buffer
 
 # Run, MEP id and source in the header of a frame.
 _RUN_MEP_SOURCE = struct.Struct("<8xI4xQ8xH")
@@ -39,7 +40,7 @@ class RecordingInjector(FaultInjector):
         self._last_s = self.started_s
         self._write({"node": self._node, "ready": time.monotonic()})
 
-    def take(self, now_ns: int, frame: bytes) -> Sequence[bytes]:
+    def take(self, now_ns: int, frame: Buffer) -> Sequence[Buffer]:
         now_s = time.monotonic()
         if now_s - self._last_s > SILENCE_SECONDS:
             self._write({"node": self._node, "begin": self._last_s, "end": now_s})

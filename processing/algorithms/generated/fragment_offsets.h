@@ -13,8 +13,6 @@ struct fragment_offsets_parameters {
         const hlt::mfp_row* mfp_rows;
     } input;
     struct {
-        uint32_t* offset;
-        uint16_t* size;
-        uint8_t* type;
+        hlt::fragment_row* rows;
     } fragments;
 };

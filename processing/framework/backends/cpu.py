@@ -38,7 +38,8 @@ _HUGE_PAGE = 2 << 20
 
 def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
     """Zeroed memory of whole pages, huge ones where the system gives them: the first touch of a page costs time."""
-    pages = mmap.mmap(-1, max(nbytes, 1))
+    # Of memory that processes could share the system gives small pages only.
+    pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         # A kernel without huge pages refuses, and small pages serve as well.
         with contextlib.suppress(OSError):

@@ -134,6 +134,15 @@ __device__ T max_of(T a, T b)
     return a < b ? b : a;
 }
 
+/// Ask for what lies at an address before it is needed: a processor waits for memory otherwise, where a GPU has other
+/// threads to run. To be inlined: compilers drop calls of functions that do nothing else.
+__device__ __forceinline__ void prefetch([[maybe_unused]] const void* address)
+{
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    __builtin_prefetch(address);
+#endif
+}
+
 /// Little-endian words of raw banks and MFPs, which lie at multiples of their size (docs/formats/mfp.md).
 template <typename Word>
 __device__ Word load_word(const uint8_t* bytes)
@@ -144,6 +153,16 @@ __device__ Word load_word(const uint8_t* bytes)
     Word word;
     std::memcpy(&word, bytes, sizeof word);
     return word;
+#endif
+}
+
+template <typename Word>
+__device__ void store_word(uint8_t* bytes, Word word)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    *reinterpret_cast<Word*>(bytes) = word;
+#else
+    std::memcpy(bytes, &word, sizeof word);
 #endif
 }
 

@@ -17,9 +17,23 @@ struct fragment_view {
 /// The fragment of event `event_index` of its MEP in one MFP.
 __device__ fragment_view fragment_of(const raw_banks& banks, const mfp_row& row, uint32_t event_index)
 {
-    const uint32_t fragment = row.fragment_base + event_index;
-    return {banks.bytes + banks.fragments_offset[fragment], banks.fragments_size[fragment],
-            banks.fragments_type[fragment]};
+    const fragment_row fragment = banks.fragments_rows[row.fragment_base + event_index];
+    return {banks.bytes + fragment.offset, fragment.size, fragment.type};
+}
+
+/// Ask for the fragments of an event before they are read: they lie far apart, and a processor that meets one after the
+/// other waits for memory each time. A GPU has other threads to run.
+__device__ __forceinline__ void prefetch_fragments([[maybe_unused]] const raw_banks& banks,
+                                                   [[maybe_unused]] const row_range& rows,
+                                                   [[maybe_unused]] uint32_t event_index)
+{
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    for (uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
+        const fragment_view fragment = fragment_of(banks, banks.mfp_rows[i], event_index);
+        prefetch(fragment.data);
+        prefetch(fragment.data + fragment.size);
+    }
+#endif
 }
 
 /// MFPs of a sub-detector in a MEP.

@@ -12,12 +12,35 @@ using float8 = float __attribute__((vector_size(32)));
 using int8x32 = int32_t __attribute__((vector_size(32)));  // eight lanes of 32 bits
 using uint8x32 = uint32_t __attribute__((vector_size(32)));
 using uint8x16 = uint16_t __attribute__((vector_size(16)));  // eight lanes of 16 bits
+using int8x16 = int16_t __attribute__((vector_size(16)));
 using uint4x32 = uint32_t __attribute__((vector_size(16)));
 
 template <typename Vector>
 inline __attribute__((always_inline)) void load8(Vector& vector, const void* from)
 {
     std::memcpy(&vector, from, sizeof vector);
+}
+
+/// The first `n` of eight lanes of 16 bits; the others are 0, and what stands in memory behind the first is not read.
+inline __attribute__((always_inline)) void load_first8(uint8x16& lanes, const void* from, uint32_t n)
+{
+#if defined(__AVX512VL__) && defined(__AVX512BW__)
+#if defined(__clang__)
+    using pointer = const int8x16*;
+#else
+    using pointer = const int16_t*;
+#endif
+    const uint32_t bits = (1u << (n < 8u ? n : 8u)) - 1u;
+    const int8x16 loaded =
+        __builtin_ia32_loaddquhi128_mask(static_cast<pointer>(from), int8x16{}, static_cast<unsigned char>(bits));
+    std::memcpy(&lanes, &loaded, sizeof lanes);
+#else
+    lanes = uint8x16{};
+    if (n >= 8u)
+        std::memcpy(&lanes, from, sizeof lanes);
+    else
+        std::memcpy(&lanes, from, n * sizeof(uint16_t));
+#endif
 }
 
 /// The last lane first.
@@ -56,6 +79,19 @@ inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison
 #endif
 }
 
+inline __attribute__((always_inline)) uint32_t bits_of(const int8x16& comparison)
+{
+#if defined(__SSE2__)
+    using sixteen_bytes = char __attribute__((vector_size(16)));
+    const sixteen_bytes bytes = __builtin_ia32_packsswb128(comparison, int8x16{});
+    return static_cast<uint32_t>(__builtin_ia32_pmovmskb128(bytes));
+#else
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < 8u; ++k) bits |= comparison[k] != 0 ? 1u << k : 0u;
+    return bits;
+#endif
+}
+
 /// For every set of eight places those that are in it, first ones first.
 struct places_of_bits {
     uint8_t places[256][8];
@@ -88,6 +124,28 @@ inline __attribute__((always_inline)) void store_packed(void* to, const Vector& 
 #else
     for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[wide[k]];
 #endif
+#endif
+    std::memcpy(to, &packed, sizeof packed);
+}
+
+/// Store the lanes of 16 bits whose bits are set, first ones first; in the rest of the 16 bytes anything.
+inline __attribute__((always_inline)) void store_packed(void* to, const uint8x16& lanes, uint32_t bits)
+{
+    using eight_bytes = uint8_t __attribute__((vector_size(8)));
+    eight_bytes places;
+    std::memcpy(&places, eight_places.places[bits], sizeof places);
+    uint8x16 packed;
+#if defined(__SSSE3__)
+    // Place k of a word is bytes 2 k and 2 k + 1.
+    using sixteen_bytes = char __attribute__((vector_size(16)));
+    const uint8x16 wide = __builtin_convertvector(places, uint8x16) * 0x0202u + 0x0100u;
+    sixteen_bytes bytes, order;
+    std::memcpy(&bytes, &lanes, sizeof bytes);
+    std::memcpy(&order, &wide, sizeof order);
+    bytes = __builtin_ia32_pshufb128(bytes, order);
+    std::memcpy(&packed, &bytes, sizeof packed);
+#else
+    for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[places[k]];
 #endif
     std::memcpy(to, &packed, sizeof packed);
 }

@@ -32,7 +32,7 @@ static_assert(sizeof(batch_header) == 16);
 struct mfp_row {
     uint32_t data_offset;  // byte offset of the MFP header in the raw input
     uint32_t source_id;  // top 5 bits sub-detector, low 11 bits number
-    uint32_t fragment_base;  // index of its first fragment in the columns of fragments
+    uint32_t fragment_base;  // number of its first fragment
     uint32_t n_fragments;  // events of its MEP
     uint32_t version;  // bank version of its fragments
     uint32_t packet_size;  // bytes, header included
@@ -44,6 +44,13 @@ struct event_row {
     uint32_t index;  // in its MEP
 };
 static_assert(sizeof(event_row) == 8);
+
+struct fragment_row {
+    uint32_t offset;
+    uint16_t size;
+    uint16_t type;
+};
+static_assert(sizeof(fragment_row) == 8);
 
 struct row_range {
     uint32_t first;

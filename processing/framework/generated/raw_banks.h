@@ -12,9 +12,7 @@ struct raw_banks {
     const hlt::mfp_row* mfp_rows;
     const hlt::row_range* mep_rows;
     const hlt::event_row* event_rows;
-    const uint32_t* fragments_offset;
-    const uint16_t* fragments_size;
-    const uint8_t* fragments_type;
+    const hlt::fragment_row* fragments_rows;
 };
 
 }  // namespace hlt

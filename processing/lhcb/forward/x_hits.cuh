@@ -7,7 +7,7 @@
 #pragma once
 
 #include "lhcb/forward/hypothesis.cuh"
-#include "lhcb/forward/scifi_zones.cuh"
+#include "lhcb/long_tracks/scifi_zones.cuh"
 #include "lhcb/long_tracks/layers.cuh"
 
 namespace hlt {

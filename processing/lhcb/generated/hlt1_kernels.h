@@ -8,6 +8,7 @@
 #include "lhcb/forward/search_without_ut.cuh"
 #include "lhcb/forward/select_tracks.cuh"
 #include "lhcb/kalman/full_fit.cuh"
+#include "lhcb/kalman/ghost_probability.cuh"
 #include "lhcb/kalman/impact_parameter.cuh"
 #include "lhcb/kalman/velo_fit.cuh"
 #include "lhcb/matching/append_matched.cuh"
@@ -87,6 +88,7 @@
     X(forward_select_tracks) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \
+    X(kalman_ghost_probability) \
     X(kalman_impact_parameter) \
     X(muon_cross_strips) \
     X(is_muon) \

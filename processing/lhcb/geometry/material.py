@@ -4,12 +4,11 @@ loss.
 A simple model: thin slabs at the z of the detectors, uniform in x and y outside the beam pipe. Thickness in radiation
 lengths (X0) at normal incidence. Sources: VELO upgrade TDR (LHCb-TDR-013), tracker upgrade TDR (LHCb-TDR-015), PID
 upgrade TDR (LHCb-TDR-014), the LHCb detector paper (JINST 3 (2008) S08005), Review of Particle Physics (material
-constants, multiple scattering). The VELO figures agree with the noise terms that the reconstruction uses
-(docs/physics/detector.md): 1.48 MeV^2 per module is 0.80 % X0, 0.6 MeV^2 of foil 0.3 % X0.
+constants, multiple scattering).
 
-Behind the VELO the published figures scatter too little: flanges, supports and beam pipe are missing in them. Exit
-window, RICH1, beam pipe, UT, air and SciFi have the thickness with which long particles miss the UT, the SciFi's slope
-and the true momentum by as much as in the seven real simulated events (docs/simulation.md).
+The published figures scatter too little: flanges, supports and beam pipe are missing in them. VELO modules and foil,
+exit window, RICH1, beam pipe, UT, air and SciFi have the thickness with which long particles miss their origin, the UT,
+the SciFi's slope and the true momentum by as much as in the seven real simulated events (docs/simulation.md).
 """
 
 from dataclasses import dataclass
@@ -52,7 +51,7 @@ class Slab:
     """A thin layer of material across the beam.
 
     `z` (mm) of its middle; `thickness` in X0; `hole` and `edge`: radii (mm) inside and beyond which it is missing;
-    `side`: +1 or -1 if it covers only x > 0 or x < 0, else 0.
+    `side`: +1 or -1 if it covers only x > 0 or x < 0, else 0; `built`: X0 that lose energy, if not the thickness.
     """
 
     name: str
@@ -62,11 +61,12 @@ class Slab:
     hole: float
     edge: float = np.inf
     side: int = 0
+    built: float | None = None
 
     @property
     def energy_loss(self) -> float:
         """Mean loss of a minimum-ionising particle at normal incidence, MeV."""
-        return self.thickness * _LOSS_PER_X0[self.substance]
+        return (self.thickness if self.built is None else self.built) * _LOSS_PER_X0[self.substance]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,10 @@ class PipeSection:
         return self.wall / self.radiation_length / np.maximum(slant, 1e-3)
 
 
-VELO_MODULE = 0.0080  # X0: two layers of 200 um sensor and ASIC, substrate with cooling
+VELO_MODULE = 0.0130  # X0
+_VELO_MODULE_BUILT = 0.0080  # two layers of 200 um sensor and ASIC, substrate with cooling
 VELO_SIDE = {0: -1, 1: 1}  # modules of even number are at x < 0
-RF_FOIL = 0.0032  # X0 per crossing, 0.25 mm of aluminium
+RF_FOIL = 0.0090  # X0 per crossing: 0.25 mm of aluminium (0.0032), crossed at small angles
 VELO_WINDOW = 0.065
 RICH1 = 0.105  # gas, mirrors, quartz window
 PIPE = 0.07  # crossed at 10 to 27 mrad, where its cone of 25 mrad ends
@@ -143,6 +144,7 @@ def slabs() -> tuple[Slab, ...]:
             substance=Substance.SILICON,
             hole=ideal_velo.INNER_EDGE,
             side=VELO_SIDE[module % 2],
+            built=_VELO_MODULE_BUILT,
         )
         for module, z in enumerate(ideal_velo.module_z())
     ]

@@ -2,6 +2,7 @@
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.kalman.collections import long_beam_state, long_chi2, long_fitted_qop, velo_field
+from hltnode.processing.lhcb.kalman.velo_constants import VELO_FILTER
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_velo_track
 from hltnode.processing.lhcb.velo.collections import hit_x, hit_y, hit_z, track_hit_count, track_hits, velo_geometry
 
@@ -22,4 +23,11 @@ velo_fit = Algorithm.beside(
         hit_z,
     ),
     writes=(*long_beam_state.values(), long_chi2),
+    constants={
+        **VELO_FILTER,
+        "beam_line_scattering": 2.91,
+        "beam_line_position": 0.808**2,
+        "beam_line_both": 0.793,
+    },
 )
+"""Those of VELO_FILTER, and of the way from the first module to the beam line."""

@@ -10,7 +10,6 @@ namespace hlt {
 
 constexpr float c_per_gev_to_mev = 1e-3f;
 constexpr float largest_sine = 0.9f;
-constexpr float z_middle_of_ut = 2485.f;  // mm
 
 /// A polynomial of the kink, or of s = polarity q/p in c/GeV.
 struct bend_polynomial {

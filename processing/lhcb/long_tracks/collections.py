@@ -4,15 +4,12 @@ from enum import IntEnum
 
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
 from hltnode.processing.lhcb.geometry.ideal_scifi import N_LAYERS
-from hltnode.processing.lhcb.scifi.collections import N_ZONES, ZONE_STRIDE, max_hits, scifi_hit_offset, scifi_hits
+from hltnode.processing.lhcb.scifi.collections import N_ZONES, max_hits, scifi_hit_offset, scifi_hits
 
 MAX_TRACKS_PER_EVENT = 1024
 MAX_X_SEEDS_PER_EVENT = 2048
 MAX_SEEDS_PER_EVENT = 2048
 N_X_LAYERS = 6
-N_X_BINS = 128
-X_BIN_WIDTH = 50.0
-X_BIN_STRIDE = N_ZONES * N_X_BINS + 8
 N_UT_LAYERS = 4
 Z_END_SCIFI = 9410.0
 FIRST_BID_WITHOUT_UT = 1 << 31
@@ -22,6 +19,9 @@ N_BINS = 127
 BIN_WIDTH = 51.2
 BINS_BEGIN = -3251.2
 """mm, of the bins of x in a SciFi zone."""
+CELLS_PER_BIN = 64
+CELL_WORDS = (N_BINS + 1) * CELLS_PER_BIN // 32
+"""Bits of one zone, by words."""
 
 
 class TrackOrigin(IntEnum):
@@ -41,9 +41,6 @@ long_types = SharedTypes(
     enums={"track_origin": TrackOrigin},
     sizes={
         "max_long_tracks": MAX_TRACKS_PER_EVENT,
-        "n_seeding_bins": N_X_BINS,
-        "seeding_bin_width": X_BIN_WIDTH,
-        "seeding_bin_stride": X_BIN_STRIDE,
         "max_x_seeds": MAX_X_SEEDS_PER_EVENT,
         "max_scifi_seeds": MAX_SEEDS_PER_EVENT,
         "max_scifi_track_hits": N_LAYERS,
@@ -53,6 +50,8 @@ long_types = SharedTypes(
         "scifi_bin_stride": N_BINS + 1,
         "scifi_bins_begin": BINS_BEGIN,
         "scifi_bins_per_mm": 1 / BIN_WIDTH,
+        "scifi_cells_per_bin": CELLS_PER_BIN,
+        "scifi_cell_words": CELL_WORDS,
         "first_bid_without_ut": FIRST_BID_WITHOUT_UT,
         "no_bid": NO_BID,
     },
@@ -68,11 +67,10 @@ seeding_hits = Collection(
     max_per_event=scifi_hits.max_per_event,
 )
 """The SciFi hits that are not used, in the order of all."""
-seeding_zone_offset = seeding_hits.per_event("zone_offset", U16, width=ZONE_STRIDE)
-"""[event][32]: as that of scifi_hits."""
-seeding_bins = seeding_hits.per_event("bins", U16, width=X_BIN_STRIDE)
-"""[event][24 * 128 + 8]: hits of bin b of zone k are [128 k + b] .. [128 k + b + 1], relative to the first hit. A bin
-is 50 mm wide, the 65th begins at x = 0; those at both ends hold what lies beyond."""
+seeding_bins = seeding_hits.per_event("bins", U16, width=N_ZONES * (N_BINS + 1))
+"""As scifi_bins, of the seeding hits."""
+seeding_cells = seeding_hits.per_event("cells", U32, width=2 * N_X_LAYERS * CELL_WORDS)
+"""[event][x layer][half][256]: one bit for every 0.8 mm of the bins of an x layer, set where there is a hit."""
 seeding_x = seeding_hits.column("x", F32)
 """mm at y = 0."""
 seeding_hit = seeding_hits.column("hit", U16)

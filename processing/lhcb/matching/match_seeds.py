@@ -4,6 +4,7 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import F32, U8, U16, U32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.long_tracks.collections import (
+    N_UT_LAYERS,
     long_count,
     long_velo_track,
     matched_count,
@@ -12,6 +13,7 @@ from hltnode.processing.lhcb.long_tracks.collections import (
     matched_seed,
     matched_ut_hits,
     matched_velo_track,
+    scifi_seeds,
     seed_count,
     seed_hit_count,
     seed_hits,
@@ -48,12 +50,16 @@ match_seeds = Algorithm.beside(
     writes=(matched_count, matched_velo_track, matched_seed, matched_qop, matched_quality, matched_ut_hits),
     scratch=(
         Scratch("busy", U8, per=tracks),
-        Scratch("track_order", U16, per=tracks),
+        Scratch("track", U16, per=tracks),
+        *(Scratch(name, F32, per=tracks) for name in ("x", "y", "tx", "ty")),
         Scratch("best", U32, per=tracks),
         Scratch("ut_order", U16, per=ut_hits),
         Scratch("ut_x", F32, per=ut_hits),
         Scratch("ut_z", F32, per=ut_hits),
         Scratch("owner", U32, per=scifi_hits),
+        Scratch("confirmed_track", U16, per=scifi_seeds),
+        Scratch("confirmed_hits", U16, per=scifi_seeds, width=N_UT_LAYERS),
+        Scratch("confirmed_score", F32, per=scifi_seeds),
     ),
     constants={"max_chi2": 40.0, "max_score": 1.5, "max_shared_hits": 2},
 )

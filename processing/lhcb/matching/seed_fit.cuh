@@ -54,7 +54,7 @@ constexpr uint32_t n_seed_parameters = 5;
 
 /// Fit of (a, b, c, y, ty) to all hits, each at the z of the track's y; starts from the values that are there. The
 /// unknowns are corrections, with distances in m, so that single precision is sufficient.
-__device__ void fit_seed(const seeding_tables& tables, const float* x, fitted_seed& seed)
+__device__ void fit_seed(const seeding_tables& tables, const event_column<const float>& x, fitted_seed& seed)
 {
     float matrix[n_seed_parameters][n_seed_parameters] = {};
     float vector[n_seed_parameters] = {};

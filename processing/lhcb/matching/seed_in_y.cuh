@@ -62,7 +62,7 @@ class stereo_search {
     /// Layers where the curve leaves the detector have no hits.
     __device__ stereo_search(const seeding_tables& tables, const seeding_hit_view& hits, const seed_curve& curve,
                              uint32_t half)
-        : x_(hits.x), sign_(half == 0u ? -1.f : 1.f)
+        : hits_(hits), half_(half), x_(hits.x), sign_(half == 0u ? -1.f : 1.f)
     {
         const kick_estimate kick = kick_of(curve);
         bend_ = kick.y_slope;
@@ -80,10 +80,9 @@ class stereo_search {
             at.depth = z_scifi_reference + (1.f + bend_) * distance;
             const float to_inner = at.dx_dy * sign_ * inner_y, to_outer = at.dx_dy * sign_ * outer_y;
             const float low = at.place - max_of(to_inner, to_outer), high = at.place - min_of(to_inner, to_outer);
-            const layer_hits all = hits_of_layer(hits, number, half);
-            at.hits = all;
-            at.hits.first = first_hit_at(x_, all, low);
-            at.hits.end = min_of(first_hit_at(x_, all, high), at.hits.first + max_in_window);
+            const scifi_zone zone = hits.zone(number, half);
+            at.first = zone.from(low);
+            at.end = min_of(zone.from(high), at.first + max_in_window);
         }
     }
 
@@ -91,17 +90,22 @@ class stereo_search {
     {
         alignas(16) uint8_t layers_in_bin[n_bins + 8] = {};
         fill(layers_in_bin);
-        alignas(16) uint8_t count[n_bins + 8] = {};
-        for (uint32_t bin = 0; bin < n_bins - 1u; ++bin) {
-            const uint8_t bits = layers_in_bin[bin] | layers_in_bin[bin + 1u];
-            const uint8_t pairs = static_cast<uint8_t>((bits & 0x15u) + (bits >> 1 & 0x15u));
-            count[bin] = static_cast<uint8_t>((pairs & 3u) + (pairs >> 2 & 3u) + (pairs >> 4));
+        // Of two neighbouring bins the number of layers, for eight bins in a word.
+        alignas(16) uint8_t count[n_bins + 8];
+        for (uint32_t group = 0; group < n_bins; group += 8u) {
+            const uint64_t here = load_word<uint64_t>(layers_in_bin + group);
+            const uint64_t next = load_word<uint64_t>(layers_in_bin + group + 8u);
+            const uint64_t bits = here | here >> 8u | next << 56u;
+            const uint64_t pairs = (bits & 0x1515151515151515u) + (bits >> 1u & 0x1515151515151515u);
+            const uint64_t of_bins = (pairs & 0x0303030303030303u) + (pairs >> 2u & 0x0303030303030303u) +
+                                     (pairs >> 4u & 0x0303030303030303u);
+            store_word(count + group, of_bins);
         }
+        count[n_bins - 1u] = count[n_bins] = 0;
         uint32_t n_peaks = 0;
         for (uint32_t group = 0; group < n_bins; group += 8u) {
             // Four to six layers have bit 2 set: most groups of eight bins have none.
-            if (((load_word<uint32_t>(count + group) | load_word<uint32_t>(count + group + 4u)) & 0x04040404u) == 0u)
-                continue;
+            if ((load_word<uint64_t>(count + group) & 0x0404040404040404u) == 0u) continue;
             for (uint32_t bin = group; bin < group + 8u; ++bin) {
                 const uint32_t here = count[bin], before = bin == 0u ? 0u : count[bin - 1u];
                 if (here < min_stereo_hits || here <= before || here < count[bin + 1u] || n_peaks >= max_peaks)
@@ -124,7 +128,7 @@ class stereo_search {
     static constexpr float pointing_error = 0.0015f, pointing_error_of_kick = 0.004f;
 
     struct layer {
-        layer_hits hits;
+        uint32_t first, end;
         float distance;  // mm in z from the reference plane
         float place;     // x of the curve
         float dx_dy, inverse;
@@ -138,18 +142,36 @@ class stereo_search {
             const layer& at = layers_[i];
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
             const float shift = at.place * scale - first_bin / bin_width;
-            for (uint32_t hit = at.hits.first; hit < at.hits.end; ++hit) {
-                // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
-                const float bin = min_of(max_of(shift - x_[hit] * scale, 0.f), static_cast<float>(n_bins));
-                layers_in_bin[static_cast<int32_t>(bin)] |= static_cast<uint8_t>(1u << i);
+            const uint8_t bit = static_cast<uint8_t>(1u << i);
+            // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
+            constexpr float last = static_cast<float>(n_bins);
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+            for (uint32_t hit = at.first; hit < at.end; ++hit)
+                layers_in_bin[static_cast<int32_t>(min_of(max_of(shift - x_[hit] * scale, 0.f), last))] |= bit;
+#else
+            // Eight at a time; scifi_hit_padding: hits behind the last one may be read.
+            const float8 none{}, most = none + last;
+            for (uint32_t hit = at.first; hit < at.end; hit += 8u) {
+                float8 bin;
+                load8(bin, &x_[hit]);
+                bin = shift - bin * scale;
+                bin = bin > none ? bin : none;
+                bin = bin < most ? bin : most;
+                const int8x32 bins = __builtin_convertvector(bin, int8x32);
+                const uint32_t n = min_of(8u, at.end - hit);
+                for (uint32_t lane = 0; lane < n; ++lane) layers_in_bin[bins[lane]] |= bit;
             }
+#endif
         }
     }
 
     /// The hit of a layer that is closest to a y, if it is near enough.
-    __device__ uint32_t hit_at(const layer& at, float y, float max_distance) const
+    __device__ uint32_t hit_at(uint32_t i, float y, float max_distance) const
     {
-        return nearest_hit(x_, at.hits, at.place - at.dx_dy * y, max_distance * absolute(at.dx_dy)).hit;
+        const layer& at = layers_[i];
+        const uint32_t hit =
+            hits_.zone(stereo_layer(i), half_).nearest(at.place - at.dx_dy * y, max_distance * absolute(at.dx_dy));
+        return hit >= at.first && hit < at.end ? hit : no_scifi_hit;
     }
 
     __device__ float y_of(const layer& at, uint32_t hit) const { return (at.place - x_[hit]) * at.inverse; }
@@ -201,7 +223,7 @@ class stereo_search {
 #pragma unroll 1
         for (uint32_t i = 0; i < n_scifi_stereo_layers; ++i) {
             const layer& at = layers_[i];
-            line.hits[i] = hit_at(at, slope * at.depth, bin_width * (at.distance + z_scifi_reference));
+            line.hits[i] = hit_at(i, slope * at.depth, bin_width * (at.distance + z_scifi_reference));
             if (line.hits[i] != no_scifi_hit) ++line.n_hits;
         }
         if (line.n_hits < min_stereo_hits) return false;
@@ -225,7 +247,9 @@ class stereo_search {
         return true;
     }
 
-    const float* x_;
+    seeding_hit_view hits_;
+    uint32_t half_;
+    event_column<const float> x_;
     float sign_;
     float bend_;
     float pointing_weight_;
@@ -242,9 +266,8 @@ HLT_KERNEL(matching_seed_in_y)
     const uint32_t first_curve = p.x_seeds.first(event);
     const uint32_t first_seed = p.scifi_seeds.first(event);
     const uint16_t* number = p.seeding_hits.hit + first;
-    const uint16_t* zone_offset = p.seeding_hits.zone_offset + event * hlt::scifi_zone_stride;
-    const hlt::seeding_hit_view hits{p.seeding_hits.x + first, zone_offset,
-                                     p.seeding_hits.bins + event * hlt::seeding_bin_stride};
+    const hlt::seeding_hit_view hits{{p.seeding_hits.x, first},
+                                     {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride}};
     const hlt::seeding_tables& tables = *p.seeding_tables;
     __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
 
@@ -260,7 +283,7 @@ HLT_KERNEL(matching_seed_in_y)
             // Of two layers one has a hit; the zones of a layer's upper half lie behind those of its lower half.
             const uint32_t layer = curve_hits[0] != hlt::no_scifi_hit ? 0u : 3u;
             const uint32_t hit = curve_hits[0] != hlt::no_scifi_hit ? curve_hits[0] : curve_hits[1];
-            const uint32_t half = hit < zone_offset[2u * layer + 1u] ? 0u : 1u;
+            const uint32_t half = hit < hits.zone(layer, 1u).begin() ? 0u : 1u;
             const hlt::seed_curve curve{p.x_seeds.a[first_curve + i], p.x_seeds.b[first_curve + i],
                                         p.x_seeds.c[first_curve + i]};
             const hlt::stereo_search search(tables, hits, curve, half);

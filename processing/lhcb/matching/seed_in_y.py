@@ -10,7 +10,6 @@ from hltnode.processing.lhcb.long_tracks.collections import (
     seeding_bins,
     seeding_hit,
     seeding_x,
-    seeding_zone_offset,
     x_seed_count,
     x_seed_curve,
     x_seed_hit_count,
@@ -24,7 +23,6 @@ seed_in_y = Algorithm.beside(
     block_size=64,
     reads=(
         seeding_tables,
-        seeding_zone_offset,
         seeding_x,
         seeding_bins,
         seeding_hit,

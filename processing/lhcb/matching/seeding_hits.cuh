@@ -1,89 +1,76 @@
 // The hits that the seeding works on: one event's, sorted by x inside each zone.
 #pragma once
 
-#include "framework/device/platform.cuh"
-#include "lhcb/long_tracks/generated/long_types.h"
+#include "lhcb/long_tracks/layers.cuh"
+#include "lhcb/long_tracks/scifi_zones.cuh"
 #include "lhcb/matching/generated/seeding_types.h"
-#include "lhcb/scifi/generated/scifi_types.h"
 
 namespace hlt {
 
-__device__ uint32_t seeding_bin_of(float x)
-{
-    const float bin = (x + 0.5f * seeding_bin_width * static_cast<float>(n_seeding_bins)) * (1.f / seeding_bin_width);
-    const float last = static_cast<float>(n_seeding_bins - 1u);
-    return bin > 0.f ? static_cast<uint32_t>(min_of(bin, last)) : 0u;
-}
-
 /// The seeding hits of one event.
 struct seeding_hit_view {
-    const float* x;
-    const uint16_t* zone_offset;
-    const uint16_t* bins;
+    event_column<const float> x;
+    event_column<const uint16_t> bins;
+
+    __device__ scifi_zone zone(uint32_t layer, uint32_t half) const { return {x, bins, 2u * layer + half}; }
+    __device__ uint32_t count() const { return bins[n_scifi_zones * scifi_bin_stride - 1u]; }
 };
 
-/// The hits of a layer in one half of the detector.
-struct layer_hits {
-    uint32_t first;
-    uint32_t end;
-    const uint16_t* bins;
-};
-
-__device__ layer_hits hits_of_layer(const seeding_hit_view& hits, uint32_t layer, uint32_t half)
+/// The number of hits in the zone of a half that has most.
+__device__ uint32_t largest_zone(const seeding_hit_view& hits, uint32_t half)
 {
-    const uint32_t zone = 2u * layer + half;
-    return {hits.zone_offset[zone], hits.zone_offset[zone + 1u], hits.bins + zone * n_seeding_bins};
-}
-
-/// The first hit of a layer at `where` or beyond; its end if there is none.
-__device__ uint32_t first_hit_at(const float* x, const layer_hits& hits, float where)
-{
-    constexpr uint32_t few = scifi_hit_padding;
-    const uint32_t bin = seeding_bin_of(where);
-    uint32_t first = hits.bins[bin];
-    uint32_t end = hits.bins[bin + 1u];
-    while (end - first > few) {
-        const uint32_t middle = (first + end) / 2u;
-        if (x[middle] < where) {
-            first = middle + 1u;
-        } else {
-            end = middle;
-        }
+    uint32_t largest = 0;
+    for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
+        const scifi_zone zone = hits.zone(layer, half);
+        largest = max_of(largest, zone.end() - zone.begin());
     }
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    while (first < end && x[first] < where) ++first;
-    return first;
-#else
-    // All at once in a vector register; scifi_hit_padding: places behind the last hit may be read.
-    uint32_t n_below = 0;
-    for (uint32_t i = 0; i < few; ++i)
-        n_below += static_cast<uint32_t>(x[first + i] < where) & static_cast<uint32_t>(i < end - first);
-    return first + n_below;
-#endif
+    return largest;
 }
 
-/// The hit closest to `where` and its residual.
+/// The hit closest to a place and how far beyond it lies; no_scifi_hit and 0 if there is none closer than `most`.
 struct close_hit {
     uint32_t hit;
     float residual;
 };
 
-/// The hit closest to `where` if it is no further away than `tolerance`, of two at one distance the one with the
-/// larger x; otherwise no_scifi_hit.
-__device__ close_hit nearest_hit(const float* x, const layer_hits& hits, float where, float tolerance)
+__device__ close_hit nearest_hit(const scifi_zone& zone, const event_column<const float>& x, float where, float most)
 {
-    const uint32_t next = max_of(hits.first, min_of(first_hit_at(x, hits, where), hits.end));
-    close_hit found{no_scifi_hit, 0.f};
-    float distance = tolerance;
-    if (next < hits.end && x[next] - where <= distance) {
-        found = {next, x[next] - where};
-        distance = found.residual;
-    }
-    if (next > hits.first) {
-        const float before = where - x[next - 1u];
-        if (before <= tolerance && (found.hit == no_scifi_hit || before < distance)) found = {next - 1u, -before};
-    }
-    return found;
+    const uint32_t hit = zone.nearest(where, most);
+    return {hit, hit == no_scifi_hit ? 0.f : x[hit] - where};
+}
+
+constexpr uint32_t n_cells = scifi_cell_words * 32u;  // of a zone
+constexpr uint32_t n_cell_words = 2u * n_x_layers * scifi_cell_words;
+constexpr float cells_per_mm = scifi_bins_per_mm * static_cast<float>(scifi_cells_per_bin);
+
+/// Larger for larger x. The last cells, as many as there are bits in a word, have no hits.
+__device__ uint32_t cell_of(float x)
+{
+    const float at = (x - scifi_bins_begin) * cells_per_mm;
+    constexpr float last = static_cast<float>(n_cells - 33u);
+    return at > 0.f ? static_cast<uint32_t>(static_cast<int32_t>(at < last ? at : last)) : 0u;
+}
+
+template <typename Word>
+__device__ Word* cells_of(Word* cells, uint32_t x_layer_number, uint32_t half)
+{
+    return cells + (2u * x_layer_number + half) * scifi_cell_words;
+}
+
+/// The cells that a window of hits up to `most` around a place covers, as bits from that of its lower end on.
+__device__ uint32_t cells_of_window(float most)
+{
+    const float n = 2.02f * most * cells_per_mm + 2.f;
+    return n < 32.f ? (1u << static_cast<uint32_t>(n)) - 1u : 0xffffffffu;
+}
+
+/// Whether a cell of a window has a hit; a window of more than 32 cells is as if it had one.
+__device__ uint32_t has_hit_near(const uint32_t* of_zone, float where, float most, uint32_t window)
+{
+    const uint32_t cell = cell_of(where - most);
+    const uint32_t shift = cell % 32u;
+    const uint32_t bits = of_zone[cell / 32u] >> shift | of_zone[cell / 32u + 1u] << 1u << (31u - shift);
+    return static_cast<uint32_t>((bits & window) != 0u || window == 0xffffffffu);
 }
 
 }  // namespace hlt

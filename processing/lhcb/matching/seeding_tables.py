@@ -23,6 +23,9 @@ X_LAYERS = (0, 3, 4, 7, 8, 11)
 STEREO_LAYERS = (1, 2, 5, 6, 9, 10)
 N_STEPS = len(X_LAYERS) - 2
 N_PATTERNS = 1 << N_STEPS
+N_FOLLOWED = 8
+"""Numbers that are followed from layer to layer: the places in the layers of the steps, a, b, c, and one that is 0, for
+a vector register of a CPU."""
 Z_MAGNET = 5200.0
 """mm: where the kick of the magnet seems to be."""
 CUBIC = -0.00028
@@ -43,11 +46,11 @@ _SEARCHES = (
 
 X_STEP = Record(
     "x_step",
-    np.dtype([("tolerance", "<f4"), ("inverse_variance", "<f4"), ("gain", "<f4", (N_STEPS + 3,))]),
+    np.dtype([("tolerance", "<f4"), ("inverse_variance", "<f4"), ("gain", "<f4", (N_FOLLOWED,))]),
     {
         "tolerance": "mm",
         "inverse_variance": "1/mm^2",
-        "gain": "on the place in the layers of later steps, and on (a, b, c)",
+        "gain": "on what is followed",
     },
 )
 """One layer, if a given pattern of the steps before has found hits."""
@@ -63,9 +66,9 @@ X_SEARCH = Record(
             ("scale", "<f4"),
             ("magnet_scale", "<f4"),
             ("curvature", "<f4"),
-            ("lever", "<f4", (N_STEPS + 1,)),
-            ("bend", "<f4", (N_STEPS + 1,)),
-            ("slope_bend", "<f4"),
+            ("by_place", "<f4", (N_FOLLOWED,)),
+            ("by_slope", "<f4", (N_FOLLOWED,)),
+            ("by_curvature", "<f4", (N_FOLLOWED,)),
             ("steps", X_STEP.dtype, (N_PATTERNS, N_STEPS)),
         ]
     ),
@@ -76,9 +79,9 @@ X_SEARCH = Record(
         "scale": "that distance over z",
         "magnet_scale": "that distance over the one from the magnet to the first layer",
         "curvature": "1/mm for each mm of the tangent at z = 0",
-        "lever": "mm in z from the first layer to those of the steps and to the reference plane",
-        "bend": "mm^2: how far a curve through the pair is from a line there, for each 1/mm of curvature",
-        "slope_bend": "mm: the same for the slope at the reference plane",
+        "by_place": "what is followed, of a curve through a pair, by x in the first layer",
+        "by_slope": "the same by the slope from first to last hit",
+        "by_curvature": "the same by the curvature c",
         "steps": "[pattern of steps that found a hit][step]",
     },
 )
@@ -105,6 +108,7 @@ seeding_types = SharedTypes(
     sizes={
         "n_x_layers": len(X_LAYERS),
         "n_x_steps": N_STEPS,
+        "n_followed": N_FOLLOWED,
         "n_x_searches": len(_SEARCHES),
         "z_magnet": Z_MAGNET,
         "scifi_cubic": CUBIC,
@@ -167,13 +171,14 @@ class SeedingTables:
         step = z[last] - z[first]
         chord = (bend(z[last]) - bend(z[first])) / step
         ends = np.array([*z[list(layers)], Z_REFERENCE])
+        levers, bends = ends - z[first], bend(ends) - bend(z[first]) - (ends - z[first]) * chord
         search["first_layer"], search["last_layer"], search["layers"] = first, last, layers
         search["z"], search["inverse_step"], search["scale"] = z[first], 1.0 / step, step / z[first]
         search["magnet_scale"] = step / (z[first] - Z_MAGNET)
         search["curvature"] = curvature
-        search["lever"] = ends - z[first]
-        search["bend"] = bend(ends) - bend(z[first]) - (ends - z[first]) * chord
-        search["slope_bend"] = -chord
+        search["by_place"] = [*np.ones_like(ends), 0.0, 0.0, 0.0]
+        search["by_slope"] = [*levers, 1.0, 0.0, 0.0]
+        search["by_curvature"] = [*bends, -chord, 1.0, 0.0]
         pair = np.linalg.inv(np.array([self._row(first), self._row(last), [0.0, 0.0, 1.0]]))
         start = pair @ np.diag([HIT_ERROR**2, HIT_ERROR**2, CURVATURE_ERROR**2]) @ pair.T
         rows = [self._row(layer) for layer in layers]
@@ -192,7 +197,7 @@ class SeedingTables:
                 search["steps"][pattern, i] = (
                     MAX_DEVIATION * np.sqrt(variance),
                     1.0 / variance,
-                    (*(row @ gain for row in rows), *gain),
+                    (*(row @ gain for row in rows), *gain, 0.0),
                 )
 
     @staticmethod

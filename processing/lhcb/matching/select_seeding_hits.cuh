@@ -1,7 +1,8 @@
 // The SciFi hits that no long track has used, zone by zone in their order.
 //
-// Each zone is cut into bins of x, where the searches look hits up.
-// In:  scifi_hits.x, zone_offset, used. Out: seeding_hits.x, hit, zone_offset, bins.
+// Each zone is cut into bins of x, where the searches look hits up; for the x layers there is a bit for each small cell
+// of a bin, set where there is a hit.
+// In:  scifi_hits.x, zone_offset, used. Out: seeding_hits.x, hit, bins, cells.
 // One block per event; threads stride over the hits of a zone, a prefix sum gives the places.
 // Bounds: at most as many hits as scifi_hits has, which give their places to both.
 #pragma once
@@ -10,60 +11,89 @@
 #include "lhcb/matching/generated/matching_select_seeding_hits.h"
 #include "lhcb/matching/seeding_hits.cuh"
 
-HLT_KERNEL(matching_select_seeding_hits)
-{
-    const uint32_t event = blockIdx.x;
-    if (!p.takes(event)) return;
-    const uint32_t first = p.scifi_hits.first(event);
-    const uint16_t* zone_offset = p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride;
-    uint16_t* kept_offset = p.seeding_hits.zone_offset + event * hlt::scifi_zone_stride;
-    const float* x = p.scifi_hits.x + first;
-    const uint8_t* used = p.scifi_hits.used + first;
-    float* kept_x = p.seeding_hits.x + first;
-    uint16_t* kept_hit = p.seeding_hits.hit + first;
-    __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
+namespace hlt {
 
-    uint32_t n_kept = 0;
-    const uint32_t n_hits = p.scifi_hits.count[event];
-    for (uint32_t zone = 0; zone < hlt::n_scifi_zones && n_hits != 0u; ++zone) {
-        if (threadIdx.x == 0) kept_offset[zone] = static_cast<uint16_t>(n_kept);
-        const uint32_t end = zone_offset[zone + 1u];
-        for (uint32_t base = zone_offset[zone]; base < end; base += blockDim.x) {
+/// The hits of one event, and where those that are kept are put.
+struct hit_selection {
+    event_column<const float> x;
+    event_column<const uint8_t> used;
+    event_column<float> kept_x;
+    event_column<uint16_t> kept_hit;
+
+    /// Keep the unused ones of the hits [begin, end), behind `n_kept` others. Returns how many are kept then.
+    __device__ uint32_t keep(uint32_t begin, uint32_t end, uint32_t n_kept, [[maybe_unused]] uint32_t* sums) const
+    {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        for (uint32_t base = begin; base < end; base += blockDim.x) {
             const uint32_t i = base + threadIdx.x;
             const bool keeps = i < end && used[i] == 0u;
             uint32_t total = 0;
-            const uint32_t place = n_kept + hlt::block_exclusive_count(keeps, sums, total);
+            const uint32_t place = n_kept + block_exclusive_count(keeps, sums, total);
             if (keeps) {
                 kept_x[place] = x[i];
                 kept_hit[place] = static_cast<uint16_t>(i);
             }
             n_kept += total;
         }
+#else
+        // Eight at a time; scifi_hit_padding: places behind the last one may be read and written.
+        int8x32 numbers{0, 1, 2, 3, 4, 5, 6, 7};
+        numbers += static_cast<int32_t>(begin);
+        for (uint32_t base = begin; base < end; base += 8u, numbers += 8) {
+            uint64_t eight_used;
+            std::memcpy(&eight_used, &used[base], sizeof eight_used);
+            uint32_t kept = end - base < 8u ? (1u << (end - base)) - 1u : 0xffu;
+            if (eight_used != 0u)
+                for (uint32_t lane = 0; lane < 8u; ++lane)
+                    kept &= ~(static_cast<uint32_t>((eight_used >> (8u * lane) & 0xffu) != 0u) << lane);
+            float8 eight;
+            load8(eight, &x[base]);
+            store_packed(&kept_x[n_kept], eight, kept);
+            int8x32 packed;
+            store_packed(&packed, numbers, kept);
+            const uint8x16 narrow = __builtin_convertvector(packed, uint8x16);
+            std::memcpy(&kept_hit[n_kept], &narrow, sizeof narrow);
+            n_kept += static_cast<uint32_t>(__popc(kept));
+        }
+#endif
+        return n_kept;
     }
-    const uint32_t zones_done = n_hits == 0u ? 0u : hlt::n_scifi_zones;
-    for (uint32_t zone = zones_done + threadIdx.x; zone < hlt::scifi_zone_stride; zone += blockDim.x)
-        kept_offset[zone] = static_cast<uint16_t>(n_kept);
-    uint16_t* bins = p.seeding_hits.bins + event * hlt::seeding_bin_stride;
-    hlt::zero_words(bins, hlt::seeding_bin_stride / 2u);
-    hlt::block_barrier();
-    // The last hit of a bin says where the next bin begins; behind empty bins that is carried on.
+};
+
+}  // namespace hlt
+
+HLT_KERNEL(matching_select_seeding_hits)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    const uint32_t first = p.seeding_hits.first(event);
+    const uint16_t* const zone_offset = p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride;
+    const hlt::hit_selection selection{
+        {p.scifi_hits.x, first}, {p.scifi_hits.used, first}, {p.seeding_hits.x, first}, {p.seeding_hits.hit, first}};
+    uint32_t* const cells = p.seeding_hits.cells + event * hlt::n_cell_words;
+    __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
+    __shared__ uint16_t ends[hlt::n_scifi_zones + 1u];
+
+    const bool has_hits = p.scifi_hits.count[event] != 0u;
+    uint32_t n_kept = 0;
     for (uint32_t zone = 0; zone < hlt::n_scifi_zones; ++zone) {
-        const uint32_t end = kept_offset[zone + 1u];
-        uint16_t* of_zone = bins + zone * hlt::n_seeding_bins;
-        for (uint32_t i = kept_offset[zone] + threadIdx.x; i < end; i += blockDim.x) {
-            const uint32_t next = hlt::seeding_bin_of(kept_x[i]) + 1u;
-            const bool is_last = i + 1u == end || hlt::seeding_bin_of(kept_x[i + 1u]) >= next;
-            if (is_last && next < hlt::n_seeding_bins) of_zone[next] = static_cast<uint16_t>(i + 1u);
-        }
+        if (threadIdx.x == 0) ends[zone] = static_cast<uint16_t>(n_kept);
+        if (has_hits) n_kept = selection.keep(zone_offset[zone], zone_offset[zone + 1u], n_kept, sums);
     }
+    if (threadIdx.x == 0) ends[hlt::n_scifi_zones] = static_cast<uint16_t>(n_kept);
+    hlt::zero_words(cells, hlt::n_cell_words);
     hlt::block_barrier();
-    for (uint32_t zone = threadIdx.x; zone < hlt::n_scifi_zones; zone += blockDim.x) {
-        uint16_t* of_zone = bins + zone * hlt::n_seeding_bins;
-        uint32_t begin = kept_offset[zone];
-        for (uint32_t bin = 0; bin < hlt::n_seeding_bins; ++bin) {
-            begin = hlt::max_of(begin, static_cast<uint32_t>(of_zone[bin]));
-            of_zone[bin] = static_cast<uint16_t>(begin);
+    const float* const x = p.seeding_hits.x + first;
+    hlt::fill_scifi_bins({p.seeding_hits.x, first}, ends,
+                         {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride});
+    for (uint32_t k = 0; k < hlt::n_x_layers; ++k) {
+        for (uint32_t half = 0; half < 2u; ++half) {
+            const uint32_t zone = 2u * hlt::x_layer(k) + half;
+            uint32_t* const of_zone = hlt::cells_of(cells, k, half);
+            for (uint32_t i = ends[zone] + threadIdx.x; i < ends[zone + 1u]; i += blockDim.x) {
+                const uint32_t cell = hlt::cell_of(x[i]);
+                atomicOr(&of_zone[cell / 32u], 1u << cell % 32u);
+            }
         }
     }
-    if (threadIdx.x == 0) bins[hlt::n_scifi_zones * hlt::n_seeding_bins] = static_cast<uint16_t>(n_kept);
 }

@@ -4,9 +4,9 @@ from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.long_tracks.collections import (
     scifi_used,
     seeding_bins,
+    seeding_cells,
     seeding_hit,
     seeding_x,
-    seeding_zone_offset,
 )
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_zone_offset
 
@@ -15,5 +15,5 @@ select_seeding_hits = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=64,
     reads=(scifi_count, scifi_zone_offset, scifi_x, scifi_used),
-    writes=(seeding_zone_offset, seeding_bins, seeding_x, seeding_hit),
+    writes=(seeding_bins, seeding_cells, seeding_x, seeding_hit),
 )

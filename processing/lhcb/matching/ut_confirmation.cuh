@@ -12,11 +12,12 @@
 
 namespace hlt {
 
-constexpr uint32_t n_ut_bins = 128;  // of each layer
+constexpr uint32_t n_ut_bins = 256;  // of each layer
 constexpr uint32_t n_all_ut_bins = n_long_ut_layers * n_ut_bins;
-constexpr float ut_bin_width = 14.f;  // mm
+constexpr float ut_bin_width = 7.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
 constexpr uint32_t max_ut_candidates = 16;  // of each layer
+constexpr uint32_t max_near_in_ut = 64;     // hits of a layer of which the place in y is looked at
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 constexpr uint32_t ut_lanes = 1;
@@ -63,7 +64,9 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     }
     if (threadIdx.x == 0) hits.bin_begin[n_all_ut_bins] = n;
     block_barrier();
-    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+    // From the last one on, so that one thread alone puts them in order.
+    for (uint32_t behind = threadIdx.x; behind < n; behind += blockDim.x) {
+        const uint32_t i = n - 1u - behind;
         const uint32_t bin = ut_bin_of(ut_layer_of(hits.z[i]), hits.x[i]);
         hits.order[atomicAdd(&hits.bin_begin[bin], 0xffffffffu) - 1u] = static_cast<uint16_t>(i);
     }
@@ -93,10 +96,11 @@ struct ut_confirmation {
     uint16_t hits[n_long_ut_layers];
 };
 
-/// A hit near the expected place.
-struct ut_candidate {
-    float displacement;
-    uint16_t hit;
+/// The hits of a layer near the expected place; there is room for as many more as are looked at together.
+struct ut_candidates {
+    float displacement[max_ut_candidates + ut_lanes];
+    uint16_t hit[max_ut_candidates + ut_lanes];
+    uint32_t n;
 };
 
 /// How a displacement before the UT grows through it, relative to its middle.
@@ -121,80 +125,100 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
     const float window = 4.f * error;
 
     ut_confirmation result{0, 0, 0.f, {}};
-    ut_candidate candidates[n_long_ut_layers][max_ut_candidates];
-    uint32_t n_candidates[n_long_ut_layers];
+    ut_candidates candidates[n_long_ut_layers];
     for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
+        ut_candidates& of_layer = candidates[layer];
+        of_layer.n = 0;
         result.hits[layer] = static_cast<uint16_t>(no_ut_hit);
-        n_candidates[layer] = 0;
         const float distance = layer_z[layer] - z_velo_end;
-        const float x = line.x + line.tx * distance + displacement_of_kick[layer] * kick;
+        const float of_kick = displacement_of_kick[layer] * kick, angle = dx_dy[layer];
+        const float x = line.x + line.tx * distance + of_kick;
         const float y = line.y + line.ty * distance;
         const bool in_hole = absolute(x) < hole && absolute(y) < hole;
         if (!in_hole && absolute(x) < half_width && absolute(y) < half_height) ++result.n_crossed;
         const float reach = window + layer_depth * absolute(line.tx);
-        const float at_strip = x - dx_dy[layer] * y;
+        const float at_strip = x - angle * y;
         const uint32_t end = hits.bin_begin[ut_bin_of(layer, at_strip + reach) + 1u];
+        uint32_t near[max_near_in_ut + ut_lanes];
+        uint32_t n_near = 0;
         for (uint32_t i = hits.bin_begin[ut_bin_of(layer, at_strip - reach)]; i < end; i += ut_lanes) {
-            float residuals[ut_lanes];
-            uint32_t near[ut_lanes];
-            uint32_t any = 0;
+            uint32_t is_near[ut_lanes];
             for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
                 const float to_hit = hits.ordered_z[i + lane] - z_velo_end;
-                residuals[lane] = hits.ordered_x[i + lane] + dx_dy[layer] * (line.y + line.ty * to_hit) -
-                                  (line.x + line.tx * to_hit) - displacement_of_kick[layer] * kick;
-                const float reach_here = window * growth_at(hits.ordered_z[i + lane]);
-                near[lane] = static_cast<uint32_t>(residuals[lane] < reach_here) &
-                             static_cast<uint32_t>(-residuals[lane] < reach_here);
-                any |= near[lane];
+                const float residual = hits.ordered_x[i + lane] + angle * (line.y + line.ty * to_hit) -
+                                       (line.x + line.tx * to_hit) - of_kick;
+                is_near[lane] =
+                    static_cast<uint32_t>(absolute(residual) < window * growth_at(hits.ordered_z[i + lane])) &
+                    static_cast<uint32_t>(i + lane < end);
             }
-            if (any == 0u) continue;
-            for (uint32_t lane = 0; lane < min_of(ut_lanes, end - i); ++lane) {
-                if (near[lane] == 0u || n_candidates[layer] == max_ut_candidates) continue;
-                const uint32_t hit = hits.order[i + lane];
-                const float y_hit = line.y + line.ty * (hits.z[hit] - z_velo_end);
-                if (y_hit < hits.y_begin[hit] - sensor_overlap || y_hit > hits.y_end[hit] + sensor_overlap) continue;
-                candidates[layer][n_candidates[layer]++] = {residuals[lane] / growth_at(hits.z[hit]),
-                                                            static_cast<uint16_t>(hit)};
+            for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                near[n_near] = i + lane;
+                n_near += is_near[lane];
             }
+            if (n_near >= max_near_in_ut) break;
+        }
+        n_near = min_of(n_near, max_near_in_ut);
+        for (uint32_t k = 0; k < n_near; ++k) {
+            const uint32_t hit = hits.order[near[k]];
+            const float to_hit = hits.z[hit] - z_velo_end, y_hit = line.y + line.ty * to_hit;
+            const float residual = hits.x[hit] + angle * y_hit - (line.x + line.tx * to_hit) - of_kick;
+            of_layer.displacement[of_layer.n] = residual / growth_at(hits.z[hit]);
+            of_layer.hit[of_layer.n] = static_cast<uint16_t>(hit);
+            const uint32_t covers = static_cast<uint32_t>(y_hit >= hits.y_begin[hit] - sensor_overlap) &
+                                    static_cast<uint32_t>(y_hit <= hits.y_end[hit] + sensor_overlap);
+            of_layer.n += covers & static_cast<uint32_t>(of_layer.n < max_ut_candidates);
         }
     }
-    // Of three layers one is among the first two, of four the first one.
+    // Of three layers one is among the first two, of four the first one. Several candidates are tried together.
     const float error_weight = 1.f / (error * error), spread_weight = 1.f / (spread * spread);
     for (uint32_t from = 0; from < 2u && result.n_layers < n_long_ut_layers; ++from) {
-        for (uint32_t k = 0; k < n_candidates[from]; ++k) {
-            const float common = candidates[from][k].displacement;
-            float displacements[n_long_ut_layers];
-            uint16_t chosen[n_long_ut_layers];
-            uint32_t n = 0;
-            float sum = 0.f;
+        for (uint32_t first = 0; first < candidates[from].n; first += ut_lanes) {
+            float common[ut_lanes], sum[ut_lanes], chi2[ut_lanes];
+            float displacements[n_long_ut_layers][ut_lanes];
+            uint32_t chosen[n_long_ut_layers][ut_lanes], n[ut_lanes];
+            for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                common[lane] = candidates[from].displacement[first + lane];
+                n[lane] = 0;
+                sum[lane] = 0.f;
+            }
             for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
-                float nearest = 2.f * spread;
-                chosen[layer] = static_cast<uint16_t>(no_ut_hit);
-                for (uint32_t j = 0; j < n_candidates[layer]; ++j) {
-                    const ut_candidate& other = candidates[layer][j];
-                    const float apart = absolute(other.displacement - common);
-                    if (apart < nearest) {
-                        nearest = apart;
-                        chosen[layer] = other.hit;
-                        displacements[layer] = other.displacement;
+                float nearest[ut_lanes];
+                for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                    nearest[lane] = 2.f * spread;
+                    chosen[layer][lane] = no_ut_hit;
+                    displacements[layer][lane] = 0.f;
+                }
+                for (uint32_t j = 0; j < candidates[layer].n; ++j) {
+                    const float other = candidates[layer].displacement[j];
+                    for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                        const float apart = absolute(other - common[lane]);
+                        const bool is_nearer = apart < nearest[lane];
+                        nearest[lane] = is_nearer ? apart : nearest[lane];
+                        chosen[layer][lane] = is_nearer ? j : chosen[layer][lane];
+                        displacements[layer][lane] = is_nearer ? other : displacements[layer][lane];
                     }
                 }
-                if (chosen[layer] == no_ut_hit) continue;
-                ++n;
-                sum += displacements[layer];
+                for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                    n[lane] += chosen[layer][lane] != no_ut_hit ? 1u : 0u;
+                    sum[lane] += displacements[layer][lane];
+                }
             }
-            if (n < result.n_layers) continue;
-            const float mean = sum / static_cast<float>(n);
-            float chi2 = mean * mean * error_weight;
-            for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
-                if (chosen[layer] == no_ut_hit) continue;
-                const float apart = displacements[layer] - mean;
-                chi2 += apart * apart * spread_weight;
+            for (uint32_t lane = 0; lane < ut_lanes; ++lane) {
+                const float mean = sum[lane] / static_cast<float>(static_cast<int32_t>(n[lane]));
+                chi2[lane] = mean * mean * error_weight;
+                for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
+                    const float apart = chosen[layer][lane] != no_ut_hit ? displacements[layer][lane] - mean : 0.f;
+                    chi2[lane] += apart * apart * spread_weight;
+                }
             }
-            if (n > result.n_layers || (n == result.n_layers && chi2 < result.chi2)) {
-                result.n_layers = n;
-                result.chi2 = chi2;
-                for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) result.hits[layer] = chosen[layer];
+            for (uint32_t lane = 0; lane < min_of(ut_lanes, candidates[from].n - first); ++lane) {
+                if (n[lane] < result.n_layers || (n[lane] == result.n_layers && !(chi2[lane] < result.chi2))) continue;
+                result.n_layers = n[lane];
+                result.chi2 = chi2[lane];
+                for (uint32_t layer = 0; layer < n_long_ut_layers; ++layer) {
+                    const uint32_t j = chosen[layer][lane];
+                    result.hits[layer] = j == no_ut_hit ? static_cast<uint16_t>(no_ut_hit) : candidates[layer].hit[j];
+                }
             }
         }
     }

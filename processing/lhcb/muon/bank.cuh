@@ -142,6 +142,7 @@ __device__ bool for_muon_digits(const raw_banks& banks, uint32_t event, const mu
 {
     const event_row place = banks.event_rows[event];
     const row_range rows = muon_rows_of(banks, place.mep);
+    prefetch_fragments(banks, rows, place.index);
     bool broken = false;
     for (uint32_t i = threadIdx.x; i < rows.count * n_muon_parts; i += blockDim.x) {
         const mfp_row row = banks.mfp_rows[rows.first + i / n_muon_parts];

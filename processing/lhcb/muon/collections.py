@@ -121,6 +121,8 @@ muon_field_of_interest = constant_column("muon_field_of_interest", FIELD_OF_INTE
 
 muon_lit_cells = events.per_event("muon_cells", U32, width=CELL_WORDS)
 """Bit map of the strips and pads that sent something; words behind those of the last station are not written."""
+muon_crossed_cells = events.per_event("muon_crossed", U32, width=CELL_WORDS)
+"""Those of them that are in a crossing."""
 
 
 def max_hits(limits: BatchLimits) -> int:

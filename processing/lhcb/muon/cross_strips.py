@@ -9,7 +9,14 @@ cross_strips = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=64,
-    reads=(raw_banks, muon.muon_geometry, muon.muon_lit_cells, muon.muon_bound, muon.muon_hit_offset),
+    reads=(
+        raw_banks,
+        muon.muon_geometry,
+        muon.muon_lit_cells,
+        muon.muon_crossed_cells,
+        muon.muon_bound,
+        muon.muon_hit_offset,
+    ),
     writes=(
         muon.muon_count,
         muon.muon_station_offset,

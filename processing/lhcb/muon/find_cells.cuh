@@ -3,9 +3,10 @@
 //
 // A bank that cannot be what it says flags the event and gives no digit; addresses without a tile give none either. A
 // digit that is sent twice counts once. An event that the global event cut has taken is skipped.
-// In:  the fragments of the muon rows, muon_geometry, events.flags. Out: events.muon_cells [event][1024],
-// muon_hits.bound [event]; events.flags. One block per event, four threads for each bank, then threads stride over the
-// words of the map. Bounds: geometry.first_word[4] <= 1024 words; at most 2^15 cells, which make fewer hits than 2^16.
+// In:  the fragments of the muon rows, muon_geometry, events.flags. Out: events.{muon_cells, muon_crossed}
+// [event][1024]: what sent something, and what of that is in a crossing; muon_hits.bound [event]; events.flags. One
+// block per event, four threads for each bank, then threads stride over the words of the map. Bounds:
+// geometry.first_word[4] <= 1024 words; at most 2^15 cells, which make fewer hits than 2^16.
 #pragma once
 
 #include "lhcb/muon/bank.cuh"
@@ -39,8 +40,10 @@ HLT_KERNEL(muon_find_cells)
     for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) n += hlt::mark_crossings(geometry, lit, i, crossed);
     __syncthreads();
     uint32_t* const map = p.events.muon_cells + event * hlt::muon_cell_words;
+    uint32_t* const crossed_map = p.events.muon_crossed + event * hlt::muon_cell_words;
     for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) {
         map[i] = lit[i];
+        crossed_map[i] = crossed[i];
         n += static_cast<uint32_t>(__popc(lit[i] & ~crossed[i]));
     }
     atomicAdd(&n_hits, n);

@@ -2,7 +2,7 @@
 
 from hltnode.processing.framework.batch import event_flags, raw_banks
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.muon.collections import muon_bound, muon_geometry, muon_lit_cells
+from hltnode.processing.lhcb.muon.collections import muon_bound, muon_crossed_cells, muon_geometry, muon_lit_cells
 
 find_cells = Algorithm.beside(
     __file__,
@@ -10,5 +10,5 @@ find_cells = Algorithm.beside(
     block_size=64,
     reads=(raw_banks, muon_geometry),
     updates=(event_flags,),
-    writes=(muon_lit_cells, muon_bound),
+    writes=(muon_lit_cells, muon_crossed_cells, muon_bound),
 )

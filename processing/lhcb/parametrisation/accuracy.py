@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from hltnode.processing.lhcb.geometry.ideal_ut import LAYER_Z as UT_LAYER_Z
 from hltnode.processing.lhcb.parametrisation.forms import Z_UT, FloatArray
-from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Seeds
+from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, InUt, Seeds
 from hltnode.processing.lhcb.parametrisation.tracks import Line, Tracks
 
 MOMENTUM_BINS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, np.inf)
@@ -45,6 +46,13 @@ def of_before_ut(functions: BeforeUt, tracks: Tracks) -> Table:
     """What the momentum says of the state at the UT."""
     x, tx = functions.state(tracks.velo, tracks.s, Z_UT)
     return _table({"x, mm": x - tracks.ut.x, "tx, mrad": MRAD * (tx - tracks.ut.tx)}, tracks.p)
+
+
+def of_in_ut(functions: InUt, tracks: Tracks) -> Table:
+    """What the kink says of x in the layers of the UT."""
+    kink = tracks.behind.tx - tracks.velo.tx
+    layers = zip(UT_LAYER_Z, tracks.ut_x, strict=True)
+    return _table({"x, mm": np.stack([functions.x(tracks.velo, kink, z) - x for z, x in layers])}, tracks.p)
 
 
 def of_seeds(functions: Seeds, tracks: Tracks) -> Table:

@@ -83,6 +83,17 @@ BEFORE_UT = {
 }
 """From the line at Z_VELO to the tangent at Z_UT: x = x_line + (tx_ut - tx)(z - z_magnet)."""
 
+Z_MIDDLE_UT = 2485.0
+IN_UT = {
+    "shift": Form("kink", "mm"),
+    "slope": Form("kink", "1"),
+    "curve": Form("kink", "1/mm"),
+}
+"""From the line at Z_VELO through the UT, with the kink of BEHIND_MAGNET:
+
+    x(z) = x_line(z) + kink (shift + slope dz + curve dz^2),   dz = z - Z_MIDDLE_UT
+"""
+
 SEED_MOMENTUM = Form("intercept", "1/MeV/m")
 """polarity q/p of a SciFi track over its `intercept`, x (m) at z = 0 of its tangent at Z_REFERENCE; for tx and ty stand
 its slope in x, and y / z there."""

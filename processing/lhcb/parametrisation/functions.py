@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from hltnode.processing.lhcb.parametrisation.flights import MEV
-from hltnode.processing.lhcb.parametrisation.forms import Z_REFERENCE, FloatArray, Form
+from hltnode.processing.lhcb.parametrisation.forms import Z_MIDDLE_UT, Z_REFERENCE, FloatArray, Form
 from hltnode.processing.lhcb.parametrisation.polynomials import Fit
 from hltnode.processing.lhcb.parametrisation.tracks import Curve, Line, sine
 
@@ -72,6 +72,18 @@ class BeforeUt(Functions):
         """x at a z in the UT and slope there of tracks that leave the lines with `s` (c/GeV)."""
         tx = _tx_behind(line, s * self.value("kick", s, line.tx, line.ty))
         return line.x_at(z) + (tx - line.tx) * (z - self.value("z_magnet", s, line.tx, line.ty)), tx
+
+
+class InUt(Functions):
+    """From the line at the end of the VELO through the UT (IN_UT)."""
+
+    __slots__ = ()
+
+    def x(self, line: Line, kink: FloatArray, z: float) -> FloatArray:
+        """x at a z in the UT of tracks that leave the lines with this kink."""
+        shift, slope, curve = (self.value(name, kink, line.tx, line.ty) for name in ("shift", "slope", "curve"))
+        dz = z - Z_MIDDLE_UT
+        return line.x_at(z) + kink * (shift + (slope + curve * dz) * dz)
 
 
 class Seeds(Functions):

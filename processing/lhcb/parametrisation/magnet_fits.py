@@ -2,10 +2,23 @@
 
 import numpy as np
 
+from hltnode.processing.lhcb.geometry.ideal_ut import LAYER_Z as UT_LAYER_Z
 from hltnode.processing.lhcb.parametrisation.flights import MEV
-from hltnode.processing.lhcb.parametrisation.forms import BEFORE_UT, BEHIND_MAGNET, Z_REFERENCE, Z_UT
+from hltnode.processing.lhcb.parametrisation.forms import (
+    BEFORE_UT,
+    BEHIND_MAGNET,
+    IN_UT,
+    Z_MIDDLE_UT,
+    Z_REFERENCE,
+    Z_UT,
+)
 from hltnode.processing.lhcb.parametrisation.polynomials import Fit
 from hltnode.processing.lhcb.parametrisation.tracks import Line, Tracks, sine
+
+# mm to m: keeps the matrices of fits well conditioned.
+_METRE = 1000.0
+# Below this angle all weigh the same.
+_FLAT_ANGLE = 0.03
 
 
 def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
@@ -32,7 +45,9 @@ def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
         "y_slope": (behind.ty - line.ty) / (line.ty * kink),
     }
     weight = tracks.weight * np.abs(kink)
-    weights = {"kick": tracks.weight, "kick_of_momentum": tracks.weight} | dict.fromkeys(
+    # Momenta must be right where most tracks are, at small angles; flights are spread evenly.
+    at_small_angles = tracks.weight / (_FLAT_ANGLE + np.hypot(line.tx, line.ty))
+    weights = {"kick": at_small_angles, "kick_of_momentum": tracks.weight} | dict.fromkeys(
         ("y_shift", "y_slope"), weight * np.abs(line.ty)
     )
     return {
@@ -53,4 +68,19 @@ def fit_before_ut(tracks: Tracks) -> dict[str, Fit]:
     return {
         name: Fit.of(form, (tracks.s, line.tx, line.ty), values[name], weights[name])
         for name, form in BEFORE_UT.items()
+    }
+
+
+def fit_in_ut(tracks: Tracks) -> dict[str, Fit]:
+    """The functions of IN_UT: of the parabola through the four layers."""
+    line = tracks.velo
+    kink = tracks.behind.tx - line.tx
+    z = np.array(UT_LAYER_Z)
+    levers = np.stack([x - line.x_at(at) for x, at in zip(tracks.ut_x, z.tolist(), strict=True)]) / kink
+    dz = (z - Z_MIDDLE_UT) / _METRE
+    parabola = np.linalg.lstsq(dz[:, None] ** np.arange(3), levers, rcond=None)[0]
+    weight = tracks.weight * np.abs(kink)
+    return {
+        name: Fit.of(form, (kink, line.tx, line.ty), values / _METRE**power, weight)
+        for power, ((name, form), values) in enumerate(zip(IN_UT.items(), parabola, strict=True))
     }

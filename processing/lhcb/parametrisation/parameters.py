@@ -9,9 +9,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
+from hltnode.processing.lhcb.parametrisation.filter_noise import Noise, Step
 from hltnode.processing.lhcb.parametrisation.forms import (
     BEFORE_UT,
     BEHIND_MAGNET,
+    IN_UT,
     SEED_CURVATURE,
     SEED_MOMENTUM,
     SEED_REACH,
@@ -19,12 +21,12 @@ from hltnode.processing.lhcb.parametrisation.forms import (
     FloatArray,
     Form,
 )
-from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Functions, Seeds
+from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Functions, InUt, Seeds
 from hltnode.processing.lhcb.parametrisation.scattering import ExpectedErrors, Quantity
 from hltnode.processing.lhcb.parametrisation.seeding import PAIRS
 
 PARAMETERS_FILE = "long_track_parameters.json"
-FORMAT, VERSION = "hltnode long track parameters", 1
+FORMAT, VERSION = "hltnode long track parameters", 2
 
 # Digits that are kept; float32 has seven.
 _DIGITS = 7
@@ -50,8 +52,9 @@ class LongTrackParameters:
 
     `polarity` -1 (down) or +1; `energy_loss` (MeV) before the magnet, which measures what is left of the momentum;
     `behind_velo` and `behind_ut`: from a straight line at Z_VELO or Z_UT to the SciFi;
-    `before_ut`: from the line at Z_VELO to the UT; `seeds`: functions of the SciFi alone, and `seed_spreads`: the
-    variances of tracks about `reach` (seeding.py); `errors`: what to expect of scattering and resolution.
+    `before_ut` and `in_ut`: from the line at Z_VELO to and through the UT; `seeds`: functions of the SciFi alone, and
+    `seed_spreads`: the variances of tracks about `reach` (seeding.py); `errors`: what to expect of scattering and
+    resolution; `noise`: what the steps of the fit of long tracks add.
     `provenance` says what it was computed from, `accuracy` how well it agrees with flights.
     """
 
@@ -60,9 +63,11 @@ class LongTrackParameters:
     behind_velo: BehindMagnet
     behind_ut: BehindMagnet
     before_ut: BeforeUt
+    in_ut: InUt
     seeds: Seeds
     seed_spreads: Mapping[str, FloatArray]
     errors: ExpectedErrors
+    noise: Noise
     provenance: Mapping[str, Any] = field(default_factory=dict)
     accuracy: Mapping[str, Any] = field(default_factory=dict)
 
@@ -100,9 +105,11 @@ class LongTrackParameters:
             behind_velo=_functions(BehindMagnet, content, BEHIND_MAGNET),
             behind_ut=_functions(BehindMagnet, content["behind_ut"], BEHIND_MAGNET),
             before_ut=_functions(BeforeUt, content["before_ut"], BEFORE_UT),
+            in_ut=_functions(InUt, content["in_ut"], IN_UT),
             seeds=_functions(Seeds, content["seeds"], SEED_FORMS),
             seed_spreads={name: _numbers(content["seed_spreads"], name, (2,)) for name in SEED_SPREADS},
             errors=ExpectedErrors(errors),
+            noise={step: _numbers(content["noise"], step.value, (3,)) for step in Step},
             provenance=content["provenance"],
             accuracy=content["accuracy"],
         )
@@ -113,10 +120,11 @@ class LongTrackParameters:
         parts += [("accuracy", self.accuracy), ("polarity", self.polarity)]
         parts.append(("energy_loss", round(self.energy_loss, 3)))
         parts += _rounded(self.behind_velo.coefficients).items()
-        for name in ("behind_ut", "before_ut", "seeds"):
+        for name in ("behind_ut", "before_ut", "in_ut", "seeds"):
             parts.append((name, _rounded(getattr(self, name).coefficients)))
         parts.append(("seed_spreads", _rounded(self.seed_spreads)))
         parts.append(("errors", _rounded({q.value: values for q, values in self.errors.coefficients.items()})))
+        parts.append(("noise", _rounded({step.value: values for step, values in self.noise.items()})))
         return "{\n" + ",\n".join(f' "{name}": {_indented(value)}' for name, value in parts) + "\n}\n"
 
     def differences(self, other: Self) -> list[str]:
@@ -134,8 +142,9 @@ class LongTrackParameters:
 
     def _all_coefficients(self) -> dict[str, FloatArray]:
         parts: dict[str, Mapping[Any, FloatArray]]
-        parts = {name: getattr(self, name).coefficients for name in ("behind_velo", "behind_ut", "before_ut", "seeds")}
-        parts |= {"errors": self.errors.coefficients, "seed_spreads": self.seed_spreads}
+        names = ("behind_velo", "behind_ut", "before_ut", "in_ut", "seeds")
+        parts = {name: getattr(self, name).coefficients for name in names}
+        parts |= {"errors": self.errors.coefficients, "seed_spreads": self.seed_spreads, "noise": self.noise}
         return {f"{part}.{name}": values for part, functions in parts.items() for name, values in functions.items()}
 
 

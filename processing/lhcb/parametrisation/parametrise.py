@@ -11,12 +11,13 @@ from hltnode.processing.lhcb.geometry.magnet import UP, Magnet
 from hltnode.processing.lhcb.geometry.material import slabs
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.parametrisation import accuracy
+from hltnode.processing.lhcb.parametrisation.filter_noise import fit_noise, mean_energy_loss
 from hltnode.processing.lhcb.parametrisation.flights import STEP, Origins
 from hltnode.processing.lhcb.parametrisation.forms import FloatArray
-from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, Seeds
-from hltnode.processing.lhcb.parametrisation.magnet_fits import fit_before_ut, fit_behind_magnet
+from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, InUt, Seeds
+from hltnode.processing.lhcb.parametrisation.magnet_fits import fit_before_ut, fit_behind_magnet, fit_in_ut
 from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
-from hltnode.processing.lhcb.parametrisation.scattering import fit_expected_errors, mean_energy_loss
+from hltnode.processing.lhcb.parametrisation.scattering import fit_expected_errors
 from hltnode.processing.lhcb.parametrisation.seeding import fit_seeds
 from hltnode.processing.lhcb.parametrisation.tracks import Tracks
 
@@ -37,9 +38,11 @@ def parametrise(scifi: SciFiGeometry, magnet: Magnet) -> LongTrackParameters:
         behind_velo=BehindMagnet.fitted(fit_behind_magnet(tracks, tracks.velo)),
         behind_ut=BehindMagnet.fitted(fit_behind_magnet(tracks, tracks.ut)),
         before_ut=BeforeUt.fitted(fit_before_ut(tracks)),
+        in_ut=InUt.fitted(fit_in_ut(tracks)),
         seeds=Seeds.fitted(seeds),
         seed_spreads=seed_spreads,
         errors=fit_expected_errors(layer_z),
+        noise=fit_noise(layer_z),
         provenance=_provenance(magnet, layer_z),
     )
     tables = {
@@ -47,6 +50,7 @@ def parametrise(scifi: SciFiGeometry, magnet: Magnet) -> LongTrackParameters:
         "behind_velo": accuracy.of_behind_magnet(found.behind_velo, unseen, unseen.velo),
         "behind_ut": accuracy.of_behind_magnet(found.behind_ut, unseen, unseen.ut),
         "before_ut": accuracy.of_before_ut(found.before_ut, unseen),
+        "in_ut": accuracy.of_in_ut(found.in_ut, unseen),
         "seeds": accuracy.of_seeds(found.seeds, unseen),
     }
     return replace(found, accuracy=tables)

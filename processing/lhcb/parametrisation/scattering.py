@@ -27,8 +27,8 @@ Z_MAGNET = 5250.0
 """mm, where x of a SciFi seed and of a VELO track are compared."""
 
 _MOMENTA = np.array([2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 100.0])
-_ANGLES = np.geomspace(0.015, 0.30, 24)
-_AZIMUTHS = np.radians(np.arange(7.5, 90.0, 15.0))
+ANGLES = np.geomspace(0.015, 0.30, 24)
+AZIMUTHS = np.radians(np.arange(7.5, 90.0, 15.0))
 
 
 class Quantity(StrEnum):
@@ -69,7 +69,7 @@ class ExpectedErrors:
 
 def fit_expected_errors(layer_z: FloatArray) -> ExpectedErrors:
     """The variances, fitted to tracks of many angles and momenta; layer_z f64[12] of the SciFi."""
-    angle, azimuth, p = (a.ravel() for a in np.meshgrid(_ANGLES, _AZIMUTHS, _MOMENTA, indexing="ij"))
+    angle, azimuth, p = (a.ravel() for a in np.meshgrid(ANGLES, AZIMUTHS, _MOMENTA, indexing="ij"))
     tx, ty = angle * np.cos(azimuth), angle * np.sin(azimuth)
     crossings = _Crossings.of(tx, ty, p)
     end = crossings.velo_state()
@@ -80,17 +80,6 @@ def fit_expected_errors(layer_z: FloatArray) -> ExpectedErrors:
         coefficients, *_ = np.linalg.lstsq(terms * weight[:, None], variance * weight, rcond=None)
         found[quantity] = coefficients.astype(np.float64)
     return ExpectedErrors(found)
-
-
-def mean_energy_loss() -> float:
-    """What a minimum-ionising particle loses between the collisions and the magnet, MeV: the mean over angles."""
-    angle, azimuth = (a.ravel() for a in np.meshgrid(_ANGLES, _AZIMUTHS, indexing="ij"))
-    tx, ty = angle * np.cos(azimuth), angle * np.sin(azimuth)
-    loss = np.zeros_like(angle)
-    for slab in slabs():
-        if 0.0 < slab.z < Z_MAGNET:
-            loss += np.where(is_hit(slab, tx * slab.z, ty * slab.z), slab.energy_loss, 0.0)
-    return float(np.mean(loss * np.sqrt(1.0 + angle**2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,15 @@ from typing import Self
 
 import numpy as np
 
+from hltnode.processing.lhcb.geometry.ideal_ut import LAYER_Z as UT_LAYER_Z
 from hltnode.processing.lhcb.geometry.magnet import Field
 from hltnode.processing.lhcb.parametrisation.flights import Origins, fly
 from hltnode.processing.lhcb.parametrisation.forms import Z_REFERENCE, Z_UT, Z_VELO, FloatArray
 
 X_LAYERS = (0, 3, 4, 7, 8, 11)
 STEREO_LAYERS = (1, 2, 5, 6, 9, 10)
+
+_N_UT_PLANES = len(UT_LAYER_Z) + 1
 
 # The SciFi, mm: stations 1 and 2 have five modules on each side, station 3 six; fibres end at this height.
 _MAX_X_OF_FIRST, _MAX_X, _MAX_Y = 2650.0, 3180.0, 2425.0
@@ -83,11 +86,13 @@ def sine(tx: FloatArray, ty: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """Flights of particles that cross every layer of the SciFi; s f64[n] in c/GeV, x and y f64[12, n] at layer_z."""
+    """Flights of particles that cross every layer of the SciFi; s f64[n] in c/GeV, x and y f64[12, n] at layer_z;
+    ut_x f64[4, n] at the layers of the UT."""
 
     s: FloatArray
     velo: Line
     ut: Line
+    ut_x: FloatArray
     layer_z: FloatArray
     x: FloatArray
     y: FloatArray
@@ -97,8 +102,10 @@ class Tracks:
     def fly(cls, field: Field, layer_z: FloatArray, n: int, *, skip: int = 0) -> Self:
         """n evenly spread particles in the field of polarity up, less those that miss the SciFi; `skip` others."""
         states, s = Origins().draw(n, Z_VELO, skip=skip)
-        path = fly(field, states, s, Z_VELO, np.array([Z_UT, *layer_z]))
-        x, y = path[1:, 0], path[1:, 1]
+        planes = np.array([*UT_LAYER_Z[:-1], Z_UT, UT_LAYER_Z[-1], *layer_z])
+        path = fly(field, states, s, Z_VELO, planes)
+        of_ut, path = path[:_N_UT_PLANES], path[_N_UT_PLANES:]
+        x, y = path[:, 0], path[:, 1]
         first = _N_LAYERS_OF_FIRST
         kept = (
             (np.abs(x[:first]) < _MAX_X_OF_FIRST).all(axis=0)
@@ -106,8 +113,9 @@ class Tracks:
             & (np.abs(y) < _MAX_Y).all(axis=0)
         )
         x, y = x[:, kept], y[:, kept]
-        velo, ut = Line.of(states[:, kept], Z_VELO), Line.of(path[0][:, kept], Z_UT)
-        return cls(s[kept], velo, ut, layer_z, x, y, Curve.through(layer_z, x, y))
+        velo, ut = Line.of(states[:, kept], Z_VELO), Line.of(of_ut[-2][:, kept], Z_UT)
+        ut_x = np.delete(of_ut[:, 0], -2, axis=0)[:, kept]
+        return cls(s[kept], velo, ut, ut_x, layer_z, x, y, Curve.through(layer_z, x, y))
 
     @property
     def p(self) -> FloatArray:

@@ -60,6 +60,7 @@ HLT_KERNEL(scifi_decode_clusters)
     const hlt::scifi_hit_columns hits{p.scifi_hits.x + first, p.scifi_hits.z + first, p.scifi_hits.id + first,
                                       p.scifi_hits.info + first};
     uint16_t* const codes = p.scratch.codes + first + hlt::scifi_hit_padding;
+    hlt::prefetch_fragments(p.raw_banks, rows, at.index);
     hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
 
     uint32_t n_hits = 0, errors = 0;

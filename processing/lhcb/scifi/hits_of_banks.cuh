@@ -9,81 +9,135 @@
 
 namespace hlt {
 
-/// What became of the words.
-struct scifi_walk {
-    uint32_t n_hits;
-    bool broken;
-    bool crowded;  // more hits than there is room for: the walk has ended early
-};
-
-/// Counts hits.
-struct scifi_hit_counter {
-    uint32_t n = 0;
-    void take(const scifi_bank_hit&) { ++n; }
-    void end_word(scifi_word) {}
-    bool has_room(uint32_t) const { return true; }
-};
-
-/// Take the hits of the words of a bank that reads `n_mats` mats: hits.take(hit) for each, then hits.end_word(word).
-template <scifi_rule rule, typename Hits>
-inline scifi_walk walk_scifi_bank(const scifi_bank& bank, uint32_t n_mats, Hits hits)
-{
-    const uint32_t before = hits.n;
-    const uint32_t n_words = bank.n_words;
-    bool broken = false;
-    int32_t last = -1;  // word
-    for (uint32_t i = 0; i < n_words; ++i) {
-        const scifi_word word = bank[i];
-        broken |= static_cast<int32_t>(word.bits) <= (last | 3);
-        if (rule != scifi_rule::one_hit_per_word && word.edge() != 0u && i + 1u < n_words) {
-            const scifi_word next = bank[i + 1u];
-            if (are_scifi_edges<rule>(word, next)) {
-                const scifi_edges edges{word, next};
-                broken |= !edges.are_possible<rule>();
-                if (broken) break;
-                const uint32_t n = count_hits_of_edges<rule>(edges);
-                if (!hits.has_room(n + (n_words - i))) return {0, false, true};
-                for (uint32_t k = 0; k < n; ++k) hits.take(hit_of_edges<rule>(edges, n, k));
-                ++i;
-                last = static_cast<int32_t>(next.bits);
-                hits.end_word(next);
-                continue;
-            }
-        }
-        hits.take(hit_of_word<rule>(word));
-        hits.end_word(word);
-        last = static_cast<int32_t>(word.bits);
-    }
-    broken |= last >= 0 && scifi_word{static_cast<uint32_t>(last)}.mat() >= n_mats;
-    return {broken ? 0u : hits.n - before, broken, false};
-}
-
-/// By the rule of the bank's version. `lossy`: each word is a hit.
-template <typename Hits>
-inline scifi_walk walk_scifi_bank(const scifi_bank& bank, uint32_t n_mats, bool lossy, const Hits& hits)
-{
-    if (lossy || bank.version == 4u) return walk_scifi_bank<scifi_rule::one_hit_per_word>(bank, n_mats, hits);
-    if (bank.version == 5u) return walk_scifi_bank<scifi_rule::version_5>(bank, n_mats, hits);
-    return walk_scifi_bank<scifi_rule::version_6>(bank, n_mats, hits);
-}
-
-/// Writes the codes of the hits of a bank, and where those of each of its mats end.
-struct scifi_code_writer {
-    uint16_t* __restrict__ codes;
-    uint16_t* __restrict__ end;  // of the mats of the bank
-    uint32_t last_mat;           // of the bank
-    uint32_t n;                  // codes up to now
-    uint32_t room;
-
-    void take(const scifi_bank_hit& hit) { codes[n++] = static_cast<uint16_t>(scifi_code(hit)); }
-    void end_word(scifi_word word) { end[min_of(word.mat(), last_mat)] = static_cast<uint16_t>(n); }
-    bool has_room(uint32_t more) const { return n + more <= room; }
-};
-
 /// Where the codes of each mat begin and end, by mat index.
 struct scifi_runs {
     uint16_t begin[n_scifi_mat_indices];
     uint16_t end[n_scifi_mat_indices];
+};
+
+/// Of words that may be taken together with the next one, bit k, those that are: in a row every second one.
+inline uint32_t first_of_scifi_edges(uint32_t candidates)
+{
+    if ((candidates & candidates >> 1) == 0u) return candidates;
+    uint32_t first = 0;
+    for (uint32_t left = candidates; left != 0u; left &= ~(3u * (left & (0u - left)))) first |= left & (0u - left);
+    return first;
+}
+
+/// Eight words of a bank that follow one another and the hits that they make, one for each bit of `kept`.
+template <scifi_rule rule>
+struct eight_scifi_words {
+    uint8x16 codes;       // of hits
+    int8x16 mat;          // of the bank
+    uint32_t kept;        // words that are no second edges
+    uint32_t first;       // words that are taken together with the next one
+    uint32_t not_one;     // of those: the ones that make no hit, or several
+    bool broken = false;  // words that do not rise, or edges that are too near
+
+    /// Those from `i` on, fewer at the end of the bank. `second`: whether the first one is a second edge.
+    inline __attribute__((always_inline)) eight_scifi_words(const scifi_bank& bank, uint32_t i, bool second)
+    {
+        const uint32_t n = bank.n_words - i;
+        const uint32_t there = (1u << min_of(n, 8u)) - 1u, followed = (1u << min_of(n - 1u, 8u)) - 1u;
+        uint8x16 word, next;
+        load_first8(word, bank.bytes + 2u * i, n);
+        load_first8(next, bank.bytes + 2u * i + 2u, n - 1u);
+        mat = __builtin_convertvector(word >> 11, int8x16);
+        const int8x16 distance =
+            __builtin_convertvector(next >> 2, int8x16) - __builtin_convertvector(word >> 2, int8x16);
+        broken = (bits_of(distance <= 0) & followed) != 0u;
+        codes = (word >> 1 & 0x3ffu) | uint16_t{scifi_narrow << 10};
+        kept = there;
+        first = not_one = 0;
+        if (rule != scifi_rule::version_5) codes = (word & 1u) != 0u ? word >> 1 & 0x3ffu : codes;
+        if (rule == scifi_rule::one_hit_per_word) return;
+        const uint8x16 edges = rule == scifi_rule::version_5 ? word & next & 1u : word & 1u;
+        first = bits_of((edges != 0u) & ((word ^ next) >> 9 == 0u)) & followed & (second ? ~1u : ~0u);
+        first = first_of_scifi_edges(first);
+        kept &= ~(first << 1 | (second ? 1u : 0u));
+        uint8x16 half_channel, width;
+        if (rule == scifi_rule::version_5) {
+            broken |= (first & bits_of(distance < int16_t{scifi_min_edge_distance})) != 0u;
+            not_one = first & bits_of(distance > int16_t{scifi_piece});
+            half_channel = (next >> 1) - uint16_t{scifi_piece};
+            width = (next >> 1) - (word >> 2 << 1) - 1u;
+        } else {
+            const int8x16 sound = ((word & 2u) != 0u) & ((next & 3u) == 1u);
+            not_one = first & ~bits_of(sound & (distance <= int16_t{2u * scifi_piece - 2u}));
+            width = __builtin_convertvector(distance, uint8x16) + 2u;
+            half_channel = (word >> 2 << 1) + width - 3u;
+        }
+        const uint8x16 of_edges = (half_channel & 0x3ffu) | width << 10;
+        const int8x16 lanes{1, 2, 4, 8, 16, 32, 64, 128};
+        codes = (lanes & static_cast<int16_t>(first)) != 0 ? of_edges : codes;
+    }
+
+    /// Words of the mats up to `last`.
+    uint32_t of_mats(uint32_t last) const { return bits_of(mat <= static_cast<int16_t>(last)); }
+};
+
+/// Writes the codes of the hits of banks.
+struct scifi_code_writer {
+    uint16_t* __restrict__ codes;
+    uint32_t room;
+    uint32_t n = 0;  // codes up to now: beyond `room` they are counted, not written
+
+    /// Write the codes of a bank that reads `n_mats` mats, and where those of each of them end; of a broken one none.
+    /// Returns whether it is broken.
+    template <scifi_rule rule>
+    bool write_bank(const scifi_bank& bank, uint32_t n_mats, uint16_t* __restrict__ end)
+    {
+        const uint32_t before = n;
+        for (uint32_t mat = 0; mat < n_mats; ++mat) end[mat] = static_cast<uint16_t>(before);
+        bool broken = scifi_word{bank[bank.n_words - 1u]}.mat() >= n_mats, second = false;
+        for (uint32_t i = 0; i < bank.n_words && !broken; i += 8u) {
+            const eight_scifi_words<rule> words(bank, i, second);
+            broken = words.broken;
+            if (broken) break;
+            if (words.not_one == 0u)
+                write_eight(words, n_mats, end);
+            else
+                write_each(bank, i, words, n_mats, end);
+            second = words.first >> 7 != 0u;
+        }
+        if (!broken) return false;
+        n = before;
+        for (uint32_t mat = 0; mat < n_mats; ++mat) end[mat] = static_cast<uint16_t>(before);
+        return true;
+    }
+
+  private:
+    /// Each word that is kept makes one hit.
+    template <scifi_rule rule>
+    void write_eight(const eight_scifi_words<rule>& words, uint32_t n_mats, uint16_t* __restrict__ end)
+    {
+        const uint32_t n_hits = static_cast<uint32_t>(__popc(words.kept));
+        if (n + n_hits <= room) store_packed(codes + n, words.codes, words.kept);
+        for (uint32_t mat = 0; mat < n_mats; ++mat)
+            end[mat] = static_cast<uint16_t>(end[mat] + __popc(words.kept & words.of_mats(mat)));
+        n += n_hits;
+    }
+
+    template <scifi_rule rule>
+    void write_each(const scifi_bank& bank, uint32_t i, const eight_scifi_words<rule>& words, uint32_t n_mats,
+                    uint16_t* __restrict__ end)
+    {
+        for (uint32_t left = words.kept; left != 0u; left &= left - 1u) {
+            const uint32_t k = static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
+            uint32_t n_hits = 1;
+            if ((words.not_one >> k & 1u) == 0u) {
+                if (n < room) codes[n] = words.codes[k];
+            } else {
+                const scifi_edges edges{bank[i + k], bank[i + k + 1u]};
+                n_hits = count_hits_of_edges<rule>(edges);
+                for (uint32_t hit = 0; hit < n_hits && n + n_hits <= room; ++hit)
+                    codes[n + hit] = static_cast<uint16_t>(scifi_code(hit_of_edges<rule>(edges, n_hits, hit)));
+            }
+            n += n_hits;
+            for (uint32_t mat = bank[i + k].mat(); mat < n_mats; ++mat)
+                end[mat] = static_cast<uint16_t>(end[mat] + n_hits);
+        }
+    }
 };
 
 /// The codes of the banks of an event, at most `room`; returns how many there would be. `errors` gets bits of
@@ -92,39 +146,36 @@ inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, c
                                   const scifi_read_out& read_out, const scifi_bank_set& twice, bool lossy,
                                   uint16_t* codes, uint32_t room, scifi_runs& runs, uint32_t& errors)
 {
-    uint32_t n_codes = 0;
+    scifi_code_writer writer{codes, room};
     for (uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
         const scifi_bank bank = read_scifi_bank(banks, banks.mfp_rows[i], at.index, twice);
         if (bank.broken) errors |= bank_error;
         if (bank.n_words == 0u) continue;
-        const uint32_t first_mat = read_out.first_mat[bank.number], n_mats = read_out.n_mats[bank.number];
-        scifi_code_writer writer{codes, runs.end + first_mat, n_mats - 1u, n_codes, room};
-        scifi_walk walk{0, false, true};
-        if (n_codes + bank.n_words <= room) walk = walk_scifi_bank(bank, n_mats, lossy, writer);
-        if (walk.crowded) {  // or so it seems: the hits of two edges may need the places of the words behind them
-            walk = walk_scifi_bank(bank, n_mats, lossy, scifi_hit_counter{});
-            writer.room = ~0u;
-            if (!walk.broken && n_codes + walk.n_hits <= room) walk_scifi_bank(bank, n_mats, lossy, writer);
+        const uint32_t n_mats = read_out.n_mats[bank.number];
+        uint16_t* const begin = runs.begin + read_out.first_mat[bank.number];
+        uint16_t* const end = runs.end + read_out.first_mat[bank.number];
+        uint32_t before = writer.n;
+        const bool broken = lossy || bank.version == 4u
+                                ? writer.write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
+                            : bank.version == 5u ? writer.write_bank<scifi_rule::version_5>(bank, n_mats, end)
+                                                 : writer.write_bank<scifi_rule::version_6>(bank, n_mats, end);
+        if (broken) errors |= bank_error;
+        for (uint32_t mat = 0; mat < n_mats; ++mat) {
+            begin[mat] = static_cast<uint16_t>(before);
+            before = end[mat];
         }
-        if (walk.broken) errors |= bank_error;
-        uint32_t before = n_codes;
-        for (uint32_t mat = first_mat; mat < first_mat + n_mats; ++mat) {
-            const uint32_t end = walk.broken ? n_codes : max_of(before, uint32_t{runs.end[mat]});
-            runs.begin[mat] = static_cast<uint16_t>(before);
-            runs.end[mat] = static_cast<uint16_t>(end);
-            before = end;
-        }
-        n_codes += walk.n_hits;
     }
-    return n_codes;
+    return writer.n;
 }
 
 /// The hits of all mats in their order. What is written behind the last hit of a mat, the next ones overwrite.
 inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __restrict__ mats, const uint16_t* codes,
                              const scifi_runs& runs, const scifi_hit_columns& hits, uint16_t* offset)
 {
+    constexpr uint32_t ahead = 8;  // mats stand by index
     uint32_t to = 0;
     for (uint32_t place = 0; place < n_scifi_mats; ++place) {
+        prefetch(mats + read_out.mat[min_of(place + ahead, n_scifi_mats - 1u)]);
         const uint32_t index = read_out.mat[place];
         const scifi_mat& mat = mats[index];
         const uint32_t begin = runs.begin[index], end = runs.end[index];

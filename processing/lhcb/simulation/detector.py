@@ -45,4 +45,4 @@ class Detector:
 
     def with_polarity(self, polarity: float | None) -> Self:
         """The same with the magnet down (-1) or up (+1), or as it is (None)."""
-        return self if polarity is None else replace(self, magnet=Magnet(polarity))
+        return self if polarity is None else replace(self, magnet=replace(self.magnet, polarity=polarity))

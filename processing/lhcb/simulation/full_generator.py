@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.simulation.banks.truth_banks import HitLists, truth_of_chunk
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import (
     DEFAULT_VERSIONS,
@@ -81,7 +82,7 @@ class FullSimulation:
         self._source = source
         self._versions = versions or BankVersions()
         self._run = run
-        self._velo = VeloResponse(detector.velo)
+        self._velo = VeloResponse(detector.velo, VeloField.of(detector.magnet))
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
         self._muon = MuonResponse(detector.muon)
@@ -111,9 +112,9 @@ class FullSimulation:
         velo_banks, velo_ids, velo_cluster = self._velo_banks(fired, len(generators))
         n_charged = np.array([len(one.collision) for one in collisions])
         behind = table.add(*background(random, n_charged, [one.positions for one in collisions]))
-        none = np.zeros((len(behind), 2))
-        kick, kick_z = (np.concatenate([values, none]) for values in (fired.kick, fired.kick_z))
-        flown = self._propagate(random, table, kick, kick_z)
+        of_velo = (fired.kick, fired.kick_z, fired.energy_loss)
+        changes = tuple(np.concatenate([values, np.zeros((len(behind), *values.shape[1:]))]) for values in of_velo)
+        flown = self._propagate(random, table, changes)
 
         event, key, particles, place = table.by_event()
         flights = flown.flights
@@ -155,9 +156,12 @@ class FullSimulation:
         version = versions.velo_version or DEFAULT_VERSIONS[versions.velo]
         return velo_banks_of(fired, n_events, versions.velo, version)
 
-    def _propagate(self, random: EventRandom, table: ParticleTable, kick: FloatArray, kick_z: FloatArray) -> "_Flown":
-        """Move all particles through the detector, and those that they produce on their way (added to the table)."""
-        rows, flights = flights_of(table.event, table.particles, kick, kick_z)
+    def _propagate(self, random: EventRandom, table: ParticleTable, changes: tuple[FloatArray, ...]) -> "_Flown":
+        """Move all particles through the detector, and those that they produce on their way (added to the table).
+
+        `changes` in the VELO: kick, kick_z and energy_loss as flights_of takes them.
+        """
+        rows, flights = flights_of(table.event, table.particles, *changes)
         in_order = np.argsort(flights.event, kind="stable")
         rows, flights = rows[in_order], flights.take(in_order)
         decays, interacts = ends_in_flight(random, flights, table.particles.pid[rows])
@@ -170,7 +174,7 @@ class FullSimulation:
         new = np.concatenate(born)
         new = new[np.argsort(table.event[new], kind="stable")]
         none = np.zeros((len(new), 2))
-        chosen, daughters = flights_of(table.event[new], table.particles.take(new), none, none)
+        chosen, daughters = flights_of(table.event[new], table.particles.take(new), none, none, none[:, 0])
         daughter_states = self._propagation.propagate(random, daughters)
         late = np.concatenate([decays & ~stopped, np.zeros(len(daughters), dtype=bool)])
         return _Flown(

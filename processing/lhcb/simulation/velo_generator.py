@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hltnode.processing.lhcb.geometry.ideal_velo import SENSORS_PER_MODULE
+from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
 from hltnode.processing.lhcb.simulation.generation.collisions import SimulatedCollisions, generate
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
@@ -66,7 +68,7 @@ def simulate_events(
     return _events(
         range(first_event, first_event + n),
         seed,
-        VeloResponse(geometry),
+        VeloResponse(geometry, VeloField.of(Magnet.builtin())),
         nu,
         geometry,
         velo_banks,

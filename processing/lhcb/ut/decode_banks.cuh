@@ -187,21 +187,18 @@ HLT_KERNEL(ut_decode_banks)
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::ut_rows_of(p.raw_banks, place.mep);
     const uint32_t n_banks = p.ut_hits.bound[event] > 0u ? rows.count : 0u;
-    const auto bank_of = [&](uint32_t i) {
-        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
-        return hlt::ut_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
-    };
-    for (uint32_t i = threadIdx.x; i < n_banks; i += blockDim.x) {
-        const hlt::ut_bank bank = bank_of(i);
-        if (bank.n_hits > 0u) atomicMin(&row_of_board[bank.board], i);
-    }
-    __syncthreads();
-
+    hlt::prefetch_fragments(p.raw_banks, {rows.first, n_banks}, place.index);
     uint32_t n_words = 0;
     for (uint32_t base = 0; base < n_banks; base += blockDim.x) {
         const uint32_t i = base + threadIdx.x;
         hlt::ut_bank bank{};
-        if (i < n_banks) bank = bank_of(i);
+        if (i < n_banks) {
+            const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+            bank = hlt::ut_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
+        }
+        // Rows behind these do not change what stands there.
+        if (bank.n_hits > 0u) atomicMin(&row_of_board[bank.board], i);
+        __syncthreads();
         bool broken = bank.n_hits > 0u && row_of_board[bank.board] != i;
         if (broken) bank.n_hits = 0;
         uint32_t total;

@@ -16,6 +16,12 @@ namespace hlt {
 constexpr uint32_t max_ut_window_hits = 24;
 constexpr uint32_t ut_stride = ut_hit_padding;
 static_assert(ut_stride == 8u, "the vectors of the CPU have eight lanes");
+/// A full window takes ut_stride hits more before it gives up the farthest; a CPU reads as many places behind them.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+constexpr uint32_t ut_window_places = max_ut_window_hits + ut_stride;
+#else
+constexpr uint32_t ut_window_places = max_ut_window_hits + 2u * ut_stride;
+#endif
 
 /// A VELO track at z_velo_end; mm and slopes.
 struct ut_seed {
@@ -32,9 +38,9 @@ struct ut_hits_of_event {
 /// stand ut_stride places that are no hits.
 struct ut_window {
     uint32_t n_hits;
-    float u[max_ut_window_hits + 2u * ut_stride];
-    float z[max_ut_window_hits + 2u * ut_stride];
-    uint32_t hit[max_ut_window_hits + 2u * ut_stride];
+    float u[ut_window_places];
+    float z[ut_window_places];
+    uint32_t hit[ut_window_places];
 
     /// A full window gives up its farthest hits, and takes none any more that are as far.
     __device__ void limit(float& tolerance)

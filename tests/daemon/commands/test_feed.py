@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.feed import control_endpoint, make_identities
-from hltnode.daemon.feeder.mep_source import FeedError, MepStream, meps_of_files
+from hltnode.daemon.feeder.mep_source import FeedError, MepStream, Packing, meps_of_files
 from hltnode.daemon.feeder.single_node import share
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.raw_data.mep import encode_mep
@@ -18,7 +18,7 @@ from tests.daemon.fakes import SOURCES, synthetic_meps
 def stream(tmp_path: Path) -> MepStream:
     path = tmp_path / "x.mep"
     path.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(1)))
-    return meps_of_files([path], LHCB_READOUT, events_per_mep=1, repeat=1, run=1)
+    return meps_of_files([path], LHCB_READOUT, Packing(events_per_mep=1, max_fragment_bytes=1 << 20, run=1))
 
 
 def test_the_control_port_follows_the_data_port() -> None:

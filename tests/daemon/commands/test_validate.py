@@ -143,7 +143,7 @@ def test_a_report_overlays_an_earlier_result(events: Events, tmp_path: Path) -> 
     assert found.exit_code == 0, found.output
     page = (tmp_path / "r.html").read_text()
     assert "mb.mdf against earlier.json" in page
-    assert page.count("<img") == 11
+    assert page.count("<img") == 12
 
 
 def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events: Events, tmp_path: Path) -> None:
@@ -158,6 +158,18 @@ def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events: Ev
     text = " ".join(found.output.split())
     assert "earlier.json" in text
     assert "long.eta: Value error, clones has 14 values in 15 bins" in text
+
+
+def test_a_result_whose_curves_do_not_fit_is_refused_by_name(events: Events, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    sample, earlier = write(tmp_path / "mb.mdf", events), tmp_path / "earlier.json"
+    assert run("validate", sample, "--json", earlier, "--threads", 1).exit_code == 0
+    result = json.loads(earlier.read_text())
+    result["curves"]["velo"]["hits"]["categories"]["long"]["efficiency"].pop()
+    earlier.write_text(json.dumps(result))
+    found = run("validate", sample, "--report", tmp_path / "r.html", "--against", earlier)
+    assert found.exit_code == 1
+    assert "the curve of long does not fit its ghost rates" in " ".join(found.output.split())
 
 
 def test_a_file_whose_truth_matches_no_event_is_an_error(events: Events, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ def through(injector: FaultInjector, frames: list[bytes] = FRAMES, step_ns: int 
     out: list[bytes] = []
     for frame in frames:
         now += step_ns
-        out += injector.take(now, frame)
+        out += map(bytes, injector.take(now, frame))
     while (due := injector.next_due_ns) is not None:
-        out += injector.due(due)
+        out += map(bytes, injector.due(due))
     return out
 
 
@@ -95,7 +95,7 @@ def test_delayed_frames_leave_within_the_bounds_of_delays() -> None:
         assert injector.take(0, frame) == []
     assert injector.next_due_ns is not None
     assert DELAY_NS[0] <= injector.next_due_ns
-    assert sorted(injector.due(DELAY_NS[1])) == sorted(FRAMES[:50])
+    assert sorted(map(bytes, injector.due(DELAY_NS[1]))) == sorted(FRAMES[:50])
 
 
 def test_it_is_time_to_die_after_the_given_number_of_frames() -> None:

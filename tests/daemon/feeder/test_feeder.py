@@ -9,6 +9,7 @@ from hltnode.daemon.common.vocabulary import HelloRefusal
 from hltnode.daemon.feeder.feeder import HELLO_SECONDS, SILENT_HELLOS, Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import feed_meps, make_report
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
 from hltnode.protocol.transport.feeder_messages import (
@@ -44,7 +45,7 @@ class RecordedConnection:
         """What the node answers to a hello, None for nothing."""
         self.reconnected = 0
 
-    async def send_frame(self, frame: bytes) -> None:
+    async def send_frame(self, frame: Buffer) -> None:
         header = decode_header(memoryview(frame), max_bytes=len(frame))
         self.frames.append((header.mep_id, header.source_id))
 

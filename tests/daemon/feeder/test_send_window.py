@@ -23,7 +23,7 @@ def window_with(*meps: int, limit: int = 100) -> SendWindow:
 def drain(window: SendWindow, now_ns: int = 0) -> list[bytes]:
     frames = []
     while (frame := window.next_frame(now_ns)) is not None:
-        frames.append(frame)
+        frames.append(bytes(frame))
     return frames
 
 

@@ -124,7 +124,7 @@ class LossyLink(RuleBasedStateMachine):
         frame = self.window.next_frame(self.now_ns)
         if frame is None:
             return None
-        mep, source = map(int, frame.split())
+        mep, source = map(int, bytes(frame).split())
         assert mep in self.begun or len(self.begun) < self.window.limit, "sent without a credit"
         self.begun.add(mep)
         if (mep, source) in self.answered:

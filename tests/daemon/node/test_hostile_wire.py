@@ -15,6 +15,7 @@ import zmq.asyncio
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Credit, EndOfRun, Error, Hello, Nack, Welcome
@@ -28,7 +29,7 @@ MFP = MEP.mfps[SOURCES[0]]
 GOOD = encode_frame(MFP, run=RUN, mep_id=0, source_id=SOURCES[0])
 
 
-def patched(offset: int, layout: str, value: int, frame: bytes = GOOD) -> bytes:
+def patched(offset: int, layout: str, value: int, frame: Buffer = GOOD) -> bytes:
     copy = bytearray(frame)
     struct.pack_into(layout, copy, offset, value)
     return bytes(copy)

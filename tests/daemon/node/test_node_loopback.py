@@ -445,7 +445,7 @@ async def test_memory_stays_flat_over_thousands_of_meps(
         for number in range(last):
             if number == begin:
                 resident.append(process.memory_info().rss)
-            yield FeedMep(number, mep.first_event, mep.n_events, mep.mfps)
+            yield FeedMep.of_mfps(number, mep.first_event, mep.mfps)
 
     resident: list[int] = []
     config = make_config(tmp_path, output={"fsync": "never"})

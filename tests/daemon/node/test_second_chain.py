@@ -13,7 +13,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.feeder.mep_source import meps_of_files
+from hltnode.daemon.feeder.mep_source import Packing, meps_of_files
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
@@ -35,7 +35,8 @@ async def test_a_node_decides_writes_and_counts_for_another_experiment(tiny: Mod
     accepted = [n >= MIN_HITS for n in hits]
     file = tmp_path / "events.mdf"
     file.write_bytes(b"".join(record_of(tiny, event) for event in payloads))
-    stream = meps_of_files([file], tiny.TINY.readout, events_per_mep=EVENTS_PER_MEP, repeat=1, run=RUN)
+    packing = Packing(events_per_mep=EVENTS_PER_MEP, max_fragment_bytes=1 << 20, run=RUN)
+    stream = meps_of_files([file], tiny.TINY.readout, packing)
     assert stream.sources == tiny.SOURCES
 
     config = make_config(tmp_path)

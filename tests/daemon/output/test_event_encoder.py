@@ -1,102 +1,414 @@
-"""Encoding of kept events."""
+"""Kept events as MDF records: compared with a slow oracle, event by event."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hltnode.daemon.output.event_encoder import EventEncoder
-from hltnode.daemon.output.output_stage import encoded_banks
+from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder, lumi_schema
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import line_words
+from hltnode.processing.selection.selected import Selected
 from hltnode.protocol.errors import ReportError
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp
-from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, MAX_PAYLOAD_SIZE, BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.odin import Odin, encode_odin
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, BankType, RawBank
 from hltnode.protocol.raw_data.reports import MAX_LINES, decode_dec_reports, decode_routing_bits
+from hltnode.protocol.raw_data.selection_reports import (
+    ClassId,
+    HltSelReports,
+    ReportedObject,
+    decode_sel_reports,
+    encode_sel_reports,
+)
+from tests.daemon.output.reports_oracle import SelectedEvent, trigger_banks
+from tests.protocol.strategies import f32, odins, u32
 
-BANKS = [RawBank(BankType.ODIN, 7, 0, memoryview(b"o" * 40)), RawBank(BankType.VP, 4, 4096, memoryview(b"vp-data"))]
+TCK = 0xABCD1234
+COLLECTIONS = ("velo_tracks", "pvs")
+LUMI, PHYSICS = (1 << 1, 0, 0), (1 << 14, 0, 0)
+TRIGGER_BANKS = {
+    BankType.HLT_DEC_REPORTS,
+    BankType.HLT_ROUTING_BITS,
+    BankType.HLT_SEL_REPORTS,
+    BankType.HLT_LUMI_SUMMARY,
+}
 
 
-def kept(
-    *, accepted: bool = True, lines: int = 0b101, n_lines: int = 3, flags: int = 0
-) -> tuple[list[RawBank], tuple[int, ...]]:
-    words = lines.to_bytes(4 * -(-n_lines // 32), "little")
-    record = EventEncoder(tck=0xABCD, n_lines=n_lines).encode(
-        run=7, orbit=8, bunch_id=9, banks=encode_banks(BANKS), accepted=accepted, lines=words, flags=flags
+@pytest.fixture(scope="session")
+def run3_reports(shared: Path) -> list[RawBank]:
+    """The banks of the trigger in the first of two records of 2025."""
+    record = next(iter_records((shared / "data/lhcb-run3-records/test.mdf").read_bytes()))
+    return [bank for bank in record.banks() if bank.type in TRIGGER_BANKS]
+
+
+@dataclass
+class Event:
+    """One event of a MEP: its banks by source, and its results."""
+
+    banks: dict[int, RawBank | None]
+    odin: Odin | None
+    fired: tuple[int, ...] = ()
+    flags: int = 0
+    counts: tuple[int, int] = (0, 0)
+    selected: SelectedEvent = field(default_factory=SelectedEvent)
+
+
+def event(**fields: object) -> Event:
+    """An event with a readable ODIN bank and one of data."""
+    odin = Odin(run=7, event_id=1, orbit=8, bunch_id=9, gps_time_us=10**15, crossing_type=3)
+    banks = {0: encode_odin(odin), 4096: RawBank(BankType.VP, 4, 4096, memoryview(b"vp-data"))}
+    return replace(Event(banks, odin), **fields)  # type: ignore[arg-type]
+
+
+def tables(events: Sequence[SelectedEvent]) -> Selected:
+    """The objects and candidates of some events as columns."""
+    objects = [o for event in events for o in event.objects]
+
+    def begins(sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32)
+
+    def column(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+        return np.array(values, dtype=np.uint32)
+
+    return Selected(
+        rows=begins([len(event.candidates) for event in events]),
+        line=column([line for event in events for line, _ in event.candidates]),
+        object=column([index for event in events for _, index in event.candidates]),
+        objects=begins([len(event.objects) for event in events]),
+        class_id=column([o.class_id for o in objects]),
+        info=begins([len(o.info) for o in objects]),
+        info_values=np.array([value for o in objects for value in o.info], dtype=np.float32),
+        ids=begins([len(o.ids) for o in objects]),
+        id_values=column([channel for o in objects for channel in o.ids]),
+        parts=begins([len(o.parts) for o in objects]),
+        part_values=column([part for o in objects for part in o.parts]),
     )
-    (read,) = iter_records(record)
-    assert (read.header.run, read.header.orbit, read.header.bunch_id) == (7, 8, 9)
-    return read.banks(), read.header.routing_bits
 
 
-def test_the_banks_are_kept_unchanged_followed_by_report_and_routing_bits() -> None:
-    banks, _ = kept()
-    assert banks[:2] == BANKS
-    assert [bank.type for bank in banks[2:]] == [BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS]
+def decided(events: Sequence[Event], n_lines: int, *, with_tables: bool = True) -> Decided:
+    fired = np.zeros((len(events), 32 * line_words(n_lines)), dtype=np.uint8)
+    for row, of_event in zip(fired, events, strict=True):
+        row[list(of_event.fired)] = 1
+    return Decided(
+        np.packbits(fired, axis=1, bitorder="little").view(np.uint32),
+        np.array([of_event.flags for of_event in events], dtype=np.uint32),
+        np.array([of_event.counts for of_event in events], dtype=np.uint32).reshape(-1, 2),
+        tables([of_event.selected for of_event in events]) if with_tables else None,
+    )
 
 
-def test_the_report_holds_the_tck_and_a_decision_per_line() -> None:
-    banks, _ = kept(lines=0b101)
-    report = decode_dec_reports(banks[2])
-    assert report.tck == 0xABCD
-    assert [line.decision for line in report.lines] == [True, False, True]
-    assert [line.decision_id for line in report.lines] == [1, 2, 3]
+def mep_of(events: Sequence[Event]) -> tuple[memoryview, list[tuple[int, int, int]]]:
+    """The MFPs of the sources, laid out in a buffer in no order; an event without a bank has an absent one."""
+    sources = sorted({source for of_event in events for source in of_event.banks}, reverse=True)
+    pieces, fragments, offset = [b"slot"], [], 4
+    for source in sources:
+        banks = [of_event.banks.get(source) for of_event in events]
+        versions = {bank.version for bank in banks if bank is not None}
+        mfp = encode_mfp(
+            source_id=source,
+            event_id=0,
+            version=versions.pop() if versions else 0,
+            types=[NO_BANK if bank is None else bank.type for bank in banks],
+            fragments=[b"" if bank is None else bank.payload for bank in banks],
+        )
+        pieces.append(mfp)
+        fragments.append((source, offset, len(mfp)))
+        offset += len(mfp)
+    return memoryview(b"".join(pieces)), fragments
 
 
-def test_the_report_holds_500_lines() -> None:
-    fired = {0, 31, 32, 33, 63, 64, 65, 498, 499}
-    banks, _ = kept(lines=sum(1 << line for line in fired), n_lines=500)
-    report = decode_dec_reports(banks[2])
-    assert {i for i, line in enumerate(report.lines) if line.decision} == fired
-    assert [line.decision_id for line in report.lines] == list(range(1, 501))
+def routing_array(routing: Sequence[tuple[int, int, int]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
+    return np.array(routing, dtype=np.uint32).reshape(-1, 3)
+
+
+def encode(
+    events: Sequence[Event],
+    routing: Sequence[tuple[int, int, int]],
+    kept: Sequence[int] | None = None,
+    *,
+    with_tables: bool = True,
+) -> EncodedEvents:
+    encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS)
+    wanted = np.array(range(len(events)) if kept is None else kept, dtype=np.int64)
+    results = decided(events, len(routing), with_tables=with_tables)
+    return encoder.encode_mep(*mep_of(events), wanted, 7, results)
+
+
+def one(of_event: Event, routing: Sequence[tuple[int, int, int]] = (PHYSICS,) * 3) -> list[RawBank]:
+    """The banks of an event that is kept."""
+    (record,) = iter_records(encode([of_event], routing).data)
+    return record.banks()
+
+
+def bank_of(banks: Sequence[RawBank], bank_type: BankType) -> RawBank:
+    (found,) = [bank for bank in banks if bank.type == bank_type]
+    return found
+
+
+def check(events: Sequence[Event], routing: Sequence[tuple[int, int, int]], kept: Sequence[int]) -> None:
+    """The records of the kept events are what the oracle says, whichever way their banks are given."""
+    encoded = encode(events, routing, kept)
+    records = list(iter_records(encoded.data))
+    assert [len(record) for record in encoded.records()] == [record.header.record_size for record in records]
+    left_out = 0
+    for index, record in zip(kept, records, strict=True):
+        of_event = events[index]
+        expected, routing_words, n_left_out = trigger_banks(
+            of_event.selected,
+            of_event.fired,
+            routing,
+            tck=TCK,
+            ran=not of_event.flags & (EventFlag.BACKEND_ERROR | EventFlag.NOT_PROCESSED),
+            unreadable=bool(of_event.flags & (EventFlag.BANK_ERROR | EventFlag.ODIN_ERROR)),
+            passed_cut=not of_event.flags & EventFlag.GLOBAL_EVENT_CUT,
+            odin=of_event.odin,
+            counts={"VeloTracks": min(of_event.counts[0], 0xFFFF), "Pvs": min(of_event.counts[1], 0xFFFF)},
+            schema=lumi_schema(COLLECTIONS),
+        )
+        left_out += n_left_out
+        raw = [bank for _, bank in sorted(of_event.banks.items()) if bank is not None]
+        assert record.banks() == [*(bank for bank in raw if bank.type not in TRIGGER_BANKS), *expected]
+        header = record.header
+        assert (header.routing_bits, header.run) == ((*routing_words, 0xFFFFFFFF), 7)
+        odin = of_event.odin
+        assert (header.orbit, header.bunch_id) == ((0, 0) if odin is None else (odin.orbit, odin.bunch_id))
+    assert encoded.candidates_left_out == left_out
+    banks = [[bank for _, bank in sorted(events[i].banks.items()) if bank is not None] for i in kept]
+    encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS)
+    again = encoder.encode_banks(banks, np.array(kept, dtype=np.int64), decided(events, len(routing)))
+    assert [r.banks() for r in iter_records(again.data)] == [r.banks() for r in records]
+    assert again.ends.tolist() == encoded.ends.tolist()
+
+
+@st.composite
+def selected_events(draw: st.DrawFn, n_lines: int) -> SelectedEvent:
+    """Tracks, vertices of tracks or vertices, and candidates of any line."""
+    n = draw(st.integers(0, 8))
+    objects = []
+    for i in range(n):
+        info = tuple(draw(st.lists(f32, max_size=9)))
+        if i and draw(st.booleans()):
+            parts = tuple(draw(st.lists(st.integers(0, i - 1), max_size=4)))
+            objects.append(ReportedObject(ClassId.VERTEX, info, parts=parts))
+        else:
+            objects.append(ReportedObject(ClassId.TRACK, info, ids=tuple(draw(st.lists(u32, max_size=20)))))
+    candidate = st.tuples(st.integers(0, n_lines - 1), st.integers(0, max(n - 1, 0)))
+    return SelectedEvent(tuple(objects), tuple(sorted(draw(st.lists(candidate, max_size=20)))) if n else ())
+
+
+@st.composite
+def meps(draw: st.DrawFn) -> tuple[list[Event], list[tuple[int, int, int]], list[int]]:
+    """Events of one MEP, the routing words of the lines, and the events that are kept."""
+    n_lines = draw(st.sampled_from([1, 3, 31, 32, 33, 65, 200]))
+    words = st.tuples(*[st.sampled_from([0, 1 << 1, 1 << 14, 1 << 31])] * 3)
+    routing = draw(st.lists(words, min_size=n_lines, max_size=n_lines))
+    odin_version = draw(st.sampled_from([6, 7]))
+    events = []
+    for _ in range(draw(st.integers(1, 5))):
+        odin = draw(odins)
+        if odin_version == 6:
+            odin = Odin(run=odin.run, event_id=1, orbit=odin.orbit, bunch_id=odin.bunch_id, crossing_type=2)
+        lost = draw(st.integers(0, 3)) == 0
+        banks: dict[int, RawBank | None] = {0: None if lost else encode_odin(odin, odin_version)}
+        for source in (4096, 6144, 0xF900):
+            kind = {4096: BankType.VP, 6144: BankType.HLT_DEC_REPORTS, 0xF900: BankType.HLT_SEL_REPORTS}[source]
+            payload = draw(st.none() | st.binary(max_size=40))
+            banks[source] = None if payload is None else RawBank(kind, 4, source, memoryview(payload))
+        fired = tuple(sorted(draw(st.sets(st.integers(0, n_lines - 1), max_size=10))))
+        flags = draw(st.sampled_from([0, *EventFlag]))
+        counts = draw(st.tuples(u32, st.integers(0, 20)))
+        selected = draw(selected_events(n_lines))
+        events.append(Event(banks, None if lost else odin, fired, int(flags), counts, selected))
+    kept = [i for i in range(len(events)) if draw(st.booleans())]
+    return events, routing, kept
+
+
+@given(meps())
+def test_kept_events_are_those_of_the_oracle(
+    drawn: tuple[list[Event], list[tuple[int, int, int]], list[int]],
+) -> None:
+    check(*drawn)
+
+
+def test_the_banks_of_the_trigger_that_came_with_the_event_are_replaced() -> None:
+    banks = {**event().banks, 0xF900: RawBank(BankType.HLT_DEC_REPORTS, 3, 0xF900, memoryview(b"old."))}
+    kept = one(event(banks=banks, fired=(1,)))
+    assert [bank.type for bank in kept] == [BankType.ODIN, BankType.VP, *sorted(TRIGGER_BANKS)[:3]]
+    assert [line.decision for line in decode_dec_reports(bank_of(kept, BankType.HLT_DEC_REPORTS)).lines] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_an_event_that_no_line_selects_has_empty_reports() -> None:
+    kept = one(event(flags=EventFlag.OVERFLOW))
+    assert not any(line.decision for line in decode_dec_reports(bank_of(kept, BankType.HLT_DEC_REPORTS)).lines)
+    assert decode_sel_reports(bank_of(kept, BankType.HLT_SEL_REPORTS)).objects == ()
+    assert decode_routing_bits(bank_of(kept, BankType.HLT_ROUTING_BITS)) == (0, 0, 0)
+
+
+def test_lines_that_were_not_run_have_no_stage() -> None:
+    for flags, stage in ((0, 1), (EventFlag.BACKEND_ERROR, 0), (EventFlag.NOT_PROCESSED, 0)):
+        report = decode_dec_reports(bank_of(one(event(flags=int(flags))), BankType.HLT_DEC_REPORTS))
+        assert {line.stage for line in report.lines} == {stage}
+
+
+def test_reports_look_like_those_of_2025(run3_reports: Sequence[RawBank]) -> None:
+    """27 lines of which 18 (luminosity) and 21 select the event, as whole; only key, TCK and counters are others."""
+    routing = [LUMI if line == 17 else (0, 0, 0) for line in range(27)]
+    kept = one(event(fired=(17, 20)), routing)
+    mine = [bank for bank in kept if bank.type in TRIGGER_BANKS]
+    assert [b[:3] for b in mine] == [b[:3] for b in run3_reports]
+    dec, routing_bits, selected, _ = mine
+    assert bytes(dec.payload[8:]) == bytes(run3_reports[0].payload[8:])
+    assert (routing_bits, selected) == (run3_reports[1], run3_reports[2])
 
 
 def test_the_report_of_the_largest_menu_fits_in_its_bank() -> None:
-    banks, _ = kept(lines=1 << MAX_LINES - 1, n_lines=MAX_LINES)
-    report = decode_dec_reports(banks[2])
+    routing = [PHYSICS] * MAX_LINES
+    report = decode_dec_reports(bank_of(one(event(fired=(MAX_LINES - 1,)), routing), BankType.HLT_DEC_REPORTS))
     assert [line.decision_id for line in report.lines if line.decision] == [MAX_LINES]
-    with pytest.raises(ReportError, match=f"{MAX_LINES + 1} lines, at most {MAX_LINES} fit"):
-        EventEncoder(tck=1, n_lines=MAX_LINES + 1)
+    with pytest.raises(ValueError, match="impossible"):
+        EventEncoder(TCK, routing_array([*routing, PHYSICS]), COLLECTIONS)
+
+
+def test_selections_that_do_not_fit_are_left_out_and_counted() -> None:
+    encoded = encode([event(fired=tuple(range(9000)))], [PHYSICS] * 9000)
+    (record,) = iter_records(encoded.data)
+    selected = decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS)).selections
+    n = 9000 - encoded.candidates_left_out
+    assert list(selected) == list(range(1, n + 1))
+    as_many = [ReportedObject(ClassId.SELECTION, (1.0,))] * n
+    encode_sel_reports(HltSelReports(tuple(as_many)))
+    with pytest.raises(ReportError):
+        encode_sel_reports(HltSelReports((*as_many, as_many[0])))
+
+
+@pytest.mark.parametrize("n_ids", [10, 200, 255])
+def test_candidates_that_do_not_fit_are_left_out_and_counted(n_ids: int) -> None:
+    """Smaller ones that come later still are written."""
+    n = 120
+    tracks = [ReportedObject(ClassId.TRACK, (1.0,) * n_ids, tuple(range(n_ids))) for _ in range(n)]
+    vertices = [ReportedObject(ClassId.VERTEX, (2.0,) * 4, parts=(i, i + 1)) for i in range(n - 1)]
+    small = ReportedObject(ClassId.TRACK, (), (5,))
+    objects = (*tracks, *vertices, small)
+    candidates = (*((0, n + i) for i in range(n - 1)), (2, 3), (2, len(objects) - 1))
+    of_event = event(fired=(0, 2), selected=SelectedEvent(objects, candidates))
+    check([of_event], [PHYSICS] * 3, [0])
+    assert (encode([of_event], [PHYSICS] * 3).candidates_left_out > 0) == (n_ids > 10)
+
+
+def test_a_line_counts_at_most_15_candidates() -> None:
+    tracks = tuple(ReportedObject(ClassId.TRACK, ids=(i,)) for i in range(20))
+    kept = one(event(fired=(0, 1), selected=SelectedEvent(tracks, tuple((1, i) for i in range(20)))))
+    lines = decode_dec_reports(bank_of(kept, BankType.HLT_DEC_REPORTS)).lines
+    assert [line.candidates for line in lines] == [1, 15, 0]
+    assert len(decode_sel_reports(bank_of(kept, BankType.HLT_SEL_REPORTS)).selections[2]) == 20
+
+
+def test_an_object_that_two_lines_select_is_written_once() -> None:
+    tracks = tuple(ReportedObject(ClassId.TRACK, (1.0,) * 8, (i, i + 1)) for i in (10, 20))
+    vertex = ReportedObject(ClassId.VERTEX, (0.0,) * 4, parts=(0, 1))
+    selected = SelectedEvent((*tracks, vertex), ((0, 0), (1, 2), (2, 2)))
+    report = decode_sel_reports(bank_of(one(event(fired=(0, 1, 2), selected=selected)), BankType.HLT_SEL_REPORTS))
+    assert [o.class_id for o in report.objects[3:]] == [ClassId.VERTEX, ClassId.TRACK, ClassId.TRACK]
+    assert report.selections == {1: (4,), 2: (3,), 3: (3,)}
+    assert report.objects[3].parts == (4, 5)
+
+
+def test_without_tables_of_candidates_lines_select_whole_events() -> None:
+    (record,) = iter_records(encode([event(fired=(0, 2))], [PHYSICS] * 3, with_tables=False).data)
+    assert decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS)).selections == {1: (), 3: ()}
+
+
+def test_the_tables_of_a_batch_serve_each_of_its_meps() -> None:
+    track = ReportedObject(ClassId.TRACK, ids=(1, 2))
+    events = [event(fired=(0,), selected=SelectedEvent((track,) * (i + 1), ((0, i),))) for i in range(4)]
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
+    whole = encode(events, [PHYSICS])
+    of_batch = decided(events, 1)
+    second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected, first=2)
+    part = encoder.encode_mep(*mep_of(events[2:]), np.array([0, 1]), 7, second)
+    assert [bytes(r) for r in part.records()] == [bytes(r) for r in whole.records()[2:]]
+
+
+@pytest.mark.parametrize("size", [MAX_PAYLOAD_SIZE, MAX_PAYLOAD_SIZE + 1])
+def test_a_fragment_too_large_for_a_bank_is_left_out_and_counted(size: int) -> None:
+    large = RawBank(BankType.VP, 4, 4096, memoryview(bytes(size)))
+    encoded = encode([event(banks={**event().banks, 4096: large})], [PHYSICS])
+    (record,) = iter_records(encoded.data)
+    fits = size <= MAX_PAYLOAD_SIZE
+    assert encoded.banks_too_large == (0 if fits else 1)
+    assert sum(len(bank.payload) for bank in record.banks() if bank.type == BankType.VP) == (size if fits else 0)
 
 
 @pytest.mark.parametrize(
-    ("accepted", "flags", "word"),
+    ("column", "value", "what"),
     [
-        (True, 0, 1 << 14),
-        (False, EventFlag.BANK_ERROR, 1 << 25),
-        (True, EventFlag.ODIN_ERROR, 1 << 14 | 1 << 25),
-        (False, EventFlag.OVERFLOW | EventFlag.INCOMPLETE, 0),
+        ("line", 9, "ascend by line"),
+        ("object", 3, "none of its event"),
+        ("rows", 100, "outside their tables"),
+        ("objects", 100, "outside their tables"),
+        ("class_id", 1, "impossible class"),
+        ("class_id", 70000, "impossible class"),
+        ("info", 100, "outside their table"),
+        ("ids", 100, "outside their table"),
+        ("part_values", 100, "none of its event"),
     ],
 )
-def test_routing_bits_distinguish_physics_from_readout_errors(accepted: bool, flags: int, word: int) -> None:
-    banks, in_header = kept(accepted=accepted, flags=flags)
-    assert decode_routing_bits(banks[3]) == (word, 0, 0)
-    assert in_header == (word, 0, 0, 0)
+def test_tables_that_contradict_themselves_are_refused(column: str, value: int, what: str) -> None:
+    track = ReportedObject(ClassId.TRACK, (1.0,), (7,))
+    vertex = ReportedObject(ClassId.VERTEX, (1.0,), parts=(0,))
+    of_event = event(fired=(0, 1), selected=SelectedEvent((track, vertex), ((0, 0), (1, 1))))
+    results = decided([of_event], 3)
+    assert results.selected is not None
+    getattr(results.selected, column)[-1] = value
+    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    with pytest.raises(ValueError, match=what):
+        encoder.encode_mep(*mep_of([of_event]), np.array([0]), 7, results)
 
 
-def test_the_banks_of_some_events_equal_those_of_the_bank_encoder() -> None:
-    mfps = [
-        Mfp.parse(
-            encode_mfp(
-                source_id=source,
-                event_id=0,
-                version=version,
-                types=[BankType.VP, NO_BANK, BankType.VP, BankType.TEST_DET],
-                fragments=[b"x" * size, b"", b"y", b""],
-                align=align,
-            )
-        )
-        for source, version, size, align in ((4096, 4, 7, 2), (6144, 2, 8, 3), (0xFFFF, 255, 1001, 6))
-    ]
-    too_large, bodies = encoded_banks(mfps, np.array([0, 1, 3]))
-    columns = [mfp.banks() for mfp in mfps]
-    assert too_large == 0
-    assert bodies == [encode_banks(bank for c in columns if (bank := c[event]) is not None) for event in (0, 1, 3)]
+@settings(max_examples=300)
+@given(st.data())
+def test_wrong_tables_never_reach_beyond_themselves(data: st.DataObject) -> None:
+    """Each column is overwritten at one place by any number: the encoder refuses, or writes something readable."""
+    selected = data.draw(selected_events(3))
+    results = decided([event(fired=(0, 1, 2), selected=selected)], 3)
+    assert results.selected is not None
+    column = getattr(results.selected, data.draw(st.sampled_from(Selected.__slots__))).view(np.uint32)
+    if len(column):
+        column[data.draw(st.integers(0, len(column) - 1))] = data.draw(u32 | st.integers(0, 9))
+    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    try:
+        encoded = encoder.encode_mep(*mep_of([event()]), np.array([0]), 7, results)
+    except ValueError:
+        return
+    (record,) = iter_records(encoded.data)
+    decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS))
 
 
-def test_a_fragment_too_large_for_a_bank_is_left_out_and_counted() -> None:
-    fragments = [bytes(MAX_PAYLOAD_SIZE), bytes(MAX_PAYLOAD_SIZE + 1)]
-    mfp = encode_mfp(source_id=1, event_id=0, version=1, types=[BankType.VP] * 2, fragments=fragments)
-    too_large, bodies = encoded_banks([Mfp.parse(mfp)], np.array([0, 1]))
-    assert too_large == 1
-    assert [len(body) for body in bodies] == [MAX_PAYLOAD_SIZE + HEADER_SIZE + 1, 0]
+@pytest.mark.parametrize("kept", [[1, 0], [0, 0], [2], [-1]])
+def test_events_that_do_not_ascend_or_are_not_there_are_refused(kept: list[int]) -> None:
+    with pytest.raises(ValueError, match="kept events"):
+        encode([event(), event()], [PHYSICS], kept)
+
+
+def test_fragments_outside_the_buffer_or_of_other_events_are_refused() -> None:
+    events = [event(), event()]
+    buffer, fragments = mep_of(events)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
+    source, offset, size = fragments[0]
+    for wrong in ((source, len(buffer), size), (source, offset, size - 1), (source, offset + 4, size)):
+        with pytest.raises(ValueError, match="MFP"):
+            encoder.encode_mep(buffer, [wrong], np.array([0]), 7, decided(events, 1))
+    with pytest.raises(ValueError, match="MFP"):
+        encoder.encode_mep(buffer, fragments, np.array([0]), 7, decided(events[:1], 1))

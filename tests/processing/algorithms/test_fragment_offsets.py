@@ -26,7 +26,7 @@ def offsets_of(mfps: list[bytes], n_events: int, launch: Launch) -> list[list[in
     given = {"input.bytes": np.frombuffer(data, dtype=np.uint8), "input.mfp_rows": rows}
     limits = BatchLimits(events=n_events, meps=1, input_bytes=len(data), rows=len(mfps))
     made = run_algorithms((fragment_offsets,), given, n_events, limits, launch)
-    offsets = made["fragments.offset"][: len(mfps) * n_events].reshape(len(mfps), n_events)
+    offsets = made["fragments.rows"]["offset"][: len(mfps) * n_events].reshape(len(mfps), n_events)
     return [[int(offset) for offset in row] for row in offsets - rows["data_offset"][:, None]]
 
 

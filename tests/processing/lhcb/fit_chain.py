@@ -15,6 +15,7 @@ from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.kalman.full_fit import full_fit
+from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.secondary_vertices.find_pairs import find_pairs
@@ -27,14 +28,15 @@ from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, wit
 KALMAN = (velo_fit, impact_parameter)
 FULL = (full_fit,)
 VERTICES = (select_tracks, find_pairs, fit_vertices, pair_v0s)
+ALL = (*KALMAN, *FULL, ghost_probability, *VERTICES)
 
 
 @cache
 def fit_kernels(optimize: str = "-O2", *more: str) -> KernelSources:
     """The kernels of these algorithms, compiled once."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-fit-kernels-"))
-    lines = [f'#include "{a.source.relative_to(PROCESSING).as_posix()}"' for a in (*KALMAN, *FULL, *VERTICES)]
-    names = " ".join(f"X({a.name})" for a in (*KALMAN, *FULL, *VERTICES))
+    lines = [f'#include "{a.source.relative_to(PROCESSING).as_posix()}"' for a in ALL]
+    names = " ".join(f"X({a.name})" for a in ALL)
     (folder / "fit_kernels.h").write_text("\n".join([*lines, f"#define HLT_KERNELS(X) {names}", ""]))
     kernels = KernelSources("fit_kernels.h", (PROCESSING, folder), str(folder / "kernels.so"))
     build_kernels(kernels, optimize, *more)

@@ -112,10 +112,10 @@ def real_tracks(shared: Path) -> GivenTracks:
 
 @cache
 def simulated_tracks(sample: Sample, n_events: int, seed: int = 1) -> GivenTracks:
-    """Those of simulated events, in which tracks are straight in the VELO."""
+    """Those of simulated events."""
     detector = Detector.builtin()
     simulation = FullSimulation(detector, sample_source(sample, DEFAULT_NU, detector.velo.beamline))
-    return given_tracks(list(simulation.events(n_events, seed)), detector.velo, VeloField(0.0, 0.0))
+    return given_tracks(list(simulation.events(n_events, seed)), detector.velo, VeloField.of(detector.magnet))
 
 
 def _velo_columns(

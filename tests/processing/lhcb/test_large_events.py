@@ -85,7 +85,7 @@ def test_ptx_gives_the_results_of_the_cpu_for_both_launches(encoding: VeloEncodi
     launcher = PtxLauncher(machine)
     sequence = cut_at(between(reference))
     assert reference.differences(launcher, machine.allocate, sequence=sequence, sizes_apart=True) == []
-    small, large = [record for algorithm, record in launcher.records if algorithm.name == search_by_triplet.name]
+    small, large = [it.record for it in launcher.launched if it.algorithm.name == search_by_triplet.name]
     # What a launch does not take costs it next to nothing.
     assert max(small.block_instructions[1], *large.block_instructions[[0, 2]]) < 400
     assert small.block_paths[0] > 1000

@@ -11,7 +11,6 @@ from hltnode.protocol.errors import ReportError
 from hltnode.protocol.raw_data.reports import (
     MAX_LINES,
     HltDecReports,
-    LineMaskEncoder,
     LineReport,
     decode_dec_reports,
     decode_routing_bits,
@@ -33,7 +32,7 @@ lines = st.builds(
 @given(st.builds(HltDecReports, u32, u32, u32, st.lists(lines, max_size=20).map(tuple)))
 def test_reports_come_back_as_written(reports: HltDecReports) -> None:
     bank = encode_dec_reports(reports)
-    assert (bank.type, bank.version, bank.source_id) == (BankType.HLT_DEC_REPORTS, 3, 256)
+    assert (bank.type, bank.version, bank.source_id) == (BankType.HLT_DEC_REPORTS, 3, 0xF900)
     assert len(bank.payload) == 4 * (len(reports.lines) + 3)
     assert decode_dec_reports(bank) == reports
 
@@ -43,26 +42,11 @@ def test_routing_bits_come_back_as_written(words: tuple[int, int, int]) -> None:
     assert decode_routing_bits(encode_routing_bits(words)) == words
 
 
-def test_lines_are_numbered_from_one() -> None:
-    reports = HltDecReports.of_line_mask(0b101, 3, key=1, tck=2, task_id=3)
-    assert [(line.decision_id, line.decision) for line in reports.lines] == [(1, True), (2, False), (3, True)]
-
-
 def test_as_many_lines_as_fit_a_bank_are_written() -> None:
-    many = HltDecReports.of_line_mask(0, MAX_LINES, key=1, tck=1, task_id=1)
-    encode_bank(encode_dec_reports(many))
+    many = tuple(LineReport(False, i + 1) for i in range(MAX_LINES + 1))
+    encode_bank(encode_dec_reports(HltDecReports(1, 1, 1, many[:-1])))
     with pytest.raises(ReportError):
-        encode_dec_reports(HltDecReports.of_line_mask(0, MAX_LINES + 1, key=1, tck=1, task_id=1))
-
-
-@given(st.sampled_from([0, 1, 31, 32, 33, 64, 65, 500]), st.data())
-def test_the_reports_of_a_mask_are_those_of_its_lines(n_lines: int, data: st.DataObject) -> None:
-    mask = data.draw(st.integers(0, 2**n_lines - 1))
-    words = mask.to_bytes(4 * -(-n_lines // 32), "little")
-    encoder = LineMaskEncoder(n_lines, key=1, tck=2, task_id=3)
-    assert encoder.encode(words) == encode_dec_reports(
-        HltDecReports.of_line_mask(mask, n_lines, key=1, tck=2, task_id=3)
-    )
+        encode_dec_reports(HltDecReports(1, 1, 1, many))
 
 
 @pytest.mark.parametrize(

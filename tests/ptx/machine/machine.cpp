@@ -1,9 +1,9 @@
 // Executes kernels in PTX: the warps of a block in turn, each until the next barrier, its lanes in lockstep.
 //
 // The lanes of a warp part at a branch and meet again where all ways from it meet (the immediate post-dominator), as on
-// GPUs and in their simulators. In which order warps, the sides of a branch and the lanes of an atomic access come is
-// not promised: `backward` turns all three.
-// machine.py translates a kernel to instructions and calls the functions at the end.
+// GPUs and in their simulators; lanes that leave several loops at once are not waited for (control_flow.py). In which
+// order warps, the sides of a branch and the lanes of an atomic access come is not promised: `backward` turns all
+// three. machine.py translates a kernel to instructions and calls the functions at the end.
 #include <array>
 #include <memory>
 
@@ -22,6 +22,7 @@ constexpr uint32_t n_specials = 11;
 struct Launch {
     const Instruction* instructions;
     uint64_t n_instructions;
+    const Meeting* meetings;       // of each instruction
     const uint64_t* first_values;  // of the slots
     uint64_t n_slots;
     const int32_t* special_slots;  // by Special, -1 for those that the kernel does not read
@@ -224,13 +225,23 @@ class Machine {
 
     void branch(Warp& warp, const Instruction& instruction, uint32_t taken)
     {
+        const int32_t pc = warp.paths.back().pc;
+        uint32_t others = warp.paths.back().mask & ~taken;
+        const uint32_t leaving = launch_->meetings[pc].leaving;
+        if ((leaving & jump_leaves) != 0 && taken != 0) {
+            leave(warp, instruction.target, taken);
+            taken = 0;
+        }
+        if ((leaving & fall_leaves) != 0 && others != 0) {
+            leave(warp, pc + 1, others);
+            others = 0;
+        }
         Path& path = warp.paths.back();
-        const uint32_t others = path.mask & ~taken;
         if (taken == 0 || others == 0) {
-            path.pc = taken == 0 ? path.pc + 1 : instruction.target;
+            path.pc = taken == 0 ? pc + 1 : instruction.target;
             return;
         }
-        const Path falling{path.pc + 1, instruction.reconvergence, others};
+        const Path falling{pc + 1, instruction.reconvergence, others};
         const Path jumping{instruction.target, instruction.reconvergence, taken};
         if (instruction.reconvergence < 0)
             path.mask = 0;
@@ -238,6 +249,28 @@ class Machine {
             path.pc = instruction.reconvergence;
         warp.paths.push_back(launch_->backward != 0 ? falling : jumping);
         warp.paths.push_back(launch_->backward != 0 ? jumping : falling);
+    }
+
+    // Lanes go to `target` out of all paths that do not lead there: the others do not wait for them.
+    void leave(Warp& warp, int32_t target, uint32_t lanes)
+    {
+        std::size_t i = warp.paths.size();
+        for (;;) {
+            Path& path = warp.paths[--i];
+            path.mask &= ~lanes;
+            if (i == 0 || path.reconvergence < 0 || comes_to(target, path.reconvergence)) break;
+        }
+        const int32_t meeting = warp.paths[i].reconvergence;
+        // Where the path below waits at the target, they are there.
+        if (meeting != target || meeting < 0)
+            warp.paths.insert(warp.paths.begin() + static_cast<std::ptrdiff_t>(i), {target, meeting, lanes});
+    }
+
+    // Whether lanes at `pc`, where a block begins, come to a meeting place if they leave no loops.
+    bool comes_to(int32_t pc, int32_t place) const
+    {
+        while (pc >= 0 && pc != place) pc = launch_->meetings[pc].next;
+        return pc == place;
     }
 
     // ---- memory
@@ -302,14 +335,16 @@ class Machine {
     {
         const uint64_t address = warp.slot(instruction.operands[0])[lane] + static_cast<uint64_t>(instruction.offset);
         const Place place = memory.place_of(warp, lane, instruction, narrowed(instruction.space, address));
-        if (place.histories == nullptr) return place;
         const uint32_t bytes = static_cast<uint32_t>(instruction.bytes) * instruction.count;
+        if (place.space == Space::local) launch_->counts[fault_pc].local_bytes += bytes;
+        if (place.histories == nullptr) return place;
         const bool equal = written != nullptr && std::memcmp(place.bytes, written, bytes) == 0;
         for (uint32_t i = 0; i < bytes; ++i)
             memory.conflicts.record(place.histories->of(place.offset + i), kind, place.space, warp, lane, fault_pc,
                                     place.offset + i, equal, instruction.non_coherent != 0);
         if (place.space == Space::global) {
-            sectors_[n_sectors_++] = reinterpret_cast<uint64_t>(place.bytes) / 32u;
+            place.region->touch(reinterpret_cast<uint64_t>(place.bytes), kind != Kind::write, kind != Kind::read);
+            sectors_[n_sectors_++] = reinterpret_cast<uint64_t>(place.bytes) / sector_bytes;
             launch_->counts[fault_pc].bytes += bytes;
         }
         return place;
@@ -353,6 +388,10 @@ ptx::Machine* ptx_create() { return new ptx::Machine; }
 void ptx_destroy(ptx::Machine* machine) { delete machine; }
 void ptx_add_region(ptx::Machine* machine, uint64_t begin, uint64_t bytes) { machine->memory.add_region(begin, bytes); }
 int ptx_launch(ptx::Machine* machine, const ptx::Launch* launch) { return machine->run(*launch) ? 0 : 1; }
+void ptx_touched(ptx::Machine* machine, uint64_t begin, ptx::Touched* sectors)
+{
+    *sectors = machine->memory.touched(begin);
+}
 const char* ptx_fault(ptx::Machine* machine) { return machine->fault.c_str(); }
 int32_t ptx_fault_pc(ptx::Machine* machine) { return machine->fault_pc; }
 uint32_t ptx_fault_block(ptx::Machine* machine) { return machine->fault_block; }

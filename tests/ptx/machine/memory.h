@@ -15,17 +15,38 @@ constexpr uint64_t window_of(uint64_t address) { return address >> 48; }
 constexpr uint64_t shared_window = 0xa000, local_window = 0xb000, param_window = 0xc000;
 constexpr uint64_t inside_window(uint64_t address) { return address & 0xffffffffffffull; }
 
+constexpr uint64_t sector_bytes = 32;
+
+/// Sectors of 32 bytes (TOUCHED in machine.py).
+struct Touched {
+    uint64_t read, written;
+};
+
+/// What a launch has done with a sector of global memory.
+enum Touch : uint8_t { touch_read = 1, touch_written = 2 };
+
 struct Region {
     uint64_t begin, end;
     std::unique_ptr<Histories> histories;
+    std::vector<uint8_t> touched;  // [sector]
+
+    /// A sector that the launch has written before is read from a cache.
+    void touch(uint64_t address, bool reads, bool writes)
+    {
+        uint8_t& sector = touched[(address - begin) / sector_bytes];
+        if (reads && !(sector & touch_written)) sector |= touch_read;
+        if (writes) sector |= touch_written;
+    }
 };
 
-/// Where the bytes of an access lie. Parameters and local memory, which one thread alone sees, have no histories.
+/// Where the bytes of an access lie; `region` in global memory only. Parameters and local memory, which one thread
+/// alone sees, have no histories.
 struct Place {
     std::byte* bytes;
     Histories* histories;
     uint64_t offset;  // in the histories
     Space space;
+    Region* region;
 };
 
 class Memory {
@@ -34,7 +55,8 @@ class Memory {
 
     void add_region(uint64_t begin, uint64_t bytes)
     {
-        regions_.push_back({begin, begin + bytes, std::make_unique<Histories>(bytes)});
+        regions_.push_back({begin, begin + bytes, std::make_unique<Histories>(bytes),
+                            std::vector<uint8_t>((bytes + sector_bytes - 1) / sector_bytes)});
         std::sort(regions_.begin(), regions_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
         last_ = nullptr;
     }
@@ -49,6 +71,21 @@ class Memory {
         local_variables_ = std::move(local);
         param_ = param;
         param_bytes_ = param_bytes;
+        for (Region& region : regions_) std::fill(region.touched.begin(), region.touched.end(), uint8_t{0});
+    }
+
+    /// Sectors of the region that begins at an address which the last launch has read, and written.
+    Touched touched(uint64_t begin) const
+    {
+        Touched sectors{};
+        for (const Region& region : regions_) {
+            if (region.begin != begin) continue;
+            for (const uint8_t sector : region.touched) {
+                sectors.read += (sector & touch_read) != 0;
+                sectors.written += (sector & touch_written) != 0;
+            }
+        }
+        return sectors;
     }
     void begin_block() { std::fill(shared_.begin(), shared_.end(), std::byte{poison}); }
 
@@ -67,18 +104,19 @@ class Memory {
         }
         if (space == Space::global) {
             Region& region = region_of(address, bytes);
-            return {reinterpret_cast<std::byte*>(address), region.histories.get(), address - region.begin, space};
+            return {reinterpret_cast<std::byte*>(address), region.histories.get(), address - region.begin, space,
+                    &region};
         }
         if (space == Space::shared) {
             require_variable(shared_variables_, address, bytes, "shared");
-            return {shared_.data() + address, shared_histories_.get(), address, space};
+            return {shared_.data() + address, shared_histories_.get(), address, space, nullptr};
         }
         if (space == Space::local) {
             require_variable(local_variables_, address, bytes, "local");
-            return {warp.local.data() + lane * (warp.local.size() / warp_size) + address, nullptr, 0, space};
+            return {warp.local.data() + lane * (warp.local.size() / warp_size) + address, nullptr, 0, space, nullptr};
         }
         if (address + bytes > param_bytes_) throw Fault("address " + hexadecimal(address) + " behind the parameters");
-        return {const_cast<std::byte*>(param_) + address, nullptr, 0, space};
+        return {const_cast<std::byte*>(param_) + address, nullptr, 0, space, nullptr};
     }
 
     static std::string hexadecimal(uint64_t value)

@@ -39,6 +39,14 @@ struct Instruction {
 };
 static_assert(sizeof(Instruction) == 64);
 
+/// Where lanes that do not leave loops meet behind a statement with which a block begins, and which sides of a branch
+/// lead out of several loops (MEETING in translation.py).
+struct Meeting {
+    int32_t next;  // -1: at the end of the kernel
+    uint32_t leaving;
+};
+constexpr uint32_t jump_leaves = 1, fall_leaves = 2;
+
 /// Lanes that run together until they come to `reconvergence`.
 struct Path {
     int32_t pc, reconvergence;
@@ -64,7 +72,7 @@ struct Variable {
 
 /// Counts of one instruction of a kernel (COUNTS in machine.py).
 struct Counts {
-    uint64_t executions, lanes, sectors, bytes;
+    uint64_t executions, lanes, sectors, bytes, local_bytes;
 };
 
 template <typename T>

@@ -44,6 +44,15 @@ struct kalman_velo_fit_parameters {
         const float* z;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } velo_hits;
+    float hit_variance;
+    float start_slope_variance;
+    float module_scattering;
+    float foil_scattering;
+    float step_position;
+    float step_both;
+    float beam_line_scattering;
+    float beam_line_position;
+    float beam_line_both;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

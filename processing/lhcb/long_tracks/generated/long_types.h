@@ -7,9 +7,6 @@
 namespace hlt {
 
 constexpr uint32_t max_long_tracks = 1024;
-constexpr uint32_t n_seeding_bins = 128;
-constexpr float seeding_bin_width = 50.0f;
-constexpr uint32_t seeding_bin_stride = 3080;
 constexpr uint32_t max_x_seeds = 2048;
 constexpr uint32_t max_scifi_seeds = 2048;
 constexpr uint32_t max_scifi_track_hits = 12;
@@ -19,6 +16,8 @@ constexpr uint32_t n_scifi_bins = 127;
 constexpr uint32_t scifi_bin_stride = 128;
 constexpr float scifi_bins_begin = -3251.2f;
 constexpr float scifi_bins_per_mm = 0.01953125f;
+constexpr uint32_t scifi_cells_per_bin = 64;
+constexpr uint32_t scifi_cell_words = 256;
 constexpr uint32_t first_bid_without_ut = 2147483648;
 constexpr uint32_t no_bid = 4294967295;
 

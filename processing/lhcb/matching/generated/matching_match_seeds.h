@@ -67,7 +67,11 @@ struct matching_match_seeds_parameters {
     struct {
         const uint32_t* velo_clusters_offset;
         uint8_t* busy;
-        uint16_t* track_order;
+        uint16_t* track;
+        float* x;
+        float* y;
+        float* tx;
+        float* ty;
         uint32_t* best;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
     } velo_tracks_scratch;
@@ -83,6 +87,12 @@ struct matching_match_seeds_parameters {
         uint32_t* owner;
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
     } scifi_hits_scratch;
+    struct {
+        uint16_t* confirmed_track;
+        uint16_t* confirmed_hits;
+        float* confirmed_score;
+        __device__ uint32_t first(uint32_t event) const { return event * 2048u; }
+    } scifi_seeds_scratch;
     float max_chi2;
     float max_score;
     uint32_t max_shared_hits;

@@ -12,8 +12,8 @@ struct matching_seed_in_x_parameters {
     const hlt::seeding_tables* seeding_tables;
     struct {
         const uint32_t* scifi_hits_offset;
-        const uint16_t* zone_offset;
         const uint16_t* bins;
+        const uint32_t* cells;
         const float* x;
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
     } seeding_hits;

@@ -12,7 +12,6 @@ struct matching_seed_in_y_parameters {
     const hlt::seeding_tables* seeding_tables;
     struct {
         const uint32_t* scifi_hits_offset;
-        const uint16_t* zone_offset;
         const float* x;
         const uint16_t* bins;
         const uint16_t* hit;

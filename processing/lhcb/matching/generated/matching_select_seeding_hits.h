@@ -18,8 +18,8 @@ struct matching_select_seeding_hits_parameters {
     } scifi_hits;
     struct {
         const uint32_t* scifi_hits_offset;
-        uint16_t* zone_offset;
         uint16_t* bins;
+        uint32_t* cells;
         float* x;
         uint16_t* hit;
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }

@@ -9,6 +9,7 @@ namespace hlt {
 
 constexpr uint32_t n_x_layers = 6;
 constexpr uint32_t n_x_steps = 4;
+constexpr uint32_t n_followed = 8;
 constexpr uint32_t n_x_searches = 2;
 constexpr float z_magnet = 5200.0f;
 constexpr float scifi_cubic = -0.00028f;
@@ -17,9 +18,9 @@ constexpr float scifi_hit_error = 0.13f;
 struct x_step {
     float tolerance;  // mm
     float inverse_variance;  // 1/mm^2
-    float gain[7];  // on the place in the layers of later steps, and on (a, b, c)
+    float gain[8];  // on what is followed
 };
-static_assert(sizeof(x_step) == 36);
+static_assert(sizeof(x_step) == 40);
 
 struct x_search {
     uint32_t first_layer;
@@ -30,12 +31,12 @@ struct x_search {
     float scale;  // that distance over z
     float magnet_scale;  // that distance over the one from the magnet to the first layer
     float curvature;  // 1/mm for each mm of the tangent at z = 0
-    float lever[5];  // mm in z from the first layer to those of the steps and to the reference plane
-    float bend[5];  // mm^2: how far a curve through the pair is from a line there, for each 1/mm of curvature
-    float slope_bend;  // mm: the same for the slope at the reference plane
+    float by_place[8];  // what is followed, of a curve through a pair, by x in the first layer
+    float by_slope[8];  // the same by the slope from first to last hit
+    float by_curvature[8];  // the same by the curvature c
     x_step steps[16][4];  // [pattern of steps that found a hit][step]
 };
-static_assert(sizeof(x_search) == 2392);
+static_assert(sizeof(x_search) == 2700);
 
 struct seeding_tables {
     float layer_z[12];  // mm at y = 0
@@ -44,6 +45,6 @@ struct seeding_tables {
     float polarity;  // -1 down, 1 up
     x_search searches[2];
 };
-static_assert(sizeof(seeding_tables) == 4888);
+static_assert(sizeof(seeding_tables) == 5504);
 
 }  // namespace hlt

@@ -14,6 +14,7 @@ struct muon_cross_strips_parameters {
     const hlt::muon_geometry* muon_geometry;
     struct {
         const uint32_t* muon_cells;
+        const uint32_t* muon_crossed;
     } events;
     struct {
         const uint32_t* bound;

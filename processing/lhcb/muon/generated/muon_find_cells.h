@@ -15,6 +15,7 @@ struct muon_find_cells_parameters {
     struct {
         uint32_t* flags;
         uint32_t* muon_cells;
+        uint32_t* muon_crossed;
     } events;
     struct {
         uint32_t* bound;

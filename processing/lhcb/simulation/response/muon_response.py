@@ -4,6 +4,7 @@ Units: mm, MeV.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -24,9 +25,12 @@ from hltnode.processing.lhcb.simulation.response.muon_pads import PadFinder
 from hltnode.processing.lhcb.simulation.transport.propagation import Flights
 from hltnode.protocol.lhcb.banks.muon import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
 
-HIT_EFFICIENCY = 0.98
+# A station sees a particle that passes, with all channels of its pads: gaps of a chamber are read together
+# (Performance of the LHCb muon system, JINST 8 (2013) P02022: 99 % and above).
+HIT_EFFICIENCY = 0.99
 _CROSS_TALK = 0.05  # a neighbour in x fires too
-_STRIP_EFFICIENCY = 0.965
+# Of the background single channels are missing.
+_BACKGROUND_CHANNEL_EFFICIENCY = 0.965
 
 # Middle of the material before each station (mm), its thickness in X0 and the energy loss of a muon in it (MeV): the
 # calorimeters with what surrounds them, then 800 mm of iron each. Ranges as in the LHCb performance papers: 3 GeV to
@@ -56,7 +60,7 @@ _HEIGHT = 1 + 0.28 * (_LENGTH - 1)
 _LARGE_PART, _LARGE_LENGTH, _LARGE_HEIGHT = 0.06, 3.5, 2.5
 _LONGEST, _HIGHEST = 24, 8
 _MEAN_PADS = _LENGTH * _HEIGHT * (1 + _LARGE_PART * (_LARGE_LENGTH * _LARGE_HEIGHT - 1))
-BACKGROUND = _HITS / (_CHARGED * _MEAN_PADS * _STRIP_EFFICIENCY)
+BACKGROUND = _HITS / (_CHARGED * _MEAN_PADS * _BACKGROUND_CHANNEL_EFFICIENCY)
 _THINNING = np.array((2.0, 2.0, 2.2, 3.0))
 _FLATNESS = np.array((2.5, 1.1, 0.85, 0.8))
 
@@ -149,6 +153,7 @@ class MuonResponse:
         parts = [self._penetrating(random, flights, muon), self._background(random, n_charged)]
         event, station, region, quarter, x, y = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(event, kind="stable")
+        passed = order < len(parts[0][0])
         event, station, region, quarter, x, y = (column[order] for column in (event, station, region, quarter, x, y))
         talk = np.flatnonzero(random.chance(event, _CROSS_TALK))
         neighbour = np.minimum(x[talk] + 1, 2 * self._grid_x[N_REGIONS * station[talk] + region[talk]] - 1)
@@ -156,7 +161,8 @@ class MuonResponse:
         event, station, region, quarter, y = (
             np.concatenate([column, column[talk]]) for column in (event, station, region, quarter, y)
         )
-        return self._result(random, event, station, region, quarter, x, y)
+        passed = np.concatenate([passed, passed[talk]])
+        return self._result(random, event, (station, region, quarter, x, y), passed)
 
     def _penetrating(self, random: EventRandom, flights: Flights, muon: Mask) -> tuple[Int64Array, ...]:
         """Pads of the particles that pass: event, station, region, quarter, x, y."""
@@ -192,26 +198,31 @@ class MuonResponse:
     def _pads_at(
         self, station: int, x: FloatArray, y: FloatArray, tx: FloatArray, ty: FloatArray
     ) -> tuple[Int64Array, ...]:
-        """Row, region, quarter, x and y of the pads at places in the middle plane of a station."""
+        """Row, region, quarter, x and y of the pads at places in the middle plane of a station.
+
+        Columns and rows have different places in neighbouring chambers: a pad is looked for in the two nearest.
+        """
         quarter = np.where(x > 0, np.where(y > 0, 0, 1), np.where(y > 0, 3, 2))
         found: list[Int64Array] = []
         for region in range(N_REGIONS):
-            column = self._nearest(self._columns[station, region], quarter, np.abs(x))
-            row = self._nearest(self._rows[station, region], quarter, np.abs(y))
-            middle = self._middle[station, region, quarter, column, row]
-            half = self._half[station, region, quarter, column, row]
-            with np.errstate(invalid="ignore"):  # pads that do not exist are infinitely far
-                dz = np.where(np.isfinite(middle[:, 2]), middle[:, 2] - self.station_z[station], 0.0)
-                inside = (np.abs(x + tx * dz - middle[:, 0]) < half[:, 0] + 0.5) & (
-                    np.abs(y + ty * dz - middle[:, 1]) < half[:, 1] + 0.5
-                )
-            hit = np.flatnonzero(inside)
-            found.append(np.stack([hit, np.full(len(hit), region), quarter[hit], column[hit], row[hit]]))
+            columns = self._two_nearest(self._columns[station, region], quarter, np.abs(x))
+            rows = self._two_nearest(self._rows[station, region], quarter, np.abs(y))
+            for column, row in product(columns, rows):
+                middle = self._middle[station, region, quarter, column, row]
+                half = self._half[station, region, quarter, column, row]
+                with np.errstate(invalid="ignore"):  # pads that do not exist are infinitely far
+                    dz = np.where(np.isfinite(middle[:, 2]), middle[:, 2] - self.station_z[station], 0.0)
+                    inside = (np.abs(x + tx * dz - middle[:, 0]) < half[:, 0]) & (
+                        np.abs(y + ty * dz - middle[:, 1]) < half[:, 1]
+                    )
+                hit = np.flatnonzero(inside)
+                found.append(np.stack([hit, np.full(len(hit), region), quarter[hit], column[hit], row[hit]]))
         return tuple(np.concatenate(found, axis=1))
 
     @staticmethod
-    def _nearest(places: FloatArray, quarter: Int64Array, value: FloatArray) -> Int64Array:
-        nearest: Int64Array = np.argmin(np.abs(places[quarter] - value[:, None]), axis=1)
+    def _two_nearest(places: FloatArray, quarter: Int64Array, value: FloatArray) -> Int64Array:
+        """i64[2, n]: of the places of each value's quarter."""
+        nearest: Int64Array = np.argpartition(np.abs(places[quarter] - value[:, None]), 1, axis=1)[:, :2].T
         return nearest
 
     def _background(self, random: EventRandom, n_charged: Int64Array) -> tuple[Int64Array, ...]:
@@ -232,23 +243,18 @@ class MuonResponse:
         y = np.minimum(pads.y[which] + row, _MAX_ROWS - 1)
         return event[which], pads.station[which], pads.region[which], pads.quarter[which], x, y
 
-    def _result(
-        self,
-        random: EventRandom,
-        event: Int64Array,
-        station: Int64Array,
-        region: Int64Array,
-        quarter: Int64Array,
-        x: Int64Array,
-        y: Int64Array,
-    ) -> MuonResult:
-        codes = self._digits[station, region, quarter, x, y]
-        digit = distinct((event[:, None] << 16 | codes)[codes >= 0])
-        digit = digit[random.chance(digit >> 16, _STRIP_EFFICIENCY)]
+    def _result(self, random: EventRandom, event: Int64Array, pads: tuple[Int64Array, ...], passed: Mask) -> MuonResult:
+        """The read-out of pads; `passed`: those that a particle has passed."""
+        codes = self._digits[pads]
+        is_read = codes >= 0
+        words = event[:, None] << 16 | codes
+        digit = distinct(words[is_read])
+        kept = random.chance(digit >> 16, _BACKGROUND_CHANNEL_EFFICIENCY)
+        digit = digit[kept | np.isin(digit, words[is_read & passed[:, None]])]
         digit_event, code = digit >> 16, digit & 0xFFFF
         bank, address = (code >> 12).astype(np.uint32), (code & MAX_ADDRESS).astype(np.uint32)
         time = np.clip(np.rint(_MEAN_TIME + _TIME_SPREAD * random.normal(digit_event)), 0, MAX_TIME)
         digits = MuonDigits(bank, batch_of(bank, address), address, time.astype(np.uint32))
         pad = self._pad_finder.find(digit)
-        pads = MuonPads((pad >> 16 & 0xF).astype(np.uint32), (pad & 0xFFFF).astype(np.uint32))
-        return MuonResult(digit_event, digits, pad >> 20, pads)
+        found = MuonPads((pad >> 16 & 0xF).astype(np.uint32), (pad & 0xFFFF).astype(np.uint32))
+        return MuonResult(digit_event, digits, pad >> 20, found)

@@ -1,7 +1,6 @@
 """The response of the VELO to charged particles: crossings with scattering, fired pixels, clusters and their particles.
 
-Tracks are straight except for scattering in the foil and the sensors (the dipole's field is negligible in the VELO).
-Units: mm, MeV.
+Tracks are bent a little by the fringe field of the dipole, and scatter in the foil and the sensors. Units: mm, MeV.
 """
 
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from hltnode.processing.lhcb.geometry.ideal_velo import (
     PIXEL_PITCH,
     column_edges,
 )
-from hltnode.processing.lhcb.geometry.material import scattering_angle
+from hltnode.processing.lhcb.geometry.material import RF_FOIL, VELO_MODULE, scattering_angle, slabs
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo_field import MEV_PER_T_MM, VeloField
 from hltnode.processing.lhcb.simulation import _native
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.simulation.generation.sorting import distinct_and_places
@@ -29,14 +29,14 @@ from hltnode.processing.lhcb.simulation.response.pixel_clusters import COLUMN_SH
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
 HIT_EFFICIENCY = 0.995
 
-# Scattering: material of a crossing in radiation lengths. A sensor with its chips and cooling, and the foil between
-# beam and sensors, which tracks cross at small angles. Set so that slopes at both ends of the VELO and the distance to
-# the origin spread as in the real events.
-_SENSOR_X0 = 0.0130
-_FOIL_X0 = 0.009
 _FOIL_RADIUS = 4.0
 # Some crossings scatter by much more than a Gaussian allows (single hard scatters): their fraction and how much wider.
 _HARD_FRACTION, _HARD_FACTOR = 0.02, 5.0
+
+(_MODULE_LOSS,) = {slab.energy_loss for slab in slabs() if slab.name == "VELO module"}
+
+_FIELD_END = 770.0
+"""mm, where the flight through the field behind the VELO begins."""
 
 # Charge spreads by this much (mm, standard deviation) on its way through the silicon, and is sampled at these fractions
 # of the path; a pixel fires for each sample that falls on it.
@@ -66,8 +66,8 @@ class FiredPixels:
     """Sorted, distinct `channels` i64 of the fired pixels of a chunk: channel ids with the event above (EVENT_SHIFT);
     and the `particle` of each crossing with the position in `channels` of the pixel at its middle, by rising particle.
 
-    Behind the VELO, scattering has added `kick` f64[n_particles, 2] to the slopes of the particles, and to their x and
-    y as seen from there z kick - `kick_z` f64[n_particles, 2] (mm).
+    Behind the VELO, scattering and field have added `kick` f64[n_particles, 2] to the slopes of the particles, and to
+    their x and y as seen from there z kick - `kick_z` f64[n_particles, 2] (mm); they have lost `energy_loss` (MeV).
     """
 
     channels: Int64Array
@@ -75,12 +75,37 @@ class FiredPixels:
     middle: Int64Array
     kick: FloatArray
     kick_z: FloatArray
+    energy_loss: FloatArray
+
+
+class _Bend:
+    """What the field changes of particles: x at z, and as kick and kick_z of FiredPixels what they have behind it."""
+
+    def __init__(self, field: VeloField, particles: ParticleColumns) -> None:
+        px, _, pz = particles.momentum.T
+        self._strength = -MEV_PER_T_MM * particles.charge / pz * (1.0 + (px / pz) ** 2)
+        self._field, self._origin = field, particles.origin[:, 2]
+        length = np.maximum(_FIELD_END - self._origin, 0.0)
+        self.kick: FloatArray = self._strength * length * self._mean_field(0.5 * length)
+        at_end = self._strength * length**2 / 2 * self._mean_field(length / 3.0)
+        self.kick_z: FloatArray = _FIELD_END * self.kick - at_end
+
+    def _mean_field(self, distance: FloatArray) -> FloatArray:
+        return self._field.by + self._field.gradient * (self._origin + distance)
+
+    def displacement(self, particle: Int64Array, z: FloatArray) -> FloatArray:
+        """f64[n] in x (mm) of particles at z, from the tangent at their origin."""
+        length = z - self._origin[particle]
+        field = self._field.by + self._field.gradient * (self._origin[particle] + length / 3.0)
+        moved: FloatArray = self._strength[particle] * length**2 / 2 * field
+        return moved
 
 
 class VeloResponse:
-    """The response of a VELO of given geometry; immutable, so that one can be used for all events."""
+    """The response of a VELO of given geometry in a field; immutable, so that one can be used for all events."""
 
-    def __init__(self, geometry: VeloGeometry) -> None:
+    def __init__(self, geometry: VeloGeometry, field: VeloField) -> None:
+        self._field = field
         t = geometry.ltg.astype(np.float64)
         self._order = np.argsort(t[:, 11], kind="stable")  # sensors by rising z
         t = t[self._order]
@@ -102,7 +127,15 @@ class VeloResponse:
         slopes = particles.momentum[:, :2] / particles.momentum[:, 2:]
         particle, sensor, local = self._straight_crossings(particles, slopes)
         displacement, kick, kick_z = self._scattering(random, event, particles, slopes, particle, sensor)
-        local += displacement
+        bend = _Bend(self._field, particles)
+        displacement[:, 0] += bend.displacement(particle, self._z[sensor])
+        n_crossed = np.bincount(particle, minlength=len(event))
+        energy_loss = n_crossed * _MODULE_LOSS * np.sqrt(1.0 + (slopes**2).sum(axis=1))
+        kick[:, 0] += bend.kick
+        kick_z[:, 0] += bend.kick_z
+        local += np.stack(
+            [(displacement * step[sensor]).sum(axis=1) for step in (self._along_x, self._along_y)], axis=1
+        )
         detected = self._is_inside(local) & random.chance(event[particle], HIT_EFFICIENCY)
         particle, sensor, local = particle[detected], sensor[detected], local[detected]
         of_crossing = event[particle]
@@ -115,6 +148,7 @@ class VeloResponse:
             index[: pixels.size].reshape(pixels.shape)[:, len(_SAMPLES) // 2],
             kick,
             kick_z,
+            energy_loss,
         )
 
     def _straight_crossings(
@@ -137,7 +171,7 @@ class VeloResponse:
         particle: Int64Array,
         sensor: Int64Array,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Local displacement f64[n, 2] of each crossing by the kicks of the foil and the sensors passed before.
+        """Displacement f64[n, 2] in x and y of each crossing by the kicks of the foil and the sensors passed before.
 
         Also, per particle f64[n_particles, 2]: the sum of its kicks, and of kick times z.
         """
@@ -146,7 +180,7 @@ class VeloResponse:
         # Slopes change by more than the angle: by 1 + t^2 along the slope, by its root across; the mean of both is
         # used.
         to_slope = (stretch * (1 + slopes.T**2) ** 0.5).T
-        kick_size = scattering_angle(particles.p, _SENSOR_X0 * stretch)[:, None] * to_slope
+        kick_size = scattering_angle(particles.p, VELO_MODULE * stretch)[:, None] * to_slope
         of_crossing = event[particle]
         hardness = np.where(random.chance(of_crossing, _HARD_FRACTION), _HARD_FACTOR, 1.0)
         kicks = random.normal(of_crossing, 2) * kick_size[particle] * hardness[:, None]
@@ -160,18 +194,11 @@ class VeloResponse:
         foil_kick = self._foil_scattering(random, event, particles, tx2_ty2, to_slope)
         foil_z = self._foil_z(particles, tx2_ty2)
         displacement += foil_kick[particle] * (z - foil_z[particle])[:, None]
-        local = np.stack(
-            [
-                (displacement * self._along_x[sensor]).sum(axis=1),
-                (displacement * self._along_y[sensor]).sum(axis=1),
-            ],
-            axis=1,
-        )
         kick, kick_z = foil_kick, foil_kick * foil_z[:, None]
         for axis in range(2):
             kick[:, axis] += np.bincount(particle, kicks[:, axis], minlength=len(kick))
             kick_z[:, axis] += np.bincount(particle, kicks[:, axis] * z, minlength=len(kick))
-        return local, kick, kick_z
+        return displacement, kick, kick_z
 
     @staticmethod
     def _foil_z(particles: ParticleColumns, tx2_ty2: FloatArray) -> FloatArray:
@@ -191,7 +218,7 @@ class VeloResponse:
     ) -> FloatArray:
         """Kick f64[n, 2] of the slopes in the foil; none for particles that start outside it."""
         inside = np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _FOIL_RADIUS
-        angle = scattering_angle(particles.p, _FOIL_X0 * np.sqrt(1 + tx2_ty2)) * inside
+        angle = scattering_angle(particles.p, RF_FOIL * np.sqrt(1 + tx2_ty2)) * inside
         return random.normal(event, 2) * to_slope * angle[:, None]
 
     def _is_inside(self, local: FloatArray) -> Mask:

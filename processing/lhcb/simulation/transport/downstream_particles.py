@@ -113,6 +113,8 @@ _LEAST_SLOPE, _SLOPE_RANGE, _SLOPE_POWER = 0.014, 0.34, 1.8
 # Half the width of the UT, and the mean |y| of particles turned back into it (mm).
 _TURNED_BACK_X, _TURNED_BACK_Y = 800.0, 160.0
 _BEHIND_UT = 2660.0
+_LEAST_P = 0.1
+"""MeV, of a particle that the VELO has all but stopped."""
 
 
 def background(
@@ -162,11 +164,12 @@ def background(
 
 
 def flights_of(
-    event: Int64Array, particles: ParticleColumns, kick: FloatArray, kick_z: FloatArray
+    event: Int64Array, particles: ParticleColumns, kick: FloatArray, kick_z: FloatArray, energy_loss: FloatArray
 ) -> tuple[Int64Array, Flights]:
     """The rows of the particles that leave the VELO forwards (or are produced behind it), and their flights.
 
-    `kick` and `kick_z` f64[n, 2] as the VELO's response gives them, 0 for particles produced behind it.
+    `kick`, `kick_z` f64[n, 2] and `energy_loss` f64[n] as the VELO's response gives them, 0 for particles produced
+    behind it.
     """
     px, py, pz = particles.momentum.T
     z = particles.origin[:, 2]
@@ -186,7 +189,7 @@ def flights_of(
         z=z,
         tx=tx,
         ty=ty,
-        p=chosen.p,
+        p=np.maximum(chosen.p - energy_loss[rows], _LEAST_P),
         charge=chosen.charge.astype(np.float64),
         mass=_masses(chosen.pid),
         z_end=chosen.z_end.copy(),

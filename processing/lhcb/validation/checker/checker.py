@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.validation.checker.categories import Stage
-from hltnode.processing.lhcb.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.validation.checker.curves import Curves
+from hltnode.processing.lhcb.validation.checker.decays import DecayChecks, VertexTable
+from hltnode.processing.lhcb.validation.checker.downstream import DownstreamCounts
+from hltnode.processing.lhcb.validation.checker.losses import LossCounts
+from hltnode.processing.lhcb.validation.checker.matching import TrackMatches, match_tracks
 from hltnode.processing.lhcb.validation.checker.muon_id import MuonIdCounts
 from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.validation.checker.stage_counts import StageCounts
@@ -36,6 +40,10 @@ class Checker:
         self.resolutions: dict[Stage, TrackResolution] = {}
         self.vertices: VertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
+        self.curves = Curves()
+        self.losses: LossCounts | None = None
+        self.downstream: DownstreamCounts | None = None
+        self.decays: DecayChecks | None = None
         self.faults = TruthFaults()
         self.cut_events = 0
 
@@ -45,11 +53,13 @@ class Checker:
         tracks: Mapping[Stage, TrackTable],
         pvs: Sequence[NDArray[np.float32]] = (),
         vertices: Sequence[Sequence[McVertex] | None] = (),
+        two_track: VertexTable | None = None,
     ) -> None:
         """Compare a batch of events.
 
         tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
-        vertices: the true collisions of each event, None where its truth has none.
+        vertices: the true collisions of each event, None where its truth has none; two_track: vertices of two long
+        tracks.
         """
         self.events += particles.n_events
         # Samples without collisions have no origins of particles.
@@ -59,14 +69,38 @@ class Checker:
                 if self.vertices is None:
                     self.vertices = VertexCounts()
                 self.vertices.add_event(found, collisions)
+        matches = {stage: match_tracks(of_stage, particles) for stage, of_stage in tracks.items()}
         for stage, of_stage in tracks.items():
-            matches = match_tracks(of_stage, particles)
-            self.stages.setdefault(stage, StageCounts(stage)).add(of_stage, particles, matches)
-            self.resolutions.setdefault(stage, TrackResolution()).add(of_stage, particles, matches, has_origins)
-            if stage is Stage.LONG and of_stage.is_muon is not None:
-                if self.muon_id is None:
-                    self.muon_id = MuonIdCounts()
-                self.muon_id.add(of_stage.is_muon, particles, matches)
+            self.stages.setdefault(stage, StageCounts(stage)).add(of_stage, particles, matches[stage])
+            self.resolutions.setdefault(stage, TrackResolution(stage)).add(
+                of_stage, particles, matches[stage], has_origins
+            )
+            self.curves.add(stage, of_stage, particles, matches[stage])
+        if Stage.LONG in tracks:
+            self._add_long(tracks[Stage.LONG], particles, matches, two_track, has_origins)
+
+    def _add_long(
+        self,
+        long: TrackTable,
+        particles: ParticleTable,
+        matches: Mapping[Stage, TrackMatches],
+        two_track: VertexTable | None,
+        has_origins: bool,
+    ) -> None:
+        """What is compared only where there are long tracks."""
+        self.losses = self.losses or LossCounts()
+        self.losses.add(particles, matches)
+        self.downstream = self.downstream or DownstreamCounts()
+        self.downstream.add(particles, long)
+        if long.is_muon is not None:
+            passes = long.passes_muon_stations
+            self.muon_id = self.muon_id or MuonIdCounts()
+            self.muon_id.add(
+                long.is_muon, np.ones(len(long), bool) if passes is None else passes, particles, matches[Stage.LONG]
+            )
+        if two_track is not None:
+            self.decays = self.decays or DecayChecks()
+            self.decays.add(two_track, long, particles, matches[Stage.LONG], has_origins)
 
     @property
     def has_truth(self) -> bool:
@@ -95,6 +129,18 @@ class Checker:
             result["resolution"] = resolutions
         if self.muon_id is not None:
             result["muon"] = self.muon_id.result()
+        if self.decays is not None:
+            result["vertices"] = {
+                "primary": result["pv"],
+                "secondary": self.decays.result(),
+                "masses": self.decays.masses(),
+            }
+        if self.losses is not None:
+            result["losses"] = self.losses.result()
+        if self.downstream is not None:
+            result["downstream"] = self.downstream.result()
+        if curves := self.curves.result():
+            result["curves"] = curves
         if Stage.LONG in self.resolutions and (momentum := self.resolutions[Stage.LONG].momentum()):
             result["momentum"] = momentum
         result["lines"] = {stage.value: counts.lines() for stage, counts in self.stages.items()}

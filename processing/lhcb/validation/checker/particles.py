@@ -54,8 +54,8 @@ def id_keys(event: Int64Array, ids: NDArray[np.uint32]) -> NDArray[np.uint64]:
 class ParticleTable:
     """The particles of `n_events` events with any hit, one row each; p, pt in MeV, origin f64[n, 3] in mm.
 
-    `mother` is the row of the particle's mother, -1 if it has no row. `n_pvs`: collisions of the particle's event
-    with at least four tracks.
+    `mother` is the row of the particle's mother, -1 if it has no row; `mother_key`, `mother_pid` are its key in the
+    event and its kind, -1 and 0 without mother. `n_pvs`: collisions of the particle's event with at least four tracks.
     """
 
     n_events: int
@@ -68,6 +68,8 @@ class ParticleTable:
     origin: Float64Array
     n_pvs: Int64Array
     mother: Int64Array
+    mother_key: Int64Array
+    mother_pid: Int64Array
     is_electron: Mask
     is_long: Mask
     is_down: Mask
@@ -105,6 +107,8 @@ class ParticleTable:
             origin=np.stack([values[f"vertex_{axis}"] for axis in "xyz"], axis=1).astype(np.float64),
             n_pvs=values["n_pvs"].astype(np.int64),
             mother=_rows_of_mothers(event, values["key"].astype(np.int64), values["mother_key"].astype(np.int64)),
+            mother_key=values["mother_key"].astype(np.int64),
+            mother_pid=np.where(values["mother_key"] >= 0, values["mother_pid"], 0).astype(np.int64),
             is_electron=np.abs(values["pid"]) == ELECTRON,
             from_beauty=values["from_b"] != 0,
             from_charm=values["from_c"] != 0,

@@ -1,6 +1,6 @@
 """Input of the checker: tracks and vertices of a batch, copied back from the device."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import event_flags
-from hltnode.processing.framework.collections import Collection, Column
+from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.kalman.collections import long_fitted_qop, long_qop_error
+from hltnode.processing.lhcb.kalman.collections import (
+    long_beam_state,
+    long_fitted_qop,
+    long_full_chi2,
+    long_qop_error,
+)
 from hltnode.processing.lhcb.long_tracks.collections import (
     long_count,
     long_hits,
@@ -26,8 +31,17 @@ from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_cou
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.validation.checker.categories import Stage
+from hltnode.processing.lhcb.validation.checker.decays import VertexTable
+from hltnode.processing.lhcb.validation.checker.long_columns import (
+    LONG_COLUMNS,
+    VERTEX_COLUMNS,
+    cuts_of,
+    passes_muon_stations,
+    vertices_of,
+)
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, Mask
 from hltnode.processing.lhcb.validation.checker.tracks import TrackStates, TrackTable
+from hltnode.processing.lhcb.validation.checker.workspace_columns import Hits, Objects
 from hltnode.processing.lhcb.velo import collections as velo
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 
@@ -48,13 +62,14 @@ _READ = {
     Stage.UT: (ut.ut_track_count, ut.ut_track_velo, ut.ut_track_qop, ut.ut_track_hits),
     Stage.LONG: (
         *(scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id),
-        *(long_count, long_velo_track, long_qop, long_hits, long_ut_hits),
+        *(long_count, long_velo_track, long_qop, long_hits, long_ut_hits, *LONG_COLUMNS),
     ),
 }
 """What is read of each stage."""
 _UT_HITS = (ut.ut_hit_offset, ut.ut_count, ut.ut_id)
-_ALSO = (long_is_muon, long_fitted_qop, long_qop_error)
-"""What is read of long tracks if the sequence has it."""
+_LONG_STATE = {name: column for name, column in long_beam_state.items() if name != "qop"}
+_ALSO = (long_is_muon, long_fitted_qop, long_qop_error, long_full_chi2, *_LONG_STATE.values(), *VERTEX_COLUMNS)
+"""What is read of long tracks, and of the vertices that they make, if the sequence has it."""
 
 _SMALLEST_QOP = 1e-9
 """1/MeV: a track whose q/p is 0 counts as one of 1,000 TeV."""
@@ -65,10 +80,10 @@ def stages_of(sequence: AlgorithmSequence) -> tuple[Stage, ...]:
     return tuple(stage for stage, columns in _READ.items() if set(columns) <= set(sequence.columns))
 
 
-def retained(sequence: AlgorithmSequence) -> tuple[str, ...]:
-    """Names of the columns that an engine must retain for what is read here."""
+def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[str, ...]:
+    """Names of the columns that an engine must retain for what is read here, and of those of `also` that there are."""
     columns: list[Column] = [column for stage in stages_of(sequence) for column in _READ[stage]]
-    columns += [column for column in _ALSO if column in sequence.columns]
+    columns += [column for column in (*_ALSO, *also) if column in sequence.columns]
     columns += _UT_HITS if _has_ut(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
 
@@ -82,13 +97,14 @@ def _has_ut(sequence: AlgorithmSequence) -> bool:
 class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
     FT_TYPE), its vertices (f32[n, 6] = x, y, z in mm and their variances in mm²), and whether the global event cut has
-    removed it (bool[events])."""
+    removed it (bool[events]); vertices of two long tracks, None of a sequence without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
     hits: list[dict[int, NDArray[np.uint32]]]
     pvs: list[NDArray[np.float32]]
     is_cut: Mask
+    two_track: VertexTable | None
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
@@ -96,16 +112,20 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     sequence = workspace.sequence
     stages = stages_of(sequence)
     n_events = workspace.n_events
-    hits = {VP_TYPE: _Hits.read(workspace, velo.cluster_offset, velo.cluster_count, velo.hit_id)}
+    hits = {VP_TYPE: Hits.read(workspace, velo.cluster_offset, velo.cluster_count, velo.hit_id)}
     found = _VeloTracks.read(workspace, hits[VP_TYPE])
     tracks = {Stage.VELO: found.table}
+    two_track = None
     if _has_ut(sequence):
-        hits[UT_TYPE] = _Hits.read(workspace, *_UT_HITS)
+        hits[UT_TYPE] = Hits.read(workspace, *_UT_HITS)
     if Stage.UT in stages:
         tracks[Stage.UT] = _ut_tracks(workspace, found, hits[UT_TYPE])
     if Stage.LONG in stages:
-        hits[FT_TYPE] = _Hits.read(workspace, scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id)
-        tracks[Stage.LONG] = _long_tracks(workspace, found, hits)
+        hits[FT_TYPE] = Hits.read(workspace, scifi.scifi_hit_offset, scifi.scifi_count, scifi.scifi_id)
+        of = Objects(workspace, long_tracks, long_count)
+        long = tracks[Stage.LONG] = _long_tracks(sequence, of, found, hits)
+        if long.p is not None and set(VERTEX_COLUMNS) <= set(sequence.columns):
+            two_track = vertices_of(workspace, of.first_row, long.p)
     n_pvs = workspace.fetch("pvs.count")[:n_events]
     pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
@@ -115,51 +135,8 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         hits=[{number: of.of_event(event) for number, of in hits.items()} for event in range(n_events)],
         pvs=[columns[event, :n] for event, n in enumerate(n_pvs)],
         is_cut=workspace.host_array(event_flags.name)[:n_events] & EventFlag.GLOBAL_EVENT_CUT != 0,
+        two_track=two_track,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Hits:
-    """The ids of all hits of a detector; those of event e are ids[first[e]] to ids[first[e] + count[e] - 1]."""
-
-    first: Int64Array
-    count: Int64Array
-    ids: NDArray[np.uint32]
-
-    @classmethod
-    def read(cls, workspace: Workspace, offset: Column, count: Column, ids: Column) -> Self:
-        # Buffers have room for many more elements than most events have: only the used part is copied.
-        n_events = workspace.n_events
-        offsets = workspace.fetch(offset.name, n_events + 1).astype(np.int64)
-        counts = workspace.fetch(count.name, n_events).astype(np.int64)
-        return cls(offsets[:-1], counts, workspace.fetch(ids.name, int(offsets[-1])))
-
-    def of_event(self, event: int) -> NDArray[np.uint32]:
-        return self.ids[self.first[event] : self.first[event] + self.count[event]]
-
-    def of_tracks(self, event: Int64Array, hits: NDArray[np.uint16], used: Mask) -> NDArray[np.uint32]:
-        """The ids of the hits of tracks, u32[n, width]; 0 where a place is not used."""
-        place = np.where(used, hits.astype(np.int64) + self.first[event][:, None], 0)
-        ids = self.ids if len(self.ids) else np.zeros(1, np.uint32)
-        return np.where(used, ids[place], np.uint32(0)).astype(np.uint32)
-
-
-class _Objects:
-    """The objects of a collection, one row each: `event` of each, and its columns."""
-
-    def __init__(self, workspace: Workspace, collection: Collection, count: Column) -> None:
-        n = workspace.fetch(count.name, workspace.n_events).astype(np.int64)
-        self.event = np.repeat(np.arange(len(n)), n)
-        self.first_row = np.cumsum(n) - n
-        self._place = np.arange(len(self.event)) + np.repeat(workspace.first(collection) - self.first_row, n)
-        self._end = int(self._place.max(initial=-1)) + 1
-        self._workspace = workspace
-
-    def __call__(self, column: Column) -> NDArray[Any]:
-        """[n], or [n, width]."""
-        content = self._workspace.fetch(column.name, self._end * column.width)
-        chosen: NDArray[Any] = content.reshape(-1, column.width)[self._place]
-        return chosen[:, 0] if column.width == 1 else chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +150,13 @@ class _VeloTracks:
     states: TrackStates
 
     @classmethod
-    def read(cls, workspace: Workspace, hits: _Hits) -> Self:
-        of = _Objects(workspace, velo.tracks, velo.track_count)
+    def read(cls, workspace: Workspace, hits: Hits) -> Self:
+        of = Objects(workspace, velo.tracks, velo.track_count)
         used = np.arange(velo.MAX_HITS_PER_TRACK) < of(velo.track_hit_count)[:, None]
         ids = hits.of_tracks(of.event, of(velo.track_hits), used)
-        states = TrackStates(*(of(column).astype(np.float64) for column in velo.beamline_state.values()))
+        state = {name: of(column).astype(np.float64) for name, column in velo.beamline_state.items()}
+        # The filter of VELO tracks has the same covariances in x and y.
+        states = TrackStates(**state, c11=state["c00"], c31=state["c20"], c33=state["c22"])
         flies = np.where(of(velo.track_backward) != 0, -1.0, 1.0)
         table = TrackTable(
             event=of.event,
@@ -185,6 +164,7 @@ class _VeloTracks:
             eta=_eta(states.tx, states.ty, flies),
             phi=np.arctan2(flies * states.ty, flies * states.tx),
             states=states,
+            cuts={"hits": of(velo.track_hit_count).astype(np.float64)},
         )
         return cls(table, of.first_row, ids, states)
 
@@ -208,26 +188,37 @@ class _VeloTracks:
         )
 
 
-def _ut_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: _Hits) -> TrackTable:
-    of = _Objects(workspace, ut.ut_tracks, ut.ut_track_count)
+def _ut_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: Hits) -> TrackTable:
+    of = Objects(workspace, ut.ut_tracks, ut.ut_track_count)
     places = of(ut.ut_track_hits)
-    ids = hits.of_tracks(of.event, places, places != ut.NO_HIT)
-    return of_velo.with_hits(of.event, of(ut.ut_track_velo), of(ut.ut_track_qop), ids)
+    used = places != ut.NO_HIT
+    tracks = of_velo.with_hits(
+        of.event, of(ut.ut_track_velo), of(ut.ut_track_qop), hits.of_tracks(of.event, places, used)
+    )
+    return replace(tracks, cuts={"ut_hits": used.sum(axis=1).astype(np.float64)})
 
 
-def _long_tracks(workspace: Workspace, of_velo: _VeloTracks, hits: Mapping[int, _Hits]) -> TrackTable:
-    of = _Objects(workspace, long_tracks, long_count)
+def _long_tracks(
+    sequence: AlgorithmSequence, of: Objects, of_velo: _VeloTracks, hits: Mapping[int, Hits]
+) -> TrackTable:
     places = of(long_hits)
     ids = [hits[FT_TYPE].of_tracks(of.event, places, places != scifi.NO_HIT)]
     if UT_TYPE in hits:
         places = of(long_ut_hits)
         ids.append(hits[UT_TYPE].of_tracks(of.event, places, places != ut.NO_HIT))
-    columns = workspace.sequence.columns
+    columns = sequence.columns
     qop = of(long_fitted_qop if long_fitted_qop in columns else long_qop)
+    tracks = of_velo.with_hits(of.event, of(long_velo_track), qop, *ids)
+    if set(_LONG_STATE.values()) <= set(columns):
+        # With the momentum their scattering is known, which the filter of VELO tracks must assume.
+        state = {name: of(column).astype(np.float64) for name, column in _LONG_STATE.items()}
+        tracks = replace(tracks, states=TrackStates(**state))
     return replace(
-        of_velo.with_hits(of.event, of(long_velo_track), qop, *ids),
+        tracks,
         qop_error=of(long_qop_error).astype(np.float64) if long_qop_error in columns else None,
         is_muon=of(long_is_muon) != 0 if long_is_muon in columns else None,
+        passes_muon_stations=passes_muon_stations(of) if long_is_muon in columns else None,
+        cuts=cuts_of(sequence, of),
     )
 
 

@@ -1,7 +1,7 @@
 """Reconstructed tracks of the events of a batch as columns: the input of the checker from any tracking stage."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from hltnode.protocol.lhcb.lhcb_id import detector_type
 class TrackStates:
     """States of tracks near the beam line, f64[n] each: position in mm, slopes, and their covariance.
 
-    x and y have equal covariances: c00 = var(x) in mm², c20 = cov(x, tx) in mm, c22 = var(tx).
+    c00 = var(x) in mm², c20 = cov(x, tx) in mm, c22 = var(tx); c11, c31, c33 are those of y, x and y being independent.
     """
 
     x: Float64Array
@@ -26,6 +26,9 @@ class TrackStates:
     c00: Float64Array
     c20: Float64Array
     c22: Float64Array
+    c11: Float64Array
+    c31: Float64Array
+    c33: Float64Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +37,9 @@ class TrackTable:
 
     event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks follow one another in `ids`,
     n_ids (i64[n]) is their number for each track: hits of all detectors that the track uses, the VELO's included.
-    If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states,
-    and the result of muon identification; otherwise None.
+    If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states, the
+    result of muon identification, and whether the line of the track passes all muon stations; otherwise None. `cuts`:
+    what a cut on each track can be set on, by name (curves.py).
     """
 
     event: Int64Array
@@ -48,6 +52,8 @@ class TrackTable:
     qop_error: Float64Array | None = None
     states: TrackStates | None = None
     is_muon: Mask | None = None
+    passes_muon_stations: Mask | None = None
+    cuts: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
     def of_events(cls, events: Sequence[Sequence[NDArray[np.uint32]]]) -> Self:
@@ -74,10 +80,13 @@ class TrackTable:
         chosen = event >= 0
         columns = {
             name: None if (values := getattr(self, name)) is None else values[chosen]
-            for name in ("p", "pt", "eta", "phi", "qop_error", "is_muon")
+            for name in ("p", "pt", "eta", "phi", "qop_error", "is_muon", "passes_muon_stations")
         }
+        cuts = {name: values[chosen] for name, values in self.cuts.items()}
         states = self.states
         if states is not None:
-            states = TrackStates(*(getattr(states, field.name)[chosen] for field in fields(TrackStates)))
+            states = TrackStates(*(getattr(states, it.name)[chosen] for it in fields(TrackStates)))
         ids = self.ids[np.repeat(chosen, self.n_ids)]
-        return replace(self, event=event[chosen], ids=ids, n_ids=self.n_ids[chosen], states=states, **columns)
+        return replace(
+            self, event=event[chosen], ids=ids, n_ids=self.n_ids[chosen], states=states, cuts=cuts, **columns
+        )

@@ -20,8 +20,9 @@ from hltnode.processing.lhcb.validation.likeness.comparison import (
 )
 from hltnode.processing.lhcb.validation.likeness.distribution import Distribution, Quantity, Statistic
 from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
-from hltnode.processing.lhcb.validation.reports.html_report import Drawn, Row, Section, drawn, render
+from hltnode.processing.lhcb.validation.reports.html_report import Drawn, Section, drawn, render
 from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title, panels
+from hltnode.processing.lhcb.validation.reports.tables import Row
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PANELS_PER_FIGURE = 9

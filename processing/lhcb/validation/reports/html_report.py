@@ -12,8 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from hltnode.processing.lhcb.validation.checker.binning import wilson_interval
-from hltnode.processing.lhcb.validation.reports import plots
+from hltnode.processing.lhcb.validation.reports import long_plots, plots
 from hltnode.processing.lhcb.validation.reports.plots import Result
+from hltnode.processing.lhcb.validation.reports.tables import Row, percent, result_tables
 
 _STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -33,14 +34,6 @@ class Section:
 
     title: str
     figures: Sequence[Drawn]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a table; `differs` marks it."""
-
-    cells: Sequence[str]
-    differs: bool = False
 
 
 def render(template: str, *folders: Path, **values: object) -> str:
@@ -66,12 +59,14 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
     to_draw: list[Result] = [(name, result["histograms"]) for name, result in results]
     histograms = to_draw[0][1]
     sections = [
-        Section(title, _stage_figures(to_draw, stage))
+        Section(title, [*_stage_figures(to_draw, stage), *_curves(results, stage)])
         for stage, title in _STAGES.items()
         if stage in histograms["stages"] and histograms["stages"][stage]["categories"]
     ]
     if "pv" in histograms["residuals"]:
         sections.append(Section("Primary vertices", _vertex_figures(to_draw)))
+    if (vertices := results[0][1].get("vertices")) and any(sum(of["true"]) for of in vertices["masses"].values()):
+        sections.append(Section("Decays to two long tracks", [_masses(vertices["masses"])]))
     names = [name for name, _ in results]
     return render(
         "checker.html",
@@ -81,6 +76,7 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
         text=text,
         rates=_rates([result for _, result in results]) if len(results) > 1 else [],
         sections=sections,
+        tables=result_tables(results[0][1]),
     )
 
 
@@ -91,26 +87,22 @@ def _rates(results: Sequence[dict[str, Any]]) -> list[Row]:
         if not all(result.get(stage) for result in results):
             continue
         of_results = [result[stage] for result in results]
-        rows.append(Row([f"{title}, ghosts", *(_percent(it["ghost_rate"]) for it in of_results)]))
+        rows.append(Row([f"{title}, ghosts", *(percent(it["ghost_rate"]) for it in of_results)]))
         for category in of_results[0]["categories"]:
             found = [it["categories"].get(category) for it in of_results]
             rows.append(Row([f"{title}, {category}", *map(_efficiency, found)]))
     if all(result.get("pv") for result in results):
         vertices = [result["pv"] for result in results]
         rows.append(Row(["primary vertices", *map(_efficiency, vertices)]))
-        rows.append(Row(["false primary vertices", *(_percent(it["false_rate"]) for it in vertices)]))
+        rows.append(Row(["false primary vertices", *(percent(it["false_rate"]) for it in vertices)]))
     return rows
-
-
-def _percent(rate: float | None) -> str:
-    return "–" if rate is None else f"{100 * rate:.2f}"
 
 
 def _efficiency(counts: dict[str, Any] | None) -> str:
     if counts is None or not counts["reconstructible"]:
         return "–"
     low, high = wilson_interval(counts["reconstructed"], counts["reconstructible"])
-    return f"{_percent(counts['efficiency'])} ({100 * float(low):.2f} to {100 * float(high):.2f})"
+    return f"{percent(counts['efficiency'])} ({100 * float(low):.2f} to {100 * float(high):.2f})"
 
 
 def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
@@ -144,6 +136,26 @@ def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
             drawn(plots.residual_figure(results, stage, names), "Momentum residuals and pull."),
         ]
     return found
+
+
+def _curves(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[Drawn]:
+    if stage not in results[0][1].get("curves", {}):
+        return []
+    return [
+        drawn(
+            long_plots.curves_figure(results, stage),
+            "Efficiency against ghost rate as the cut is tightened; the large points are the operating point.",
+        )
+    ]
+
+
+def _masses(masses: dict[str, Any]) -> Drawn:
+    return drawn(
+        long_plots.mass_figure(masses),
+        "Masses of vertices of two long tracks of opposite charge, and of those that are the decay; the line is a "
+        "Gaussian core over a straight background, the dotted line the true mass. The width of the φ includes its "
+        "natural width (4.2 MeV).",
+    )
 
 
 def _vertex_figures(results: Sequence[Result]) -> list[Drawn]:

@@ -7,12 +7,19 @@ from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.muon_id import FlaggedCounts, MuonIdCounts
 from hltnode.processing.lhcb.validation.checker.stage_counts import StageCounts, ratio
 from hltnode.processing.lhcb.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundCounts, VertexCounts
+from hltnode.processing.lhcb.validation.reports.long_report import (
+    curve_lines,
+    decay_lines,
+    downstream_lines,
+    loss_lines,
+)
 
 _TITLES = {Stage.VELO: "velo_validator", Stage.UT: "veloUT_validator", Stage.LONG: "long_validator"}
 
 
 def format_report(checker: Checker) -> str:
-    """One block per stage, then muon identification, primary vertices, resolutions and truth that was left out.
+    """One block per stage, then muon identification, vertices, resolutions, losses, curves, downstream particles, and
+    truth that was left out.
 
     A line of a category: found/total, efficiency (mean over events), clones, purity, hit efficiency; categories without
     a particle have no line.
@@ -21,7 +28,14 @@ def format_report(checker: Checker) -> str:
     if checker.muon_id is not None:
         blocks.append(_muon_id(checker.muon_id))
     blocks.append(_vertices(checker.vertices))
+    if checker.decays is not None:
+        blocks.append(decay_lines(checker.decays))
     blocks.append(_resolutions(checker))
+    if checker.losses is not None:
+        blocks.append(loss_lines(checker.losses))
+    blocks.append(curve_lines(checker.curves))
+    if checker.downstream is not None:
+        blocks.append(downstream_lines(checker.downstream))
     blocks.append(_truth(checker))
     return "\n\n\n".join("\n".join(lines) for lines in blocks if lines)
 
@@ -58,6 +72,10 @@ def _muon_id(counts: MuonIdCounts) -> list[str]:
         line("Correctly identified muons from B decays with isMuon:", counts.muons_from_beauty),
         line("Tracks identified as muon with isMuon, but matched to non-muon MCP:", counts.not_muons),
         line("Ghost tracks identified as muon with isMuon:", counts.ghosts),
+        line("Muons with P>6GeV identified:", counts.hard_muons),
+        line("Others with P>6GeV identified:", counts.hard_not_muons),
+        line("Muons with P>6GeV through all stations identified:", counts.crossing_muons),
+        line("Others with P>6GeV through all stations identified:", counts.crossing_not_muons),
     ]
 
 
@@ -101,6 +119,11 @@ def _resolutions(checker: Checker) -> list[str]:
                     f"{stage + ' ' + name:<21}: width {found['width']:8.2f} +- {found['width_error']:.2f}, "
                     f"median {found['median']:8.2f} {histogram.unit}, {found['entries']:.0f} entries"
                 )
+    for stage, found in checker.resolutions.items():
+        lines += [
+            f"{stage.value + ' ' + name:<21}: {line['constant']:.1f} + {line['per_inverse_pt']:.1f} / pT [GeV] µm"
+            for name, line in found.ip_lines().items()
+        ]
     return ["Resolutions (half of the central 68.3 %):", *lines] if lines else []
 
 

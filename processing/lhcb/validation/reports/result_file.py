@@ -105,13 +105,37 @@ class _Vertices(_Counts):
     false_rate: float | None
 
 
+class _CurveCategory(BaseModel):
+    reconstructible: int
+    efficiency: list[float | None]
+
+
+class _OperatingPoint(BaseModel):
+    ghost_rate: float | None
+    efficiency: dict[str, float | None]
+
+
+class _Curve(BaseModel):
+    ghost_rate: list[float | None]
+    categories: dict[str, _CurveCategory]
+    operating_point: _OperatingPoint
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for name, category in self.categories.items():
+            if len(category.efficiency) != len(self.ghost_rate) or name not in self.operating_point.efficiency:
+                raise ValueError(f"the curve of {name} does not fit its ghost rates")
+        return self
+
+
 class _Result(BaseModel):
     """What a report draws and lists; other keys are ignored."""
 
     velo: _Stage
-    ut: _Stage | None = None
+    velo_ut: _Stage | None = None
     long: _Stage | None = None
     pv: _Vertices | None
+    curves: dict[str, dict[str, _Curve]] = {}
     histograms: _Histograms
 
 

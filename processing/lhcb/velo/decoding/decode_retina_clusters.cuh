@@ -135,6 +135,7 @@ HLT_KERNEL(velo_decode_retina_clusters)
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
     const uint32_t n_banks = fits ? rows.count : 0;
+    hlt::prefetch_fragments(p.raw_banks, {rows.first, n_banks}, place.index);
     const hlt::unsorted_hits out{p.velo_unsorted.x,   p.velo_unsorted.y,  p.velo_unsorted.z,
                                  p.velo_unsorted.phi, p.velo_unsorted.id, p.velo_unsorted.module_pair};
 

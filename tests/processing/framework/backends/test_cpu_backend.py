@@ -64,14 +64,10 @@ def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align:
         workspace.seal([place(workspace, n_events, mfps)])
         workspace.submit()
         workspace.wait()
-        offsets, sizes, types = (workspace.fetch(f"fragments.{name}") for name in ("offset", "size", "type"))
         expected = [fragment for source in sorted(content) for fragment in content[source]]
-        found = [
-            bytes(workspace.input_data[offset : offset + size])
-            for offset, size in zip(offsets[: len(expected)], sizes[: len(expected)], strict=True)
-        ]
-        assert found == expected
-        assert set(types[: len(expected)].tolist()) == {73}
+        rows = workspace.fetch("fragments.rows")[: len(expected)]
+        assert [bytes(workspace.input_data[row["offset"] :][: row["size"]]) for row in rows] == expected
+        assert set(rows["type"].tolist()) == {73}
     backend.close()
 
 
@@ -83,8 +79,9 @@ def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
     workspace.seal([place(workspace, 3, {1: bytes(mfp)})])
     workspace.submit()
     workspace.wait()
-    assert workspace.fetch("fragments.size")[:3].tolist() == [4, 0, 0]
-    assert workspace.fetch("fragments.type")[:3].tolist() == [73, 254, 254]
+    rows = workspace.fetch("fragments.rows")[:3]
+    assert rows["size"].tolist() == [4, 0, 0]
+    assert rows["type"].tolist() == [73, 254, 254]
     backend.close()
 
 

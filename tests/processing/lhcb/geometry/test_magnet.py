@@ -12,7 +12,6 @@ from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.magnet import DOWN, POLARITY_FILE, UP, Magnet, bending_power
 from hltnode.processing.lhcb.geometry.material import (
     BEAM_PIPE,
-    RF_FOIL,
     SCIFI_LAYER,
     UT_LAYER,
     VELO_MODULE,
@@ -69,14 +68,6 @@ def test_the_field_is_symmetric_about_both_planes() -> None:
     np.testing.assert_allclose(field(x, -y, z), at * np.array([[-1], [1], [-1]]), atol=1e-9)
 
 
-def test_the_map_is_the_field_within_a_few_millitesla() -> None:
-    points = points_of_flight(5000)
-    magnet = Magnet(DOWN)
-    difference = np.abs(magnet.tabulate().field(*points) - magnet.field(*points))
-    assert difference.max() < 0.010
-    assert np.quantile(difference, 0.99) < 0.002
-
-
 def test_polarity_is_read_from_its_file(tmp_path: Path, geometry_files: Path) -> None:
     assert Magnet.load(geometry_files) == Magnet.builtin(DOWN)
     (tmp_path / POLARITY_FILE).write_bytes(struct.pack("<f", 1.0))
@@ -129,9 +120,7 @@ def test_the_material_adds_up_along_the_beam() -> None:
     assert 50.0 < before_muons < 60.0
 
 
-def test_scattering_agrees_with_the_noise_of_the_reconstruction() -> None:
-    # docs/physics/detector.md: 1.48 (MeV/p)^2 per module, 0.6 per crossing of the foil; without the logarithm.
-    assert pytest.approx([1.48 / 13.6**2, 0.6 / 13.6**2], rel=0.02) == [VELO_MODULE, RF_FOIL]
+def test_scattering_is_that_of_highland_with_the_logarithm_for_thick_material() -> None:
     assert scattering_angle(1000.0, 0.01) == pytest.approx(0.00136, rel=0.01)
     # The variances of thin slabs add up; the formula's logarithm counts for thick material.
     assert scattering_angle(1000.0, 0.04) == pytest.approx(2 * scattering_angle(1000.0, 0.01))

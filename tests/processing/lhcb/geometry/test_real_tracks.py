@@ -18,6 +18,7 @@ from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import velo_lhcb_id, without_orientation
 from hltnode.protocol.raw_data.truth import decode_particles
+from tests.processing.lhcb.geometry.field_maps import field_map_of
 
 pytestmark = pytest.mark.physics
 
@@ -97,7 +98,7 @@ def test_real_particles_reach_their_hits(real_events: list[list[RawBank]]) -> No
     assert len(tracks) > 100
     states = np.stack([track.state for track in tracks], axis=1)
     q_over_p = np.array([track.q_over_p for track in tracks])
-    z, path = follow(Magnet(DOWN).tabulate().field, states, q_over_p)
+    z, path = follow(field_map_of(Magnet(DOWN)).field, states, q_over_p)
     in_ut = residuals(z, path, [track.ut for track in tracks])
     in_scifi = residuals(z, path, [track.scifi for track in tracks])
     assert abs(np.median(in_ut)) < 0.2

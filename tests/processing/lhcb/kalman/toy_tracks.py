@@ -48,10 +48,10 @@ def toy_track(
     points = [position]
     for before, here in pairwise(z):
         thickness = MODULE + (FOIL if behind_foil(*(position + slope * (here - before))) else 0.0)
-        position, slope = _scattered(rng, position, slope, here - before, qop, thickness, 0.643, 0.526)
+        position, slope = scattered(rng, position, slope, here - before, qop, thickness, 0.643, 0.526)
         points.append(position)
     to_beam = float(-(slope @ position) / (slope @ slope))
-    position, slope = _scattered(rng, position, slope, to_beam, qop, BEAM_LINE, 0.808, 0.793)
+    position, slope = scattered(rng, position, slope, to_beam, qop, BEAM_LINE, 0.808, 0.793)
     end = position + slope * (vertex[2] - z[-1] - to_beam)
     xy = np.array(points) + np.array(vertex[:2]) - end
     hits = np.column_stack([xy + rng.normal(0.0, HIT_ERROR, xy.shape), z])
@@ -59,7 +59,7 @@ def toy_track(
     return ToyTrack(hits, qop, slope)
 
 
-def _scattered(
+def scattered(
     rng: np.random.Generator,
     position: NDArray[np.float64],
     slope: NDArray[np.float64],
@@ -69,7 +69,8 @@ def _scattered(
     a: float,
     b: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    noise = np.linalg.cholesky([[a**2 * dz**2, b * dz], [b * dz, 1.0]])
+    """Position and slope behind a step; the noise of a thin layer at its begin has a = b = 1."""
+    noise = np.linalg.cholesky(np.array([[a**2 * dz**2, b * dz], [b * dz, 1.0]]) + 1e-12 * np.eye(2))
     kicks = np.sqrt(scattering(thickness, qop, slope))[:, None] * rng.normal(size=(2, 2)) @ noise.T
     return position + slope * dz + kicks[:, 0], slope + kicks[:, 1]
 

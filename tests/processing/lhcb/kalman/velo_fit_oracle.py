@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HIT_VARIANCE = 0.0125**2
-MODULE, FOIL, BEAM_LINE = 1.48, 0.6, 2.91
+MODULE, FOIL, BEAM_LINE = 2.0, 0.6, 2.91
 """p² times the variance of the scattering angle, in MeV²."""
 
 
@@ -39,44 +39,69 @@ class Field:
         return self.bend * z + self.gradient * z**2 / 2
 
 
+@dataclass(slots=True)
+class VeloFilter:
+    """State of the filter: positions and slopes in x and y at z without field, their covariances, chi2."""
+
+    position: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    z: float
+    covariances: NDArray[np.float64]
+    chi2: float
+
+    def move(self, dz: float, thickness: float, qop: float, position: float, both: float, field: Field) -> None:
+        """Over dz with noise (position dz², both dz, 1), and then the bend of the field to there."""
+        noise = step_noise(dz, position, both)
+        variance = scattering(thickness, qop, self.slopes)
+        transport = np.array([[1.0, dz], [0.0, 1.0]])
+        for i in range(2):
+            self.covariances[i] = transport @ self.covariances[i] @ transport.T + variance[i] * noise
+        self.z += dz
+        self.position = self.position + dz * self.slopes + np.array([qop * field.position(self.z), 0.0])
+        self.slopes = self.slopes + np.array([qop * field.slope(self.z), 0.0])
+
+
+def step_noise(dz: float, position: float, both: float) -> NDArray[np.float64]:
+    """Of (position, slope), over that of the slope."""
+    return np.array([[position * dz**2, both * dz], [both * dz, 1.0]])
+
+
+def filter_hits(measured: NDArray[np.float64], qop: float, field: Field) -> VeloFilter:
+    """Filter hits [n, (x, y, z)] in their order."""
+    hits = measured.copy()
+    hits[:, 0] -= qop * field.position(hits[:, 2])
+    slopes = (hits[0, :2] - hits[-1, :2]) / (hits[0, 2] - hits[-1, 2])
+    state = VeloFilter(
+        hits[0, :2].copy(), slopes, float(hits[0, 2]), np.tile(np.diag([HIT_VARIANCE, 0.01]), (2, 1, 1)), 0.0
+    )
+    for hit, (x, y, _) in zip(hits[1:], measured[1:], strict=True):
+        dz = float(hit[2]) - state.z
+        thickness = MODULE + (FOIL if behind_foil(x, y) else 0.0)
+        variance = scattering(thickness, qop, state.slopes)
+        transport = np.array([[1.0, dz], [0.0, 1.0]])
+        for i in range(2):
+            predicted = transport @ np.array([state.position[i], state.slopes[i]])
+            noise = variance[i] * step_noise(dz, 0.643**2, 0.526)
+            covariance = transport @ state.covariances[i] @ transport.T + noise
+            gain = covariance[:, 0] / (covariance[0, 0] + HIT_VARIANCE)
+            residual = hit[i] - predicted[0]
+            keep = np.eye(2) - np.outer(gain, [1.0, 0.0])
+            state.covariances[i] = keep @ covariance @ keep.T + HIT_VARIANCE * np.outer(gain, gain)
+            state.chi2 += residual**2 / (covariance[0, 0] + HIT_VARIANCE)
+            state.position[i], state.slopes[i] = predicted + gain * residual
+        state.z = float(hit[2])
+    return state
+
+
 def fit_long_track(
     measured: NDArray[np.float64], qop: float, beamline: tuple[float, float], field: Field | None = None
 ) -> LongState:
     """Fit hits [n, (x, y, z)] ordered from large to small z (docs/physics/long-kalman-filter.md)."""
     field = field or Field()
-    hits = measured.copy()
-    hits[:, 0] -= qop * field.position(hits[:, 2])
-    position = hits[0, :2].copy()
-    slopes = (hits[0, :2] - hits[-1, :2]) / (hits[0, 2] - hits[-1, 2])
-    z = float(hits[0, 2])
-    covariances = np.tile(np.diag([HIT_VARIANCE, 0.01]), (2, 1, 1))
-    chi2 = 0.0
-    for hit, (x, y, _) in zip(hits[1:], measured[1:], strict=True):
-        dz = float(hit[2]) - z
-        thickness = MODULE + (FOIL if behind_foil(x, y) else 0.0)
-        variance = scattering(thickness, qop, slopes)
-        for i in range(2):
-            noise = variance[i] * np.array([[0.643**2 * dz**2, 0.526 * dz], [0.526 * dz, 1.0]])
-            transport = np.array([[1.0, dz], [0.0, 1.0]])
-            predicted = transport @ np.array([position[i], slopes[i]])
-            covariance = transport @ covariances[i] @ transport.T + noise
-            gain = covariance[:, 0] / (covariance[0, 0] + HIT_VARIANCE)
-            residual = hit[i] - predicted[0]
-            keep = np.eye(2) - np.outer(gain, [1.0, 0.0])
-            covariances[i] = keep @ covariance @ keep.T + HIT_VARIANCE * np.outer(gain, gain)
-            chi2 += residual**2 / (covariance[0, 0] + HIT_VARIANCE)
-            position[i], slopes[i] = predicted + gain * residual
-        z = float(hit[2])
-    dz = float(slopes @ (np.array(beamline) - position) / (slopes @ slopes))
-    variance = scattering(BEAM_LINE, qop, slopes)
-    for i in range(2):
-        transport = np.array([[1.0, dz], [0.0, 1.0]])
-        noise = variance[i] * np.array([[0.808**2 * dz**2, 0.793 * dz], [0.793 * dz, 1.0]])
-        covariances[i] = transport @ covariances[i] @ transport.T + noise
-    z += dz
-    bent_position, bent_slope = qop * field.position(z), qop * field.slope(z)
-    position = position + dz * slopes + np.array([bent_position, 0.0])
-    return LongState(position, slopes + np.array([bent_slope, 0.0]), z, covariances, chi2 / (2 * len(hits) - 4))
+    state = filter_hits(measured, qop, field)
+    dz = float(state.slopes @ (np.array(beamline) - state.position) / (state.slopes @ state.slopes))
+    state.move(dz, BEAM_LINE, qop, 0.808**2, 0.793, field)
+    return LongState(state.position, state.slopes, state.z, state.covariances, state.chi2 / (2 * len(measured) - 4))
 
 
 def scattering(thickness: float, qop: float, slopes: NDArray[np.float64]) -> NDArray[np.float64]:

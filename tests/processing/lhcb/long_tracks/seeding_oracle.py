@@ -116,38 +116,45 @@ def _search(
     start = to_curve @ np.diag([HIT_ERROR**2, HIT_ERROR**2, CURVATURE_ERROR**2]) @ to_curve.T
     found: list[Curve] = []
     for i, x in enumerate(half.x[first]):
+        if taken is not None and (first, i) in taken:
+            continue
         slopes = (half.x[last] - x) / dz
         x0 = x - slopes * z
         possible = (np.abs(x0) <= MAX_X0) & (np.abs(x - slopes * (z - Z_MAGNET)) <= MAX_MAGNET_X)
         of_hit: list[Curve] = []
         for j in np.flatnonzero(possible):
             hits = [(first, i), (last, int(j))]
-            if taken is not None and set(hits) <= taken:
-                continue
             state = to_curve @ np.array([x, half.x[last][j], curvature * x0[j]])
             of_hit += _follow(half, _Following(state, start, 0.0, hits), steps, rows, strict=taken is not None)
-        of_hit.sort(key=lambda curve: curve.score)
-        found += of_hit[:2]
+        found += _two_best(of_hit, steps[1])
     return found
+
+
+def _two_best(curves: list[Curve], second_step: int) -> list[Curve]:
+    """Of curves that also share last hit and that of the second step only the better one."""
+    chosen: list[Curve] = []
+    shared: set[frozenset[Hit]] = set()
+    for curve in sorted(curves, key=lambda curve: curve.score):
+        alike = frozenset(hit for hit in curve.hits if hit == curve.hits[1] or hit[0] == second_step)
+        if len(chosen) < 2 and (len(alike) < 2 or alike not in shared):
+            chosen.append(curve)
+            shared.add(alike)
+    return chosen
 
 
 def _follow(
     half: Half, begin: _Following, steps: tuple[int, ...], rows: dict[int, Array], *, strict: bool
 ) -> list[Curve]:
     curves: list[Curve] = []
-    reached: set[Hit] = set()
     for skipped in range(1 if strict else 2):
         layer = steps[skipped]
         place, variance = begin.expected(rows[layer])
         tolerance = DEVIATIONS * np.sqrt(variance)
         for k in np.flatnonzero(np.abs(half.x[layer] - place) <= tolerance):
-            if skipped and (layer, int(k)) in reached:
-                continue
             track = begin.with_hit(rows[layer], float(half.x[layer][k]), (layer, int(k)))
             complete = _rest(half, track, steps[skipped + 1 :], rows, 1 - skipped, strict and steps[1])
             if complete is None:
                 continue
-            reached.update(hit for hit in complete.hits if hit[0] == steps[1])
             if complete.chi2 < MAX_X_CHI2:
                 missing = len(X_LAYERS) - len(complete.hits)
                 curves.append(Curve(complete.chi2 + X_PENALTY * missing, complete.state, tuple(complete.hits)))

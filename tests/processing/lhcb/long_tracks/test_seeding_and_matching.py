@@ -179,7 +179,7 @@ def assert_possible(event: MatchingEvent, found: MatchedEvent) -> None:
     assert np.all(found.tracks["velo_track"] < len(event.velo["x"]))
 
 
-@pytest.mark.parametrize("n_hits", [1000, 2700])
+@pytest.mark.parametrize("n_hits", [750, 2700])
 def test_an_event_with_more_hits_or_curves_than_fit_is_flagged_and_leaves_its_neighbours_alone(n_hits: int) -> None:
     rng = np.random.default_rng(2)
     dense = crowded(rng.uniform(-2600.0, 2600.0, n_hits).astype(np.float32), 500)

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hltnode.processing.lhcb.geometry.ideal_ut import LAYER_Z as UT_LAYER_Z
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP, Magnet
+from hltnode.processing.lhcb.geometry.material import slabs
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.parametrisation import parametrise as module
+from hltnode.processing.lhcb.parametrisation.filter_noise import Step
 from hltnode.processing.lhcb.parametrisation.forms import Z_UT
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.parametrisation.scattering import Quantity
@@ -37,6 +40,36 @@ def test_the_momentum_follows_from_the_slopes_within_three_per_mille_everywhere(
     for lowest, highest in ((0.0, 0.1), (0.1, 0.2), (0.2, 0.25)):
         inside = fast & (np.abs(line.ty) > lowest) & (np.abs(line.ty) < highest)
         assert abs(np.median(error[inside])) < 0.003
+
+
+def test_the_momentum_has_no_bias_at_small_angles_where_most_tracks_are(
+    parameters: LongTrackParameters, flights: Tracks
+) -> None:
+    line = flights.velo
+    error = parameters.behind_velo.momentum(line, flights.behind.tx - line.tx) / flights.s - 1.0
+    small = (np.hypot(line.tx, line.ty) < 0.1) & (flights.p > 3.0)
+    assert abs(np.median(error[small])) < 0.0004
+
+
+def test_the_crossings_of_the_ut_follow_from_the_kink(parameters: LongTrackParameters, flights: Tracks) -> None:
+    kink = flights.behind.tx - flights.velo.tx
+    for p_min, worst in ((3.0, 0.12), (10.0, 0.03)):
+        fast = flights.p > p_min
+        for z, x in zip(UT_LAYER_Z, flights.ut_x, strict=True):
+            assert rms((parameters.in_ut.x(flights.velo, kink, z) - x)[fast]) < worst
+
+
+def test_the_noise_of_the_steps_adds_up_to_that_of_all_material(parameters: LongTrackParameters) -> None:
+    noise = parameters.noise
+    assert all(len(values) == 3 and (values >= 0.0).all() for values in noise.values())
+    slope = noise[Step.BEFORE_UT][2] + 3 * noise[Step.UT_LAYER][2] + noise[Step.MAGNET][2]
+    crossed = [s for s in slabs() if 770.0 < s.z < 7700.0 and s.name != "beam pipe"]
+    expected = 1.15 * sum(0.0136**2 * s.thickness for s in crossed)
+    # Beam pipe, and the holes around it.
+    assert slope == pytest.approx(expected, rel=0.15)
+    for step in (Step.BEFORE_UT, Step.MAGNET):
+        position, both, variance = noise[step]
+        assert both**2 < position * variance
 
 
 @pytest.mark.parametrize(("before", "worst_x"), [("velo", 3.0), ("ut", 5.0)])
@@ -160,7 +193,7 @@ def damaged(content: dict[str, Any], *keys: str, value: object) -> str:
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        (("version",), 2, "version"),
+        (("version",), 1, "version"),
         (("polarity",), 0.5, "polarity is 0.5"),
         (("polarity",), "down", "float"),
         (("kick",), [[1.0]], r"kick must be finite numbers of the shape \[5, 2, 3\]"),
@@ -168,6 +201,8 @@ def damaged(content: dict[str, Any], *keys: str, value: object) -> str:
         (("seeds",), {}, "momentum"),
         (("errors", "kink"), [1.0, float("nan"), 1.0], "kink"),
         (("errors",), [], "indices"),
+        (("in_ut", "curve"), [0.0], "curve"),
+        (("noise", "magnet"), [1.0], "magnet"),
     ],
 )
 def test_a_damaged_file_is_named_with_what_is_wrong(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.validation import Checker, ParticleTable, Stage, TrackTable, format_report
 from hltnode.processing.lhcb.validation.checker.matching import match_tracks
 from hltnode.processing.lhcb.validation.checker.stage_counts import CategoryCounts
-from hltnode.processing.lhcb.validation.readers.forward_tracks import ForwardTracksError, read_forward_tracks
+from hltnode.processing.lhcb.validation.reference.forward_tracks import ForwardTracksError, read_forward_tracks
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices
@@ -385,11 +385,12 @@ def test_muons_are_counted_by_particle_and_ghosts_by_track() -> None:
     tracks = replace(tracks, is_muon=np.array([False, True, False, True]))
     checker = Checker()
     checker.add(ParticleTable.of_particles([[muon, pion]]), {Stage.LONG: tracks})
+    rates = {"muons": 1, "efficiency": 1.0, "misidentification": 0.0}
     assert checker.result()["muon"] == {
-        "muons": 1,
-        "efficiency": 1.0,
-        "misidentification": 0.0,
+        **rates,
         "ghosts_identified": 1.0,
+        "p6": rates,
+        "p6_through_all_stations": rates,
     }
     assert "muon_validator" in format_report(checker)
 

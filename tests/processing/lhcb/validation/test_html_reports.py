@@ -40,9 +40,11 @@ def checked(events: Events, keep: float) -> dict[str, Any]:
         particles = decode_particles(banks)
         chosen = [p for p in particles if p.has_velo and rng.random() < keep]
         tracks = TrackTable.of_events([[np.array(p.velo_ids, dtype=np.uint32) for p in chosen]])
-        columns = {name: np.array([getattr(p, name) for p in chosen]) for name in ("p", "pt", "eta", "phi")}
+        columns: dict[str, Any] = {
+            name: np.array([getattr(p, name) for p in chosen]) for name in ("p", "pt", "eta", "phi")
+        }
         n = len(chosen)
-        states = TrackStates(*rng.normal(0, 0.02, (5, n)), *np.full((3, n), 1e-4))
+        states = TrackStates(*rng.normal(0, 0.02, (5, n)), *np.full((6, n), 1e-4))
         tracks = TrackTable(tracks.event, tracks.ids, tracks.n_ids, **columns, states=states)
         vertices = decode_vertices(next(bank for bank in banks if bank.type == BankType.MC_VERTICES))
         pvs = np.array([(v.x, v.y, v.z + 0.01, 1e-4, 1e-4, 1e-2) for v in vertices if v.n_tracks >= 4], np.float32)

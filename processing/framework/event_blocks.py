@@ -1,0 +1,150 @@
+"""Files of events as blocks of a fixed number of events, across the borders of files: what a feeder packs.
+
+Uncompressed MDF records are found in compiled code and cost no Python each; other files are read event by event
+(event_files.py) and their events written as such records.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.protocol._native import find_events
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.packing import EventBlock
+from hltnode.protocol.raw_data.mdf import GENERIC_HEADER_SIZE, check_record_size, encode_record, is_mdf, uncompressed
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+
+_READ_BYTES = 8 << 20
+
+
+def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: bool) -> Iterator[EventBlock]:
+    """The events of several files, n_events at a time; the last block may have fewer.
+
+    A block is valid until the next one is asked for.
+    Raises EventFileError, which names the file and the place.
+    """
+    blocks = _Blocks(n_events, verify_checksum)
+    for path in paths:
+        try:
+            yield from blocks.of_file(path)
+        except ProtocolError as error:
+            raise EventFileError(f"{path}: {error}") from error
+        except OSError as error:
+            raise EventFileError(f"{path}: {error.strerror}") from error
+    yield from blocks.rest()
+
+
+def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[EventBlock]:
+    """The same of events that are made on the spot."""
+    blocks = _Blocks(n_events, verify_checksum=False)
+    for banks in events:
+        yield from blocks.of_event(banks)
+    yield from blocks.rest()
+
+
+class _Blocks:
+    """MDF records in a buffer that is used again: those that are found, and the bytes behind them."""
+
+    def __init__(self, n_events: int, verify_checksum: bool) -> None:
+        self._n_events = n_events
+        self._verify = verify_checksum
+        self._buffer = np.empty(2 * _READ_BYTES, np.uint8)
+        self._filled = 0
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        self._origin = 0
+        """Where the first byte of the present file lies, or would lie."""
+
+    def of_file(self, path: Path) -> Iterator[EventBlock]:
+        with path.open("rb", buffering=0) as file:
+            if is_mdf(file.read(GENERIC_HEADER_SIZE)):
+                file.seek(0)
+                yield from self._of_mdf(file)
+                return
+        for banks in read_events(path):
+            yield from self.of_event(banks)
+
+    def of_event(self, banks: list[RawBank]) -> Iterator[EventBlock]:
+        self._append(encode_record(encode_banks(banks), run=0, checksum=False))
+        yield from self._find()
+
+    def rest(self) -> Iterator[EventBlock]:
+        if self._begins:
+            yield self._block()
+
+    def _of_mdf(self, file: io.FileIO) -> Iterator[EventBlock]:
+        self._origin = self._filled
+        while True:
+            self._make_room(_READ_BYTES)
+            n_read = file.readinto(self._buffer.data[self._filled : self._filled + _READ_BYTES])
+            if not n_read:
+                break
+            self._filled += n_read
+            yield from self._find()
+        if self._rest_at < self._filled:
+            check_record_size(self._bytes[self._rest_at :], self._where)
+
+    @property
+    def _bytes(self) -> memoryview:
+        return self._buffer.data[: self._filled]
+
+    @property
+    def _rest_at(self) -> int:
+        """Where the records end that are found."""
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def _where(self) -> str:
+        return f"MDF record at byte {self._rest_at - self._origin}"
+
+    def _append(self, record: bytes) -> None:
+        self._make_room(len(record))
+        self._buffer[self._filled : self._filled + len(record)] = np.frombuffer(record, np.uint8)
+        self._filled += len(record)
+
+    def _make_room(self, n_bytes: int) -> None:
+        if self._filled + n_bytes > len(self._buffer):
+            larger = np.empty(max(2 * len(self._buffer), self._filled + n_bytes), np.uint8)
+            larger[: self._filled] = self._buffer[: self._filled]
+            self._buffer = larger
+
+    def _find(self) -> Iterator[EventBlock]:
+        """Find the records that are whole; yields the blocks that are full."""
+        while self._rest_at < self._filled:
+            n_wanted = self._n_events - len(self._begins)
+            begins, ends, is_cut_off = find_events(self._bytes, self._rest_at, n_wanted, self._verify)
+            self._begins += begins
+            self._ends += ends
+            if len(self._begins) == self._n_events:
+                yield self._block()
+                self._drop_found()
+            elif is_cut_off or self._rest_at == self._filled:
+                return
+            else:
+                self._rewrite_record()
+
+    def _rewrite_record(self) -> None:
+        """Write a compressed record uncompressed. Raises MdfError for a record that is damaged or of another kind."""
+        at = self._rest_at
+        rest = self._bytes[at:]
+        size = check_record_size(rest, self._where)
+        plain = uncompressed(rest[:size], self._where, verify_checksum=self._verify)
+        following = bytes(rest[size:])
+        self._filled = at
+        self._append(plain + following)
+        self._origin += len(plain) - size
+
+    def _block(self) -> EventBlock:
+        return EventBlock(
+            self._bytes[: self._rest_at], np.array(self._begins, np.uint64), np.array(self._ends, np.uint64)
+        )
+
+    def _drop_found(self) -> None:
+        end = self._rest_at
+        self._buffer[: self._filled - end] = self._buffer[end : self._filled]
+        self._filled -= end
+        self._origin -= end
+        self._begins, self._ends = [], []

@@ -1,0 +1,129 @@
+// Hits of a SciFi zone by their x: bins lead to a place that is a few hits off at most. The forward search has them of
+// all hits, the seeding of those that are left.
+#pragma once
+
+#include "framework/device/vector8.cuh"
+#include "lhcb/long_tracks/generated/long_types.h"
+#include "lhcb/scifi/generated/scifi_types.h"
+
+namespace hlt {
+
+/// Larger for larger x, not a number in the first bin.
+__device__ uint32_t scifi_bin(float x)
+{
+    const float at = (x - scifi_bins_begin) * scifi_bins_per_mm;
+    constexpr float last = static_cast<float>(n_scifi_bins - 1u);
+    return at > 0.f ? static_cast<uint32_t>(static_cast<int32_t>(at < last ? at : last)) : 0u;
+}
+
+/// The threads of a block fill the bins of all zones, of which the hits [ends[k], ends[k + 1]) are those of zone k. The
+/// last bin of a zone says where its hits end. Whatever the hits are, bins lead to no others.
+__device__ void fill_scifi_bins(const event_column<const float>& x, const uint16_t* ends,
+                                const event_column<uint16_t>& bins)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    // A hit fills those bins that begin with it; if hits do not ascend some bins stay as they are.
+    for (uint32_t i = threadIdx.x; i < n_scifi_zones * scifi_bin_stride; i += blockDim.x) bins[i] = 0;
+    block_barrier();
+    for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
+        const event_column<uint16_t> of_zone = bins.from(zone * scifi_bin_stride);
+        const uint32_t begin = ends[zone], end = ends[zone + 1u];
+        for (uint32_t i = begin + threadIdx.x; i <= end; i += blockDim.x) {
+            const uint32_t from = i == begin ? 0u : scifi_bin(x[i - 1u]) + 1u;
+            const uint32_t to = i == end ? n_scifi_bins : scifi_bin(x[i]);
+            for (uint32_t bin = from; bin <= to; ++bin) of_zone[bin] = static_cast<uint16_t>(i);
+        }
+    }
+#else
+    // The last hit of a bin says where the next one begins; behind empty bins that is carried on, eight bins at a time.
+    static_assert(scifi_bin_stride == n_scifi_bins + 1u && scifi_bin_stride % 8u == 0u);
+    for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
+        uint16_t* const first = &bins[zone * scifi_bin_stride];
+        const uint32_t begin = ends[zone], end = ends[zone + 1u];
+        for (uint32_t bin = 0; bin < scifi_bin_stride; ++bin) first[bin] = static_cast<uint16_t>(begin);
+        for (uint32_t base = begin; base < end; base += 8u) {
+            uint32_t behind[8];  // scifi_hit_padding: hits behind the last one may be read
+            for (uint32_t lane = 0; lane < 8u; ++lane) behind[lane] = scifi_bin(x[base + lane]) + 1u;
+            const uint32_t n = min_of(8u, end - base);
+            for (uint32_t lane = 0; lane < n; ++lane) first[behind[lane]] = static_cast<uint16_t>(base + lane + 1u);
+        }
+        uint8x16 carried{};
+        for (uint32_t bin = 0; bin < scifi_bin_stride; bin += 8u) {
+            const uint8x16 none{};
+            uint8x16 eight, moved;
+            load8(eight, first + bin);
+            moved = __builtin_shufflevector(none, eight, 0, 8, 9, 10, 11, 12, 13, 14);
+            eight = eight > moved ? eight : moved;
+            moved = __builtin_shufflevector(none, eight, 0, 0, 8, 9, 10, 11, 12, 13);
+            eight = eight > moved ? eight : moved;
+            moved = __builtin_shufflevector(none, eight, 0, 0, 0, 0, 8, 9, 10, 11);
+            eight = eight > moved ? eight : moved;
+            eight = eight > carried ? eight : carried;
+            carried = __builtin_shufflevector(eight, eight, 7, 7, 7, 7, 7, 7, 7, 7);
+            std::memcpy(first + bin, &eight, sizeof eight);
+        }
+    }
+#endif
+}
+
+/// The hits of an event.
+struct scifi_event {
+    event_column<const float> x;
+    event_column<const float> z;
+    event_column<const uint16_t> bins;
+};
+
+/// Hits of one layer in one half.
+class scifi_zone {
+  public:
+    __device__ scifi_zone(const scifi_event& hits, uint32_t layer, uint32_t half)
+        : scifi_zone(hits.x, hits.bins, 2u * layer + half)
+    {
+    }
+    __device__ scifi_zone(const event_column<const float>& x, const event_column<const uint16_t>& bins, uint32_t zone)
+        : x_(x), first_(bins.from(zone * scifi_bin_stride))
+    {
+    }
+
+    __device__ uint32_t begin() const { return first_[0]; }
+    __device__ uint32_t end() const { return first_[n_scifi_bins]; }
+
+    /// The first hit with at least this x.
+    __device__ uint32_t from(float x) const
+    {
+        const uint32_t bin = scifi_bin(x);
+        uint32_t at = first_[bin];
+        const uint32_t end = first_[bin + 1u];
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        while (at < end && x_[at] < x) ++at;
+        return at;
+#else
+        // Eight hits at a time; those behind the last one of the bin are read and not used.
+        for (;; at += 8u) {
+            float8 eight;
+            load8(eight, &x_[at]);
+            const uint32_t n_left = max_of(end, at) - at;
+            const uint32_t used = n_left < 8u ? (1u << n_left) - 1u : 0xffu;
+            const uint32_t n_before = static_cast<uint32_t>(__popc(bits_of(eight < x) & used));
+            if (n_before < 8u || n_left <= 8u) return at + n_before;
+        }
+#endif
+    }
+
+    /// The hit nearest to x if it is closer than `most`.
+    __device__ uint32_t nearest(float x, float most) const
+    {
+        // Both neighbours are looked at without branches, which would be taken as often as not.
+        const uint32_t at = from(x), first = begin(), before = max_of(at, first + 1u) - 1u;
+        const float above = at < end() ? x_[at] - x : most;
+        const float below = at > first ? x - x_[before] : most;
+        const bool is_above = above < most && !(below < most && below <= above);
+        return is_above ? at : below < most ? before : no_scifi_hit;
+    }
+
+  private:
+    event_column<const float> x_;
+    event_column<const uint16_t> first_;
+};
+
+}  // namespace hlt

@@ -1,0 +1,339 @@
+// Two passes over the banks of some events, without the interpreter: the first makes the banks of the trigger and finds
+// the sizes, the second copies everything to its place in one buffer. Each bank of the input is copied once.
+//
+// Banks of the trigger that came with the input are left out: those that are written here take their place.
+#include "event_records.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "buffer_view.h"
+#include "mfp.h"
+#include "raw_bank.h"
+#include "trigger_banks.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+constexpr std::size_t mdf_header_size = 48;
+
+template <typename T, int dimensions>
+using Array = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+using Words = Array<const uint32_t, 1>;
+using Rows = Array<const uint32_t, 2>;
+using Events = Array<const int64_t, 1>;
+using Ends = Array<uint64_t, 1>;
+using Fragments = std::vector<std::tuple<uint32_t, std::size_t, std::size_t>>;  // source id, offset, bytes
+
+// One event on its way.
+struct Record {
+    std::size_t trailer_end = 0;  // of its words among the trigger's banks of all events
+    uint32_t run = 0;
+    trigger_banks::Odin odin;
+    std::array<uint32_t, 3> routing{};
+};
+
+// The banks of some events of a MEP, event by event, those of the trigger left out. Throws where an MFP is not sound.
+class MfpBanks {
+  public:
+    MfpBanks(const View& buffer, const Fragments& fragments, const Events& events, std::size_t n_events)
+    {
+        for (const auto& [source, offset, size] : fragments) {
+            const uint8_t* mfp = buffer.bytes() + offset;
+            if (offset > buffer.size() || size > buffer.size() - offset || *refusal_of_mfp(mfp, size) ||
+                MfpView{mfp}.n_fragments() != n_events)
+                throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
+            mfps_.push_back({mfp});
+        }
+        pieces_.resize(events.size() * mfps_.size());
+        for (std::size_t m = 0; m < mfps_.size(); ++m) {
+            const MfpView& mfp = mfps_[m];
+            uint32_t fragment = 0, at = mfp.data_at();
+            for (std::size_t k = 0; k < events.size(); ++k) {
+                const uint32_t wanted = static_cast<uint32_t>(events(k));
+                at += mfp.padded_sum(fragment, wanted);
+                fragment = wanted;
+                pieces_[k * mfps_.size() + m] = {at, mfp.size(wanted), mfp.type(wanted)};
+            }
+        }
+    }
+
+    template <typename Use>
+    void for_each(std::size_t k, const Use& use) const
+    {
+        // Fragments of one event lie far apart: those of the next sources are asked for in time.
+        constexpr std::size_t ahead = 8;
+        const Piece* pieces = pieces_.data() + k * mfps_.size();
+        for (std::size_t m = 0; m < mfps_.size(); ++m) {
+            if (m + ahead < mfps_.size()) __builtin_prefetch(mfps_[m + ahead].bytes + pieces[m + ahead].offset);
+            const auto& [offset, size, type] = pieces[m];
+            if (type == no_bank || trigger_banks::is_trigger_bank(type)) continue;
+            const MfpView& mfp = mfps_[m];
+            use(type, mfp.version(), mfp.source(), mfp.bytes + offset, size);
+        }
+    }
+
+  private:
+    struct Piece {
+        uint32_t offset;
+        uint16_t size;
+        uint8_t type;
+    };
+    std::vector<MfpView> mfps_;
+    std::vector<Piece> pieces_;
+};
+
+// Banks given as a list for each event, those of the trigger left out.
+class ListedBanks {
+  public:
+    explicit ListedBanks(const nb::list& events)
+    {
+        for (const nb::handle banks : events) {
+            for (const nb::handle bank : banks) {
+                if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
+                    throw nb::value_error("a raw bank has four parts");
+                const auto part = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(bank.ptr(), i)); };
+                const uint8_t type = nb::cast<uint8_t>(part(0));
+                if (!trigger_banks::is_trigger_bank(type))
+                    banks_.push_back(
+                        {View(part(3).ptr()), nb::cast<uint16_t>(part(2)), type, nb::cast<uint8_t>(part(1))});
+            }
+            ends_.push_back(banks_.size());
+        }
+    }
+
+    template <typename Use>
+    void for_each(std::size_t k, const Use& use) const
+    {
+        for (std::size_t i = k ? ends_[k - 1] : 0; i < ends_[k]; ++i) {
+            const Bank& bank = banks_[i];
+            use(bank.type, bank.version, bank.source, bank.payload.bytes(), bank.payload.size());
+        }
+    }
+
+  private:
+    struct Bank {
+        View payload;
+        uint16_t source;
+        uint8_t type, version;
+    };
+    std::vector<Bank> banks_;
+    std::vector<std::size_t> ends_;
+};
+
+trigger_banks::Column column(const Words& array) { return {array.data(), array.size()}; }
+
+// The tables of selected objects, in the order of trigger_banks::Selected, or none of them.
+trigger_banks::Selected selected_of(const std::vector<Words>& arrays, std::size_t n_events)
+{
+    if (arrays.empty()) return {};
+    if (arrays.size() != 11) throw nb::value_error("11 tables of selected objects are expected");
+    const trigger_banks::Selected tables{column(arrays[0]), column(arrays[1]), column(arrays[2]), column(arrays[3]),
+                                         column(arrays[4]), column(arrays[5]), column(arrays[6]), column(arrays[7]),
+                                         column(arrays[8]), column(arrays[9]), column(arrays[10])};
+    const std::size_t n_objects = tables.class_id.size;
+    if (tables.rows.size != n_events + 1 || tables.objects.size != n_events + 1 ||
+        tables.line.size != tables.object.size || tables.info.size != n_objects + 1 ||
+        tables.ids.size != n_objects + 1 || tables.parts.size != n_objects + 1)
+        throw nb::value_error("the tables of selected objects do not fit together");
+    return tables;
+}
+
+class RecordEncoder {
+  public:
+    RecordEncoder(uint32_t key, uint32_t tck, uint32_t task_id, uint16_t source_id, uint32_t not_run,
+                  uint32_t unreadable, uint32_t cut, uint32_t error_bit, uint32_t lumi_bit, const Rows& routing,
+                  uint32_t lumi_key, uint32_t lumi_words, const Rows& lumi_counters)
+    {
+        format_.key = key;
+        format_.tck = tck;
+        format_.task_id = task_id;
+        format_.source_id = source_id;
+        format_.not_run = not_run;
+        format_.unreadable = unreadable;
+        format_.cut = cut;
+        format_.error_bit = error_bit;
+        format_.lumi_bit = lumi_bit;
+        format_.lumi_key = lumi_key;
+        format_.lumi_words = lumi_words;
+        format_.n_lines = static_cast<uint32_t>(routing.shape(0));
+        if (routing.shape(1) != 3 || lumi_counters.shape(1) != 3 || error_bit > 31 || lumi_bit > 31 ||
+            bank_header_size + 4 * (3 + routing.shape(0)) > max_bank_size ||
+            bank_header_size + 4 * std::size_t{lumi_words} > max_bank_size)
+            throw nb::value_error("the format of the trigger's banks is impossible");
+        for (std::size_t line = 0; line < format_.n_lines; ++line)
+            format_.routing.push_back({routing(line, 0), routing(line, 1), routing(line, 2)});
+        for (std::size_t i = 0; i < lumi_counters.shape(0); ++i) {
+            const trigger_banks::LumiCounter counter{lumi_counters(i, 0), lumi_counters(i, 1), lumi_counters(i, 2)};
+            if (counter.bits < 1 || counter.offset % 32 + counter.bits > 32 || counter.offset / 32 >= lumi_words)
+                throw nb::value_error("a luminosity counter does not lie in one word of its bank");
+            n_counts_ = std::max<std::size_t>(n_counts_, counter.source + 1);
+            format_.lumi_counters.push_back(counter);
+        }
+        n_counts_ -= std::min<std::size_t>(n_counts_, trigger_banks::first_count);
+    }
+
+    // Records of the events `events` (ascending) of a MEP, whose MFPs lie in `buffer`.
+    nb::tuple of_mep(const nb::handle& buffer, Fragments fragments, const Events& events, uint32_t run,
+                     const Rows& lines, const Words& flags, const Rows& counts, const std::vector<Words>& selected,
+                     const Ends& ends) const
+    {
+        check_rows(lines, flags, counts);
+        check_events(events, flags.size());
+        const View bytes(buffer.ptr());
+        std::sort(fragments.begin(), fragments.end());
+        std::vector<Record> records(events.size());
+        for (Record& record : records) record.run = run;
+        return encode(
+            records, [&] { return MfpBanks(bytes, fragments, events, flags.size()); }, events, lines, flags, counts,
+            selected, ends);
+    }
+
+    // Records of some events (ascending) whose raw banks are given as lists of (type, version, source id, payload).
+    nb::tuple of_events(const nb::list& banks_of_events, const Events& events, const Rows& lines, const Words& flags,
+                        const Rows& counts, const std::vector<Words>& selected, const Ends& ends) const
+    {
+        check_rows(lines, flags, counts);
+        check_events(events, flags.size());
+        if (banks_of_events.size() != events.size()) throw nb::value_error("each event has a list of banks");
+        const ListedBanks banks(banks_of_events);
+        std::vector<Record> records(events.size());
+        for (std::size_t k = 0; k < records.size(); ++k)
+            banks.for_each(k, [&](uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
+                if (trigger_banks::Odin::of_bank(type, version, data, size).readable) records[k].run = u32_at(data);
+            });
+        return encode(
+            records, [&]() -> const ListedBanks& { return banks; }, events, lines, flags, counts, selected, ends);
+    }
+
+  private:
+    void check_rows(const Rows& lines, const Words& flags, const Rows& counts) const
+    {
+        const std::size_t n = flags.size();
+        if (lines.shape(0) != n || lines.shape(1) != (format_.n_lines + 31) / 32 || counts.shape(0) != n ||
+            counts.shape(1) < n_counts_)
+            throw nb::value_error("decisions, flags and counts are not those of as many events");
+    }
+
+    static void check_events(const Events& events, std::size_t n_events)
+    {
+        int64_t before = -1;
+        for (std::size_t k = 0; k < events.size(); ++k) {
+            if (events(k) <= before || events(k) >= static_cast<int64_t>(n_events))
+                throw nb::value_error("the kept events do not ascend, or are not there");
+            before = events(k);
+        }
+    }
+
+    // `find_banks` is called without the interpreter.
+    template <typename FindBanks>
+    nb::tuple encode(std::vector<Record>& records, const FindBanks& find_banks, const Events& events, const Rows& lines,
+                     const Words& flags, const Rows& counts, const std::vector<Words>& tables, const Ends& ends) const
+    {
+        if (ends.size() != records.size()) throw nb::value_error("each kept event has an end");
+        const trigger_banks::Selected selected = selected_of(tables, flags.size());
+        nb::object encoded;
+        uint64_t too_large = 0, left_out = 0;
+        {
+            nb::gil_scoped_release released;
+            const auto& banks = find_banks();
+            std::vector<uint32_t> trailers;
+            trigger_banks::Writer writer(format_, selected);
+            std::size_t total = 0;
+            for (std::size_t k = 0; k < records.size(); ++k) {
+                Record& record = records[k];
+                std::size_t body = 0;
+                banks.for_each(k, [&](uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
+                    if (!record.odin.readable && type == trigger_banks::odin_type)
+                        record.odin = trigger_banks::Odin::of_bank(type, version, data, size);
+                    // A fragment of an MFP may be 8 bytes larger than what a bank with its header may have.
+                    if (bank_header_size + size > max_bank_size)
+                        ++too_large;
+                    else
+                        body += bank_header_size + padded_to_4(size);
+                });
+                const std::size_t e = static_cast<std::size_t>(events(k)), trailer = trailers.size();
+                record.routing = writer.append(
+                    {e, lines.data() + e * lines.shape(1), flags(e), counts.data() + e * counts.shape(1), record.odin},
+                    trailers);
+                record.trailer_end = trailers.size();
+                total += mdf_header_size + body + 4 * (record.trailer_end - trailer);
+                ends(k) = total;
+            }
+            left_out = writer.left_out;
+            uint8_t* at;
+            {
+                const nb::gil_scoped_acquire acquired;
+                encoded = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(total)));
+                if (!encoded.is_valid()) throw nb::python_error();
+                at = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(encoded.ptr()));
+            }
+            const uint32_t* trailer = trailers.data();
+            for (std::size_t k = 0; k < records.size(); ++k) {
+                put_header(at, ends(k) - (k ? ends(k - 1) : 0), records[k]);
+                at += mdf_header_size;
+                banks.for_each(
+                    k, [&](uint8_t type, uint8_t version, uint16_t source, const uint8_t* data, std::size_t size) {
+                        if (bank_header_size + size > max_bank_size) return;
+                        const std::size_t padded = padded_to_4(size);
+                        put_bank_header(at, bank_header_size + size, type, version, source);
+                        if (size) std::memcpy(at + bank_header_size, data, size);
+                        std::memset(at + bank_header_size + size, 0, padded - size);
+                        at += bank_header_size + padded;
+                    });
+                const uint32_t* end = trailers.data() + records[k].trailer_end;
+                at = std::copy(reinterpret_cast<const uint8_t*>(trailer), reinterpret_cast<const uint8_t*>(end), at);
+                trailer = end;
+            }
+        }
+        return nb::make_tuple(encoded, too_large, left_out);
+    }
+
+    // The checksum is left 0, as in real data: the format's byte-wise hash would cost 2 ms per MB, more than all else.
+    static void put_header(uint8_t* at, std::size_t size, const Record& record)
+    {
+        constexpr uint8_t version = 3, subheader_words = 7, data_type_banks = 1;
+        constexpr uint32_t no_mask = 0xFFFFFFFF;
+        for (int copy = 0; copy < 3; ++copy) put_u32(at + 4 * copy, static_cast<uint32_t>(size));
+        put_u32(at + 12, 0);
+        at[16] = 0;
+        at[17] = version << 4 | subheader_words;
+        at[18] = data_type_banks;
+        at[19] = 0;
+        for (int word = 0; word < 3; ++word) put_u32(at + 20 + 4 * word, record.routing[word]);
+        put_u32(at + 32, no_mask);
+        put_u32(at + 36, record.run);
+        put_u32(at + 40, record.odin.orbit);
+        put_u32(at + 44, record.odin.bunch_id);
+    }
+
+    trigger_banks::Format format_;
+    std::size_t n_counts_ = 0;
+};
+
+}  // namespace
+
+void add_event_records(nb::module_& module)
+{
+    nb::class_<RecordEncoder>(module, "RecordEncoder",
+                              "Writes kept events as MDF records with the banks of the trigger")
+        .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
+                      const Rows&, uint32_t, uint32_t, const Rows&>(),
+             nb::kw_only(), nb::arg("key"), nb::arg("tck"), nb::arg("task_id"), nb::arg("source_id"),
+             nb::arg("not_run"), nb::arg("unreadable"), nb::arg("cut"), nb::arg("error_bit"), nb::arg("lumi_bit"),
+             nb::arg("routing"), nb::arg("lumi_key"), nb::arg("lumi_words"), nb::arg("lumi_counters"))
+        .def("of_mep", &RecordEncoder::of_mep, nb::arg("buffer"), nb::arg("fragments"), nb::arg("events"),
+             nb::arg("run"), nb::arg("lines"), nb::arg("flags"), nb::arg("counts"), nb::arg("selected"),
+             nb::arg("ends"), "Records of some events of a MEP; ValueError for tables that do not fit together")
+        .def("of_events", &RecordEncoder::of_events, nb::arg("banks"), nb::arg("events"), nb::arg("lines"),
+             nb::arg("flags"), nb::arg("counts"), nb::arg("selected"), nb::arg("ends"),
+             "Records of some events whose banks are given; ValueError for tables that do not fit together");
+}

@@ -1,0 +1,6 @@
+// Kept events as MDF records (docs/formats/mdf.md): their raw banks and the banks of the trigger, in one compiled pass.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void add_event_records(nanobind::module_& module);

@@ -1,0 +1,80 @@
+// Multi-fragment packets (docs/formats/mfp.md): their checks, which are those of Mfp.parse.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "little_endian.h"
+
+constexpr std::size_t mfp_header_size = 20;
+constexpr uint16_t mfp_magic = 0x40CE;
+constexpr uint8_t no_bank = 255;  // type of an absent bank
+
+inline std::size_t mfp_sizes_at(std::size_t n) { return padded_to_4(mfp_header_size + n); }
+inline std::size_t mfp_data_at(std::size_t n) { return padded_to_4(mfp_sizes_at(n) + 2 * n); }
+
+// Sum of the padded sizes of the fragments from `first` to below `last`; `mask` is the packing less one. The compiler
+// makes this loop parallel, which matters: of each source all sizes are read to find the fragments of a few events.
+inline uint32_t padded_sum(const uint8_t* sizes, uint32_t first, uint32_t last, uint32_t mask)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = first; i < last; ++i) {
+        uint16_t size;
+        std::memcpy(&size, sizes + 2 * std::size_t{i}, sizeof size);
+        sum += (size + mask) & ~mask;
+    }
+    return sum;
+}
+
+// Sum of the padded sizes of n fragments, of which `types` and `sizes` are the arrays of an MFP, or -1 where an absent
+// bank has a size.
+inline int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint32_t n, uint32_t align)
+{
+    uint32_t absent_with_size = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+        uint16_t size;
+        std::memcpy(&size, sizes + 2 * std::size_t{i}, sizeof size);
+        absent_with_size |= types[i] == no_bank ? size : 0;
+    }
+    // At most 65,535 fragments of 65,535 bytes and their padding: 32 bits are enough.
+    static_assert(0xFFFFull * (0xFFFFull + 1) <= UINT32_MAX);
+    return absent_with_size ? -1 : static_cast<int64_t>(padded_sum(sizes, 0, n, (1u << align) - 1));
+}
+
+// Why an MFP is refused, as a RejectReason's value, or "".
+inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+{
+    if (size < mfp_header_size) return "truncated";
+    if (u16_at(mfp) != mfp_magic) return "bad_magic";
+    const uint32_t packet_size = u32_at(mfp + 4);
+    if (packet_size != size) return packet_size > size ? "truncated" : "bad_size";
+    const uint32_t n = u16_at(mfp + 2), align = mfp[18];
+    if (n == 0) return "bad_size";
+    if (align < 2 || align > 8) return "malformed";
+    const std::size_t data_at = mfp_data_at(n);
+    if (data_at > size) return "bad_size";
+    if (u64_at(mfp + 8) > UINT64_MAX - (n - 1)) return "malformed";
+    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, align);
+    if (fragments < 0) return "malformed";
+    return data_at + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
+}
+
+// An MFP that is not refused.
+struct MfpView {
+    const uint8_t* bytes;
+
+    uint32_t n_fragments() const { return u16_at(bytes + 2); }
+    uint16_t source() const { return u16_at(bytes + 16); }
+    uint8_t version() const { return bytes[19]; }
+    uint32_t data_at() const { return static_cast<uint32_t>(mfp_data_at(n_fragments())); }
+    uint8_t type(uint32_t fragment) const { return bytes[mfp_header_size + fragment]; }
+    uint16_t size(uint32_t fragment) const { return u16_at(sizes() + 2 * std::size_t{fragment}); }
+    uint32_t padded_sum(uint32_t first, uint32_t last) const
+    {
+        return ::padded_sum(sizes(), first, last, (1u << bytes[18]) - 1);
+    }
+
+  private:
+    const uint8_t* sizes() const { return bytes + mfp_sizes_at(n_fragments()); }
+};

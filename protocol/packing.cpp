@@ -1,0 +1,305 @@
+// Events to frames (docs/formats/mfp.md, docs/formats/transport-frame.md): the raw banks of the events of a MEP are
+// transposed to one MFP for each readout source, each behind room for its transport header, in one buffer.
+#include "packing.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "crc32c.h"
+#include "jenkins.h"
+#include "mfp.h"
+#include "raw_bank.h"
+#include "transport_frame.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using WritableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Positions = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr int32_t no_column = -1;
+constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
+constexpr std::size_t frame_alignment = 64, max_fragments = 0xFFFF;
+
+constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
+
+// What is wrong with the events: codes of packing.py.
+enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type };
+
+struct Finding {
+    Problem problem = Problem::none;
+    std::size_t event = 0;
+    std::size_t detail = 0;  // byte in the event, or key of the bank
+};
+
+nb::tuple as_tuple(const Finding& finding)
+{
+    return nb::make_tuple(static_cast<int>(finding.problem), finding.event, finding.detail);
+}
+
+// Type, version and source id as they stand in the header of a bank: what decides who reads it out.
+uint32_t key_of(const uint8_t* bank) { return u32_at(bank + 4); }
+
+class Packer {
+  public:
+    // The sources of every MEP, ascending, and the version of the banks of those that have none in it.
+    Packer(const std::vector<uint16_t>& sources, const std::vector<uint8_t>& versions)
+        : sources_(sources), versions_(versions)
+    {
+        if (sources.size() != versions.size()) throw nb::value_error("each source has a version");
+    }
+
+    // Banks of this key belong to the source at `column`, or to none if it is negative.
+    void route(uint32_t key, int32_t column)
+    {
+        if (column >= static_cast<int32_t>(sources_.size())) throw nb::value_error("there is no such source");
+        column_of_[key] = column;
+        order_.clear();
+    }
+
+    // Where the frames of some events begin and end; what is wrong with the events; and the keys of their banks that
+    // were not known, which are left out until they are routed.
+    nb::tuple measure(const Bytes& bytes, const Positions& begins, const Positions& ends)
+    {
+        check_positions(bytes, begins, ends);
+        Finding finding;
+        std::vector<uint64_t> places(sources_.size() + 1, 0);
+        {
+            const nb::gil_scoped_release released;
+            finding = add_sizes(bytes, begins, ends, places);
+            const std::size_t n = begins.size();
+            std::size_t at = 0;
+            for (std::size_t column = 0; column < sources_.size(); ++column) {
+                const std::size_t size = frame_header_size + mfp_data_at(n) + places[column];
+                if (size > std::numeric_limits<uint32_t>::max() && finding.problem == Problem::none)
+                    finding = {Problem::too_large, 0, column};
+                places[column] = at;
+                at += aligned(size, frame_alignment);
+            }
+            places[sources_.size()] = at;
+        }
+        const std::vector<uint32_t> unknown = std::move(unknown_);
+        unknown_.clear();
+        return nb::make_tuple(places, as_tuple(finding), unknown);
+    }
+
+    // Write the MFPs of some events behind room for their headers. `places` and the events are those of `measure`.
+    // Returns the sizes of the frames.
+    std::vector<uint64_t> pack(const Bytes& bytes, const Positions& begins, const Positions& ends,
+                               const std::vector<uint64_t>& places, const WritableBytes& to, uint64_t first_event)
+    {
+        check_positions(bytes, begins, ends);
+        if (places.size() != sources_.size() + 1 || places.back() > to.size())
+            throw nb::value_error("the buffer is not that of these events");
+        const nb::gil_scoped_release released;
+        return write(bytes, begins, ends, places, to, first_event);
+    }
+
+  private:
+    std::vector<uint16_t> sources_;
+    std::vector<uint8_t> versions_;
+    std::unordered_map<uint32_t, int32_t> column_of_;
+
+    // The keys and columns of the banks of the last event, in its order: the next event mostly has the same.
+    struct Expected {
+        uint32_t key;
+        int32_t column;
+    };
+    std::vector<Expected> order_;
+    std::vector<uint32_t> unknown_;
+
+    static void check_positions(const Bytes& bytes, const Positions& begins, const Positions& ends)
+    {
+        if (begins.size() != ends.size() || begins.size() == 0 || begins.size() > max_fragments)
+            throw nb::value_error("a MEP has 1 to 65535 events, each with a begin and an end");
+        for (std::size_t event = 0; event < begins.size(); ++event)
+            if (begins.data()[event] > ends.data()[event] || ends.data()[event] > bytes.size())
+                throw nb::value_error("an event lies outside the bytes");
+    }
+
+    // Call visit(column, bank, length) for each bank of an event that is read out; columns of no source are left out.
+    template <typename Visit>
+    Finding walk(const uint8_t* data, std::size_t begin, std::size_t end, const Visit& visit)
+    {
+        std::size_t i = 0;
+        for (std::size_t at = begin; at < end; ++i) {
+            const uint8_t* bank = data + at;
+            if (end - at < bank_header_size || u16_at(bank) != bank_magic)
+                return {Problem::damaged_bank, 0, at - begin};
+            const std::size_t length = u16_at(bank + 2), following = at + aligned(length, 4);
+            if (length < bank_header_size || following > end) return {Problem::damaged_bank, 0, at - begin};
+            const uint32_t key = key_of(bank);
+            if (i >= order_.size() || order_[i].key != key) {
+                const auto found = column_of_.try_emplace(key, no_column);
+                if (found.second) unknown_.push_back(key);
+                if (i >= order_.size()) order_.resize(i + 1);
+                order_[i] = {key, found.first->second};
+            }
+            if (order_[i].column >= 0) {
+                const Problem problem = visit(static_cast<std::size_t>(order_[i].column), bank, length);
+                if (problem != Problem::none) return {problem, 0, key};
+            }
+            at = following;
+        }
+        return {};
+    }
+
+    Finding add_sizes(const Bytes& bytes, const Positions& begins, const Positions& ends, std::vector<uint64_t>& sizes)
+    {
+        constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+        std::vector<std::size_t> last_event(sources_.size(), none);
+        std::vector<uint8_t> version(sources_.size());
+        for (std::size_t event = 0; event < begins.size(); ++event) {
+            Finding finding = walk(bytes.data(), begins.data()[event], ends.data()[event],
+                                   [&](std::size_t column, const uint8_t* bank, std::size_t length) {
+                                       if (bank[4] == no_bank) return Problem::reserved_type;
+                                       if (last_event[column] == event) return Problem::second_bank;
+                                       if (last_event[column] == none) version[column] = bank[5];
+                                       if (version[column] != bank[5]) return Problem::other_version;
+                                       last_event[column] = event;
+                                       sizes[column] += aligned(length - bank_header_size, std::size_t{1} << align);
+                                       return Problem::none;
+                                   });
+            if (finding.problem != Problem::none) {
+                finding.event = event;
+                return finding;
+            }
+        }
+        return {};
+    }
+
+    std::vector<uint64_t> write(const Bytes& bytes, const Positions& begins, const Positions& ends,
+                                const std::vector<uint64_t>& places, const WritableBytes& to, uint64_t first_event)
+    {
+        const std::size_t n = begins.size();
+        std::vector<uint8_t*> next(sources_.size());
+        for (std::size_t column = 0; column < sources_.size(); ++column) {
+            uint8_t* mfp = to.data() + places[column] + frame_header_size;
+            put_u16(mfp, mfp_magic);
+            put_u16(mfp + 2, static_cast<uint16_t>(n));
+            put_u64(mfp + 8, first_event);
+            put_u16(mfp + 16, sources_[column]);
+            mfp[18] = align;
+            mfp[19] = versions_[column];
+            std::memset(mfp + mfp_header_size, no_bank, n);
+            std::memset(mfp + mfp_header_size + n, 0, mfp_data_at(n) - mfp_header_size - n);
+            next[column] = mfp + mfp_data_at(n);
+        }
+        for (std::size_t event = 0; event < n; ++event)
+            walk(bytes.data(), begins.data()[event], ends.data()[event],
+                 [&](std::size_t column, const uint8_t* bank, std::size_t length) {
+                     uint8_t* mfp = to.data() + places[column] + frame_header_size;
+                     const std::size_t size = length - bank_header_size;
+                     mfp[19] = bank[5];
+                     mfp[mfp_header_size + event] = bank[4];
+                     put_u16(mfp + mfp_sizes_at(n) + 2 * event, static_cast<uint16_t>(size));
+                     std::memcpy(next[column], bank + bank_header_size, size);
+                     const std::size_t padded = aligned(size, std::size_t{1} << align);
+                     std::memset(next[column] + size, 0, padded - size);
+                     next[column] += padded;
+                     return Problem::none;
+                 });
+        std::vector<uint64_t> sizes(sources_.size());
+        for (std::size_t column = 0; column < sources_.size(); ++column) {
+            uint8_t* frame = to.data() + places[column];
+            sizes[column] = static_cast<uint64_t>(next[column] - frame);
+            put_u32(frame + frame_header_size + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
+        }
+        return sizes;
+    }
+};
+
+// Where the events of uncompressed MDF records (docs/formats/mdf.md) begin and end, up to `most` of them; and whether
+// what follows is a record that is cut off, so that more bytes would help. A compressed or damaged record ends the
+// list, with `verify` one with a wrong checksum, too.
+nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool verify)
+{
+    constexpr std::size_t header_size = 48, checked_from = 16, max_record = std::size_t{1} << 27;
+    constexpr uint8_t lengths_of_versions[] = {0x17, 0x37}, banks = 1, tae_header = 48;
+    if (at > bytes.size()) throw nb::value_error("the first record lies outside the bytes");
+    std::vector<uint64_t> begins, ends;
+    bool cut_off = false;
+    {
+        const nb::gil_scoped_release released;
+        while (begins.size() < most) {
+            const std::size_t left = bytes.size() - at;
+            const uint8_t* record = bytes.data() + at;
+            cut_off = left < header_size;
+            if (cut_off) break;
+            const uint32_t size = u32_at(record);
+            if (size < header_size || size > max_record || u32_at(record + 4) != size || u32_at(record + 8) != size)
+                break;
+            cut_off = size > left;
+            if (cut_off) break;
+            const uint8_t compression = record[16], version = record[17], kind = record[18];
+            const bool known = version == lengths_of_versions[0] || version == lengths_of_versions[1];
+            if ((compression & 0xF) != 0 || !known || kind != banks) break;
+            if (size >= header_size + bank_header_size && record[header_size + 4] == tae_header) break;
+            const uint32_t checksum = u32_at(record + 12);
+            if (verify && checksum != 0 && jenkins(record + checked_from, size - checked_from) != checksum) break;
+            begins.push_back(at + header_size);
+            ends.push_back(at += size);
+        }
+    }
+    return nb::make_tuple(begins, ends, cut_off);
+}
+
+// Write the transport headers of packed frames, with their CRC32C.
+void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, const std::vector<uint64_t>& sizes,
+          uint32_t run, uint64_t mep, uint64_t send_time_ns)
+{
+    if (places.size() < sizes.size()) throw nb::value_error("each frame has a place");
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        if (sizes[i] < frame_header_size + mfp_header_size || places[i] > buffer.size() ||
+            sizes[i] > buffer.size() - places[i])
+            throw nb::value_error("a frame lies outside the buffer");
+    const nb::gil_scoped_release released;
+    const crc32c::Copy crc32c = crc32c::implementations().front().copy;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        uint8_t* frame = buffer.data() + places[i];
+        uint8_t* mfp = frame + frame_header_size;
+        put_u32(frame, frame_magic);
+        put_u16(frame + 4, frame_version);
+        put_u16(frame + 6, 0);
+        put_u32(frame + 8, run);
+        put_u32(frame + 12, static_cast<uint32_t>(sizes[i] - frame_header_size));
+        put_u64(frame + 16, mep);
+        put_u64(frame + 24, send_time_ns);
+        put_u16(frame + 32, u16_at(mfp + 16));
+        put_u16(frame + 34, 0);
+        const uint32_t crc = crc32c(crc32c(0, frame, nullptr, crc_at), mfp, nullptr, sizes[i] - frame_header_size);
+        put_u32(frame + crc_at, crc);
+    }
+}
+
+}  // namespace
+
+void define_packing(nb::module_& module)
+{
+    nb::class_<Packer>(module, "Packer", "Transposes events to one MFP for each readout source")
+        .def(nb::init<const std::vector<uint16_t>&, const std::vector<uint8_t>&>(), nb::arg("sources"),
+             nb::arg("versions"))
+        .def("route", &Packer::route, nb::arg("key"), nb::arg("column"),
+             "Banks of this key belong to the source at `column`, to none if it is negative")
+        .def("measure", &Packer::measure, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"),
+             "Where the frames of some events begin and end, what is wrong with the events, and keys that were not "
+             "known")
+        .def("pack", &Packer::pack, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"), nb::arg("places"),
+             nb::arg("to"), nb::arg("first_event"),
+             "Write the MFPs of the events that were measured; the sizes of the frames");
+    module.def("find_events", &find_events, nb::arg("bytes"), nb::arg("at"), nb::arg("most"), nb::arg("verify"),
+               "Begins and ends of the events of uncompressed MDF records, and whether one behind them is cut off");
+    module.def("seal_frames", &seal, nb::arg("buffer"), nb::arg("places"), nb::arg("sizes"), nb::arg("run"),
+               nb::arg("mep"), nb::arg("send_time_ns"),
+               "Write the transport headers of packed frames, with their CRC32C");
+}

@@ -1,0 +1,150 @@
+"""Events to frames: the raw banks of the events of a MEP, transposed to one MFP for each readout source.
+
+Compiled: the cost is that of copying the payloads once, whatever the number of sources (docs/formats/mfp.md,
+docs/formats/transport-frame.md).
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.protocol._native import Packer, seal_frames
+from hltnode.protocol.buffers import Buffer, byte_view
+from hltnode.protocol.errors import MfpError, RejectReason
+from hltnode.protocol.raw_data.mfp import Mfp
+from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
+
+_DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE = 1, 2, 3, 4, 5
+
+
+@dataclass(frozen=True, slots=True)
+class EventBlock:
+    """Some events as the bytes of their raw banks: event i is data[begins[i]:ends[i]]; both are u64[events]."""
+
+    data: memoryview
+    begins: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def part(self, begin: int, end: int) -> "EventBlock":
+        """Some of the events."""
+        return EventBlock(self.data, self.begins[begin:end], self.ends[begin:end])
+
+    def banks(self, event: int) -> list[RawBank]:
+        """The raw banks of one event. Raises BankError."""
+        return list(iter_banks(self.data[int(self.begins[event]) : int(self.ends[event])]))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFrames:
+    """The MFPs of a MEP, each behind room for its transport header, in one buffer.
+
+    Frame i, of source `sources[i]`, is the `sizes[i]` bytes from `places[i]` on.
+    """
+
+    sources: tuple[int, ...]
+    n_events: int
+    buffer: NDArray[np.uint8]
+    places: Sequence[int]
+    sizes: Sequence[int]
+
+    def seal(self, *, run: int, mep: int, send_time_ns: int) -> None:
+        """Write the transport headers. To be called before the frames are sent, not after."""
+        seal_frames(self.buffer, self.places, self.sizes, run, mep, send_time_ns)
+
+    def frames(self) -> dict[int, memoryview]:
+        """The frames by source."""
+        view = byte_view(self.buffer.data)
+        return {
+            source: view[place : place + size]
+            for source, place, size in zip(self.sources, self.places, self.sizes, strict=True)
+        }
+
+
+class EventPacker:
+    """Packs MEPs that all have the same sources.
+
+    Args:
+        versions: by source id the version of its banks, for MEPs in which it has none.
+        source_of: the source id under which a bank is read out, None for banks that are left out. Asked once for each
+            type, version and source id of a bank.
+    """
+
+    def __init__(self, versions: Mapping[int, int], source_of: Callable[[RawBank], int | None]) -> None:
+        self.sources = tuple(sorted(versions))
+        self.left_out: set[int] = set()
+        """Source ids of banks that are read out by a source which is not among those of the MEPs."""
+        self._column_of = {source: column for column, source in enumerate(self.sources)}
+        self._source_of = source_of
+        self._packer = Packer(self.sources, [versions[source] for source in self.sources])
+
+    def pack(self, block: EventBlock, first_event: int) -> PackedFrames:
+        """The MFPs of some events, 1 to 65,535, as one MEP; event i has the id first_event + i.
+
+        Raises BankError for a damaged event, MfpError if a source has two banks in one event, or two bank versions.
+        """
+        places, finding, unknown = self._packer.measure(block.data, block.begins, block.ends)
+        if unknown:
+            for key in unknown:
+                self._packer.route(key, self._route(key))
+            places, finding, _ = self._packer.measure(block.data, block.begins, block.ends)
+        if finding[0]:
+            self._refuse(block, *finding)
+        buffer = np.empty(places[-1], np.uint8)
+        sizes = self._packer.pack(block.data, block.begins, block.ends, places, buffer, first_event)
+        return PackedFrames(self.sources, len(block), buffer, places[:-1], sizes)
+
+    def _route(self, key: int) -> int:
+        source = self._source_of(RawBank(key & 0xFF, key >> 8 & 0xFF, key >> 16, memoryview(b"")))
+        if source is None:
+            return -1
+        column = self._column_of.get(source)
+        if column is None:
+            self.left_out.add(source)
+            return -1
+        return column
+
+    def _refuse(self, block: EventBlock, problem: int, event: int, detail: int) -> NoReturn:
+        if problem == _DAMAGED_BANK:
+            block.banks(event)
+        if problem == _TOO_LARGE:
+            raise MfpError(RejectReason.OVERSIZED, f"source {self.sources[detail]}: an MFP of more than 4 GiB")
+        bank_type, version, bank_source = detail & 0xFF, detail >> 8 & 0xFF, detail >> 16
+        source = self._source_of(RawBank(bank_type, version, bank_source, memoryview(b"")))
+        if problem == _SECOND_BANK:
+            raise MfpError(RejectReason.DUPLICATE, f"source {source}, event {event}: second bank (type {bank_type})")
+        if problem == _RESERVED_TYPE:
+            raise MfpError(
+                RejectReason.MALFORMED, f"source {source}, event {event}: type {bank_type} marks an absent bank"
+            )
+        raise MfpError(
+            RejectReason.MISMATCH, f"source {source}, event {event}: bank version {version}, another in earlier events"
+        )
+
+
+def bank_keys(block: EventBlock) -> set[tuple[int, int, int]]:
+    """Type, version and source id of the banks of some events. Raises BankError for a damaged event."""
+    _, finding, keys = Packer([], []).measure(block.data, block.begins, block.ends)
+    if finding[0] == _DAMAGED_BANK:
+        block.banks(finding[1])
+    return {(key & 0xFF, key >> 8 & 0xFF, key >> 16) for key in keys}
+
+
+def frames_of_mfps(mfps: Mapping[int, Buffer]) -> PackedFrames:
+    """The frames that carry copies of the encoded MFPs of a MEP, by source id. Raises MfpError if there are none."""
+    if not mfps:
+        raise MfpError(RejectReason.BAD_SIZE, "a MEP without MFPs")
+    sizes = [HEADER_SIZE + len(mfp) for mfp in mfps.values()]
+    places = [0, *itertools.accumulate(sizes)]
+    buffer = np.empty(places[-1], np.uint8)
+    for place, mfp in zip(places, mfps.values(), strict=False):
+        buffer[place + HEADER_SIZE : place + HEADER_SIZE + len(mfp)] = np.frombuffer(mfp, np.uint8)
+    n_events = Mfp.parse(next(iter(mfps.values()))).n_fragments
+    return PackedFrames(tuple(mfps), n_events, buffer, places[:-1], sizes)

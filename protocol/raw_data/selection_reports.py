@@ -1,0 +1,276 @@
+"""HltSelReports banks: what the lines of the trigger selected in an event (docs/formats/trigger-banks.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby
+
+from hltnode.protocol.errors import RejectReason, ReportError
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, BankType, RawBank
+from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
+
+SEL_REPORTS_VERSION = 12
+READABLE_VERSIONS = (11, 12)
+HEADER_WORDS = 10
+MAX_INFO = 255
+
+_NAME = BankType.HLT_SEL_REPORTS.name
+_MAX_WORDS = MAX_PAYLOAD_SIZE // 4
+
+
+class ClassId(IntEnum):
+    """What an object is; other values are legal and pass through."""
+
+    SELECTION = 1
+    CALO_CLUSTER = 2003
+    TRACK = 10010
+    VERTEX = 10030
+
+
+class _SubBank(IntEnum):
+    HITS = 0
+    OBJECT_TYPES = 1
+    STRUCTURE = 2
+    EXTRA_INFO = 3
+    STANDARD_INFO = 4
+
+
+_WRITTEN = (
+    _SubBank.OBJECT_TYPES,
+    _SubBank.STRUCTURE,
+    _SubBank.EXTRA_INFO,
+    _SubBank.STANDARD_INFO,
+    _SubBank.HITS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedObject:
+    """A selection, or an object that one selected.
+
+    class_id: `ClassId`; info: numbers (f32), what they mean depends on the class; ids: LHCbIDs (u32) of a track; parts:
+    indices of the objects that it is made of. Only one of `ids` and `parts` is not empty.
+    """
+
+    class_id: int
+    info: tuple[float, ...] = ()
+    ids: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HltSelReports:
+    """The objects of an event, those of one class side by side; parts come from anywhere among them."""
+
+    objects: tuple[ReportedObject, ...]
+
+    @property
+    def selections(self) -> dict[int, tuple[int, ...]]:
+        """The objects that each line selected, by decision id (line i has id i + 1)."""
+        return {
+            int(selection.info[0]): selection.parts
+            for selection in self.objects
+            if selection.class_id == ClassId.SELECTION and selection.info and selection.info[0] >= 0.0
+        }
+
+
+def _malformed(what: str) -> ReportError:
+    return ReportError(RejectReason.MALFORMED, f"{_NAME}: {what}")
+
+
+def decode_sel_reports(bank: RawBank) -> HltSelReports:
+    """Decode an HltSelReports bank of version 11 or 12. Raises ReportError."""
+    if bank.type != BankType.HLT_SEL_REPORTS:
+        raise ReportError(
+            RejectReason.MISMATCH, f"{_NAME}: bank type {BankType.HLT_SEL_REPORTS:d} expected, {bank.type} found"
+        )
+    if bank.version not in READABLE_VERSIONS:
+        raise ReportError(
+            RejectReason.BAD_VERSION, f"{_NAME}: version {bank.version}, {READABLE_VERSIONS} are supported"
+        )
+    size = len(bank.payload)
+    if size % 4 or size < 4 * HEADER_WORDS:
+        raise ReportError(RejectReason.BAD_SIZE, f"{_NAME}: {size} bytes, {4 * HEADER_WORDS} + 4 n expected")
+    sub_banks = _sub_banks(bank.payload)
+    class_ids = _class_ids(sub_banks)
+    structures = _structures(sub_banks, len(class_ids))
+    infos = _infos(sub_banks, len(class_ids))
+    sequences = _sequences(sub_banks)
+    objects = []
+    # Objects may share hits; without a bound a small bank could ask for any amount of memory.
+    ids_left = _MAX_WORDS
+    for class_id, (of_hits, pointers), info in zip(class_ids, structures, infos, strict=True):
+        if of_hits and any(pointer >= len(sequences) for pointer in pointers):
+            raise _malformed(f"one of {len(sequences)} sequences of hits expected, {max(pointers)} found")
+        if not of_hits and any(pointer >= len(class_ids) for pointer in pointers):
+            raise _malformed(f"one of {len(class_ids)} objects expected, {max(pointers)} found")
+        ids_left -= sum(len(sequences[pointer]) for pointer in pointers) if of_hits else 0
+        if ids_left < 0:
+            raise _malformed("more LHCbIDs in objects than a bank can hold")
+        ids = tuple(channel for pointer in pointers for channel in sequences[pointer]) if of_hits else ()
+        objects.append(ReportedObject(class_id, info, ids, () if of_hits else pointers))
+    return HltSelReports(tuple(objects))
+
+
+def _sub_banks(payload: memoryview) -> dict[int, memoryview]:
+    size = len(payload) // 4
+    header = struct.unpack_from(f"<{HEADER_WORDS}I", payload)
+    if header[0] != size:
+        raise ReportError(RejectReason.BAD_SIZE, f"{_NAME}: {header[0]} words announced, {size} found")
+    found: dict[int, memoryview] = {}
+    begin = HEADER_WORDS
+    for i in range(header[1] & 7):
+        which, end = header[1] >> 3 * (i + 1) & 7, header[2 + i]
+        if which in found or not begin < end <= size:
+            raise _malformed(f"sub-bank {which} from word {begin} to {end} of {size}")
+        found[which] = payload[4 * begin : 4 * end]
+        begin = end
+    for needed in (_SubBank.OBJECT_TYPES, _SubBank.STRUCTURE):
+        if needed not in found:
+            raise _malformed(f"sub-bank {needed.name} is missing")
+    return found
+
+
+def _count(sub_bank: memoryview, name: str) -> int:
+    """The number of entries; the sub-bank's size in words stands behind it, and is its own."""
+    count, words = struct.unpack_from("<HH", sub_bank)
+    if 4 * words != len(sub_bank):
+        raise _malformed(f"{name} of {words} words announced, {len(sub_bank) // 4} found")
+    return int(count)
+
+
+def _class_ids(sub_banks: dict[int, memoryview]) -> list[int]:
+    types = sub_banks[_SubBank.OBJECT_TYPES]
+    count = _count(types, "OBJECT_TYPES")
+    if 4 * (1 + count) > len(types):
+        raise _malformed(f"{count} object types in {len(types) // 4} words")
+    class_ids: list[int] = []
+    for end, class_id in struct.iter_unpack("<HH", types[4 : 4 * (1 + count)]):
+        if end < len(class_ids):
+            raise _malformed(f"objects of class {class_id} end before those of the class before")
+        class_ids += [class_id] * (end - len(class_ids))
+    return class_ids
+
+
+def _structures(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[bool, tuple[int, ...]]]:
+    """Of each object: whether it points to hits, and what it points to."""
+    structure = sub_banks[_SubBank.STRUCTURE]
+    count = _count(structure, "STRUCTURE")
+    if count != n_objects:
+        raise _malformed(f"{count} structures of {n_objects} objects")
+    shorts = struct.unpack(f"<{len(structure) // 2}H", structure)
+    found = []
+    at = 2
+    for _ in range(count):
+        if at >= len(shorts) or at + 1 + (shorts[at] >> 1) > len(shorts):
+            raise _malformed("the structures of objects reach beyond their sub-bank")
+        end = at + 1 + (shorts[at] >> 1)
+        found.append((bool(shorts[at] & 1), shorts[at + 1 : end]))
+        at = end
+    return found
+
+
+def _infos(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[float, ...]]:
+    info = sub_banks.get(_SubBank.STANDARD_INFO)
+    if info is None:
+        return [()] * n_objects
+    count = _count(info, "STANDARD_INFO")
+    values_at = 4 * (1 + (count + 3) // 4)
+    if count != n_objects or values_at > len(info):
+        raise _malformed(f"numbers of {count} objects in {len(info) // 4} words, {n_objects} objects expected")
+    sizes = info[4 : 4 + count]
+    if values_at + 4 * sum(sizes) > len(info):
+        raise _malformed("the numbers of objects reach beyond their sub-bank")
+    values = struct.unpack_from(f"<{sum(sizes)}f", info, values_at)
+    found = []
+    at = 0
+    for size in sizes:
+        found.append(values[at : at + size])
+        at += size
+    return found
+
+
+def _sequences(sub_banks: dict[int, memoryview]) -> list[tuple[int, ...]]:
+    """The LHCbIDs of each sequence of hits."""
+    hits = sub_banks.get(_SubBank.HITS)
+    if hits is None:
+        return []
+    (count,) = struct.unpack_from("<H", hits)
+    begin = 1 + count // 2
+    if 4 * begin > len(hits):
+        raise _malformed(f"ends of {count} sequences of hits in {len(hits) // 4} words")
+    words = struct.unpack(f"<{len(hits) // 4}I", hits)
+    found = []
+    for end in struct.unpack_from(f"<{count}H", hits, 2):
+        if not begin <= end <= len(words):
+            raise _malformed(f"a sequence of hits from word {begin} to {end} of {len(words)}")
+        found.append(words[begin:end])
+        begin = end
+    return found
+
+
+def encode_sel_reports(reports: HltSelReports, source_id: int = HLT1_SOURCE_ID) -> RawBank:
+    """The raw bank, version 12. Raises ReportError for what does not fit."""
+    try:
+        sub_banks = _encode_sub_banks(reports.objects)
+    except struct.error as error:
+        raise ReportError(RejectReason.OVERSIZED, f"{_NAME}: {error}") from error
+    ends = [HEADER_WORDS]
+    ids = len(_WRITTEN)
+    for i, which in enumerate(_WRITTEN):
+        ends.append(ends[-1] + len(sub_banks[which]) // 4)
+        ids |= which << 3 * (i + 1)
+    if ends[-1] > _MAX_WORDS:
+        raise ReportError(RejectReason.OVERSIZED, f"{_NAME}: {ends[-1]} words, at most {_MAX_WORDS} fit")
+    header = struct.pack("<10I", ends[-1], ids, *ends[1:], *[0] * (HEADER_WORDS - 1 - len(ends)))
+    payload = b"".join((header, *(sub_banks[which] for which in _WRITTEN)))
+    return RawBank(BankType.HLT_SEL_REPORTS, SEL_REPORTS_VERSION, source_id, memoryview(payload))
+
+
+def _encode_sub_banks(objects: Sequence[ReportedObject]) -> dict[_SubBank, bytes]:
+    n = len(objects)
+    types: list[int] = []
+    end = 0
+    for class_id, group in groupby(reported.class_id for reported in objects):
+        end += len(list(group))
+        types += (end, class_id)
+    structure: list[int] = []
+    sequences: list[tuple[int, ...]] = []
+    for reported in objects:
+        if len(reported.info) > MAX_INFO or (reported.ids and reported.parts):
+            raise ReportError(RejectReason.OVERSIZED, f"{_NAME}: {reported!r:.200} cannot be written")
+        if reported.ids:
+            structure += (1 << 1 | 1, len(sequences))
+            sequences.append(reported.ids)
+        else:
+            structure += (len(reported.parts) << 1, *reported.parts)
+    values = [value for reported in objects for value in reported.info]
+    sizes = bytes(len(reported.info) for reported in objects)
+    begin = 1 + len(sequences) // 2
+    ends = []
+    for sequence in sequences:
+        begin += len(sequence)
+        ends.append(begin)
+    ids = [channel for sequence in sequences for channel in sequence]
+    return {
+        _SubBank.OBJECT_TYPES: _counted(len(types) // 2, _shorts(types)),
+        _SubBank.STRUCTURE: _counted(n, _shorts(structure)),
+        _SubBank.EXTRA_INFO: _counted(n, _to_words(bytes(n))),
+        _SubBank.STANDARD_INFO: _counted(n, _to_words(sizes) + struct.pack(f"<{len(values)}f", *values)),
+        _SubBank.HITS: _shorts([len(sequences), *ends]) + struct.pack(f"<{len(ids)}I", *ids),
+    }
+
+
+def _shorts(values: Sequence[int]) -> bytes:
+    return _to_words(struct.pack(f"<{len(values)}H", *values))
+
+
+def _to_words(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _counted(count: int, content: bytes) -> bytes:
+    return struct.pack("<HH", count, 1 + len(content) // 4) + content

@@ -1,0 +1,9 @@
+// The transport header in front of an MFP (docs/formats/transport-frame.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+constexpr std::size_t frame_header_size = 40, crc_at = 36;
+constexpr uint32_t frame_magic = 0x464E4C48;
+constexpr uint16_t frame_version = 1;

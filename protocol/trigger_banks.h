@@ -1,0 +1,127 @@
+// The banks that the trigger adds to an event (docs/formats/trigger-banks.md): HltDecReports, HltRoutingBits,
+// HltSelReports, HltLumiSummary.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace trigger_banks {
+
+enum BankType : uint8_t { odin_type = 16, dec_reports = 17, routing_bits = 53, sel_reports = 54, lumi_summary = 56 };
+
+inline bool is_trigger_bank(uint8_t type)
+{
+    return type == dec_reports || type == routing_bits || type == sel_reports || type == lumi_summary;
+}
+
+// What ODIN says of an event; not readable where its bank is missing or broken.
+struct Odin {
+    bool readable = false;
+    uint32_t orbit = 0, bunch_id = 0, crossing_type = 0;
+    uint64_t gps_time_us = 0;
+
+    static Odin of_bank(uint8_t type, uint8_t version, const uint8_t* payload, std::size_t size);
+};
+
+// What a counter of the luminosity summary counts; from `first_count` on the columns of Event::counts.
+enum LumiSource : uint32_t { encoding_key, t0_low, t0_high, bcid_low, bcid_high, crossing, passed_cut, first_count };
+
+struct LumiCounter {
+    uint32_t source, offset, bits;  // offset in bits from the start of the bank
+};
+
+// What is the same for all events of a trigger configuration.
+struct Format {
+    uint32_t key = 0, tck = 0, task_id = 0, n_lines = 0;
+    uint16_t source_id = 0;
+    uint32_t not_run = 0;                          // flags of events whose lines did not run
+    uint32_t unreadable = 0;                       // flags of events that could not be read out
+    uint32_t cut = 0;                              // flags of events that the global event cut took out
+    uint32_t error_bit = 0;                        // bit of the first routing word of unreadable events
+    uint32_t lumi_bit = 0;                         // bit of the first routing word of events with a luminosity summary
+    std::vector<std::array<uint32_t, 3>> routing;  // words that each line sets
+    uint32_t lumi_key = 0, lumi_words = 0;
+    std::vector<LumiCounter> lumi_counters;
+};
+
+struct Column {
+    const uint32_t* data = nullptr;
+    std::size_t size = 0;
+};
+
+// What lines selected in some events. `rows` and `objects` have one entry more than events, `info`, `ids` and `parts`
+// one more than objects: where each one begins. Rows of an event ascend by line. Objects are numbered within their
+// event.
+struct Selected {
+    Column rows, line, object;
+    Column objects, class_id, info, info_values, ids, id_values, parts, part_values;
+};
+
+struct Event {
+    std::size_t index;      // in Selected
+    const uint32_t* lines;  // bit i % 32 of word i / 32
+    uint32_t flags;
+    const uint32_t* counts;
+    Odin odin;
+};
+
+// Writes the banks of one event after the other.
+class Writer {
+  public:
+    Writer(const Format& format, const Selected& selected);
+
+    // Append the banks of an event, headers included; returns its routing words.
+    // Throws std::invalid_argument where the tables of selected objects contradict themselves.
+    std::array<uint32_t, 3> append(const Event& event, std::vector<uint32_t>& out);
+
+    uint64_t left_out = 0;  // candidates and selections that did not fit in their bank
+
+  private:
+    // What decides the size of HltSelReports.
+    struct Size {
+        std::size_t objects = 0, info = 0, shorts = 0, sequences = 0, ids = 0, classes = 0;
+        std::size_t objtyp() const { return 1 + classes; }
+        std::size_t substr() const { return 1 + (shorts + 1) / 2; }
+        std::size_t extra_info() const { return 1 + (objects + 3) / 4; }
+        std::size_t std_info() const { return extra_info() + info; }
+        std::size_t hits() const { return 1 + sequences / 2 + ids; }
+        std::size_t words() const;
+    };
+    struct Selection {
+        uint32_t line, n_candidates;
+        std::size_t first_pointer, n_pointers;
+    };
+    // An object table entry: `n` values from `data`.
+    struct Range {
+        const uint32_t* data;
+        uint32_t n;
+    };
+
+    void find_selections(const Event& event);
+    void select(const Event& event);
+    void add_candidate(std::size_t event, uint32_t object, Selection& selection);
+    bool include(std::size_t event, uint32_t object, Size& size);
+    void number_objects(std::size_t event);
+    Range range(std::size_t event, uint32_t object, const Column& begins, const Column& values) const;
+    std::size_t table_row(std::size_t event, uint32_t object) const;
+    void append_dec_reports(const Event& event, std::vector<uint32_t>& out);
+    void append_sel_reports(std::size_t event, std::vector<uint32_t>& out);
+    void append_lumi_summary(const Event& event, std::vector<uint32_t>& out);
+    std::size_t append_header(std::size_t words, BankType type, uint8_t version, std::vector<uint32_t>& out) const;
+
+    const Format& format_;
+    const Selected& selected_;
+    std::vector<uint32_t> dec_reports_;  // words of an event that no line selects
+    std::vector<Selection> selections_;  // one for each line that selects the event
+    std::size_t n_written_ = 0;          // of them, those that fit
+    std::vector<uint32_t> pointers_;     // objects of the selections
+    std::vector<uint32_t> included_;     // objects in the order in which they are met, afterwards as they are written
+    std::vector<uint32_t> place_;        // of each object of the event among the included ones, or `absent`
+    std::vector<uint32_t> classes_, ends_;  // class ids, and where the objects of each end
+    std::vector<uint32_t> stack_;
+    Size size_;
+};
+
+}  // namespace trigger_banks

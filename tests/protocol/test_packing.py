@@ -1,0 +1,139 @@
+"""Events packed in compiled code against the same events grouped and encoded bank by bank."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.protocol.errors import BankError, MfpError, RejectReason
+from hltnode.protocol.packing import EventBlock, EventPacker, bank_keys, frames_of_mfps
+from hltnode.protocol.raw_data.mfp import Mfp, group_into_mfps
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+from hltnode.protocol.transport.frame_header import encode_frame
+
+RUN, MEP, FIRST_EVENT, TIME_NS = 3, 2**40, 2**33, 2**60
+NOT_READ_OUT = 7
+
+
+def source_of(bank: RawBank) -> int | None:
+    return None if bank.type == NOT_READ_OUT else bank.source_id
+
+
+def block_of(encoded: list[bytes]) -> EventBlock:
+    ends = np.cumsum([len(event) for event in encoded], dtype=np.uint64)
+    begins = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
+    return EventBlock(memoryview(b"".join(encoded)), begins, ends)
+
+
+def packer_for(events: list[list[RawBank]]) -> EventPacker:
+    versions = {bank.source_id: bank.version for banks in events for bank in banks if source_of(bank) is not None}
+    return EventPacker(versions, source_of)
+
+
+@st.composite
+def event_lists(draw: st.DrawFn) -> list[list[RawBank]]:
+    """Events whose banks come in any order; some sources are missing, some banks are not read out."""
+    sources = draw(st.lists(st.integers(0, 0xFFFF), min_size=1, max_size=6, unique=True))
+    version_of = {source: draw(st.integers(0, 255)) for source in sources}
+    bank_types = st.integers(0, 254)
+    events = []
+    for _ in range(draw(st.integers(1, 9))):
+        present = draw(st.permutations(sources))[: draw(st.integers(0, len(sources)))]
+        events.append(
+            [
+                RawBank(draw(bank_types), version_of[source], source, memoryview(draw(st.binary(max_size=40))))
+                for source in present
+            ]
+        )
+    return events
+
+
+@given(event_lists())
+def test_packed_frames_are_those_of_banks_encoded_one_by_one(events: list[list[RawBank]]) -> None:
+    packer = packer_for(events)
+    packed = packer.pack(block_of([encode_banks(banks) for banks in events]), FIRST_EVENT)
+    packed.seal(run=RUN, mep=MEP, send_time_ns=TIME_NS)
+    frames = packed.frames()
+    expected = group_into_mfps(events, FIRST_EVENT, source_of)
+    for source, mfp in expected.items():
+        frame = encode_frame(mfp, run=RUN, mep_id=MEP, source_id=source, send_time_ns=TIME_NS)
+        assert bytes(frames[source]) == frame
+    assert tuple(frames) == packer.sources
+    for source in set(frames) - set(expected):
+        assert not Mfp.parse(frames[source][40:]).sizes.any()
+
+
+@given(event_lists(), st.data())
+def test_damaged_events_are_refused_or_packed_within_their_frames(
+    events: list[list[RawBank]], data: st.DataObject
+) -> None:
+    packer = packer_for(events)
+    encoded = [bytearray(encode_banks(banks)) for banks in events]
+    victim = encoded[data.draw(st.integers(0, len(encoded) - 1))]
+    for _ in range(data.draw(st.integers(1, 4))):
+        if victim:
+            victim[data.draw(st.integers(0, len(victim) - 1))] = data.draw(st.integers(0, 255))
+    if victim and data.draw(st.booleans()):
+        del victim[data.draw(st.integers(0, len(victim) - 1)) :]
+    try:
+        packed = packer.pack(block_of([bytes(event) for event in encoded]), 0)
+    except (BankError, MfpError):
+        return
+    packed.seal(run=RUN, mep=MEP, send_time_ns=0)
+    for source, frame in packed.frames().items():
+        mfp = Mfp.parse(frame[40:])
+        assert (mfp.source_id, mfp.n_fragments) == (source, len(events))
+
+
+def test_two_banks_of_a_source_in_one_event_are_refused() -> None:
+    bank = RawBank(1, 1, 5, memoryview(b"abcd"))
+    events = [[bank], [bank, bank]]
+    with pytest.raises(MfpError, match="source 5, event 1: second bank") as refused:
+        packer_for(events).pack(block_of([encode_banks(banks) for banks in events]), 0)
+    assert refused.value.reason is RejectReason.DUPLICATE
+
+
+def test_a_bank_of_the_type_that_marks_an_absent_one_is_refused() -> None:
+    events = [[RawBank(255, 1, 5, memoryview(b"abcd"))]]
+    for pack in (
+        lambda: packer_for(events).pack(block_of([encode_banks(banks) for banks in events]), 0),
+        lambda: group_into_mfps(events, 0, source_of),
+    ):
+        with pytest.raises(MfpError, match="source 5, event 0: type 255 marks an absent bank") as refused:
+            pack()
+        assert refused.value.reason is RejectReason.MALFORMED
+
+
+def test_another_bank_version_of_a_source_is_refused() -> None:
+    events = [[RawBank(1, version, 5, memoryview(b"abcd"))] for version in (1, 2)]
+    with pytest.raises(MfpError, match="source 5, event 1: bank version 2") as refused:
+        packer_for(events).pack(block_of([encode_banks(banks) for banks in events]), 0)
+    assert refused.value.reason is RejectReason.MISMATCH
+
+
+def test_a_damaged_event_is_refused_with_the_place_of_the_bank() -> None:
+    good = encode_banks([RawBank(1, 1, 5, memoryview(b"abcd"))])
+    with pytest.raises(BankError, match="raw bank at byte 12"):
+        EventPacker({5: 1}, source_of).pack(block_of([good, good + b"rubbish of some bytes"]), 0)
+
+
+def test_sources_that_were_not_announced_are_left_out_and_named() -> None:
+    events = [[RawBank(1, 1, source, memoryview(b"abcd")) for source in (5, 6)]]
+    packer = EventPacker({5: 1}, source_of)
+    packed = packer.pack(block_of([encode_banks(banks) for banks in events]), 0)
+    assert (tuple(packed.frames()), packer.left_out) == ((5,), {6})
+
+
+def test_the_keys_of_all_banks_are_found() -> None:
+    events = [[RawBank(1, 2, 5, memoryview(b""))], [RawBank(NOT_READ_OUT, 9, 0xFFFF, memoryview(b"x"))]]
+    assert bank_keys(block_of([encode_banks(banks) for banks in events])) == {(1, 2, 5), (NOT_READ_OUT, 9, 0xFFFF)}
+
+
+def test_encoded_mfps_get_the_same_frames() -> None:
+    mfps = group_into_mfps([[RawBank(1, 1, source, memoryview(b"abc")) for source in (5, 6)]], 9, source_of)
+    packed = frames_of_mfps(mfps)
+    packed.seal(run=RUN, mep=MEP, send_time_ns=TIME_NS)
+    assert {source: bytes(frame) for source, frame in packed.frames().items()} == {
+        source: encode_frame(mfp, run=RUN, mep_id=MEP, source_id=source, send_time_ns=TIME_NS)
+        for source, mfp in mfps.items()
+    }
