@@ -2,6 +2,7 @@
 // the track behind the VELO (docs/physics/long-tracks.md).
 #pragma once
 
+#include "framework/device/lanes.cuh"
 #include "lhcb/long_tracks/bend.cuh"
 
 namespace hlt {
@@ -11,7 +12,33 @@ struct kink_error {
     float constant;
     float per_kink;
 
-    __device__ float operator()(float kink) const { return constant + per_kink * (kink < 0.f ? -kink : kink); }
+    template <typename Lanes>
+    __device__ Lanes operator()(const Lanes& kink) const
+    {
+        return constant + per_kink * absolute(kink);
+    }
+};
+
+/// track_bend, in memory: a thread of a GPU has no registers for 25 coefficients beside those of a search.
+class bend_in_memory {
+  public:
+    __device__ explicit bend_in_memory(const track_bend& bend)
+        : functions_{bend.z_magnet, bend.curvature, bend.cubic, bend.y_shift, bend.y_slope}
+    {
+    }
+
+    template <typename Kink>
+    __device__ bend_functions<Kink> at(const Kink& kink) const
+    {
+        Kink values[n_functions];
+#pragma unroll 1
+        for (uint32_t i = 0; i < n_functions; ++i) values[i] = functions_[i](kink);
+        return {kink, values[0], values[1], values[2], values[3], values[4]};
+    }
+
+  private:
+    static constexpr uint32_t n_functions = 5;
+    bend_polynomial functions_[n_functions];
 };
 
 struct forward_hypothesis {

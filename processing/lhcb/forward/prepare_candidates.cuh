@@ -2,7 +2,8 @@
 // (docs/physics/long-tracks.md).
 //
 // In:  scifi_hits.{count, zone_offset, x}, velo_tracks.count.
-// Out: forward_candidates.{hit_count, ut_track} [VELO track], scifi_hits.owner [hit], scifi_hits.bins [event][24][128].
+// Out: forward_candidates.{hit_count, ut_track} [VELO track], scifi_hits.owner [hit], scifi_hits.bins [event][24][272],
+//      scifi_hits.cells [event][24 * 256 + 8].
 // One block per event; threads stride over candidates, hits and bins.
 #pragma once
 
@@ -24,6 +25,7 @@ HLT_KERNEL(forward_prepare_candidates)
     if (n_hits == 0u || n_tracks == 0u) return;
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) p.scifi_hits.owner[first_hit + i] = hlt::no_bid;
 
-    hlt::fill_scifi_bins({p.scifi_hits.x, first_hit}, p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride,
-                         {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride});
+    hlt::fill_scifi_zones({p.scifi_hits.x, first_hit}, p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride,
+                          {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
+                          p.scifi_hits.cells + event * hlt::scifi_cell_stride);
 }

@@ -1,7 +1,7 @@
 """forward_prepare_candidates: the forward search begins without candidates, and with an index of the SciFi hits."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_owner
+from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_cells, scifi_owner
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_zone_offset
 from hltnode.processing.lhcb.velo.collections import track_count
 
@@ -10,5 +10,5 @@ prepare_candidates = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=64,
     reads=(track_count, scifi_count, scifi_zone_offset, scifi_x),
-    writes=(*candidate_columns, scifi_bins, scifi_owner),
+    writes=(*candidate_columns, scifi_bins, scifi_cells, scifi_owner),
 )

@@ -4,10 +4,10 @@
 // how it was scattered behind the VELO, which foretells where it comes out of the magnet (hypothesis.cuh). Then
 // track.cuh.
 //
-// In:  velo_end.{x, y, tx, ty}, ut_tracks.*, ut_hits.{x, z, weight}, scifi_hits.{x, z, bins},
+// In:  velo_end.{x, y, tx, ty}, ut_tracks.*, ut_hits.{x, z, weight}, scifi_hits.{count, x, z, bins, cells},
 //      long_track_parameters.
 // Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit]: the lowest bid of those that use it.
-// Bounds: the tracks of an event share max_pairs pairs of hits and max_candidates sets of x hits equally; a track that
+// Bounds: the tracks of an event share max_pairs pairs of hits and max_candidates sets of hits equally; a track that
 // has used its part ends with the best candidate so far. 36 stereo hits. A VELO track beyond max_long_tracks flags the
 // event. Threads share nothing but minima, so the result does not depend on them.
 #pragma once
@@ -23,13 +23,14 @@ HLT_KERNEL(forward_search_with_ut, __maxnreg__(128))
     if (!p.takes(event)) return;
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
     const uint32_t n_tracks = p.ut_tracks.count[event];
-    if (n_tracks == 0u) return;
+    if (n_tracks == 0u || p.scifi_hits.count[event] == 0u) return;
     const uint32_t first_scifi_hit = p.scifi_hits.first(event), first_ut_hit = p.ut_hits.first(event);
     const uint32_t first_track = p.ut_tracks.first(event), first_velo_track = p.velo_end.first(event);
     const hlt::event_column<uint32_t> owner(p.scifi_hits.owner, first_scifi_hit);
     const hlt::scifi_event hits{{p.scifi_hits.x, first_scifi_hit},
                                 {p.scifi_hits.z, first_scifi_hit},
-                                {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride}};
+                                {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
+                                {p.scifi_hits.cells, event * hlt::scifi_cell_stride}};
     const hlt::kink_error sigma_a{p.sigma_ut_a, p.sigma_ut_a_per_kink}, sigma_b{p.sigma_ut_b, p.sigma_ut_b_per_kink},
         sigma_c{p.sigma_ut_c, p.sigma_ut_c_per_kink};
 

@@ -3,9 +3,9 @@
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.forward.constants import FORWARD_CONSTANTS
-from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_owner
+from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_cells, scifi_owner
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters
-from hltnode.processing.lhcb.scifi.collections import scifi_x, scifi_z
+from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import (
     ut_track_count,
     ut_track_hits,
@@ -24,7 +24,9 @@ search_with_ut = Algorithm.beside(
     reads=(
         long_track_parameters,
         *(end_state[name] for name in ("x", "y", "tx", "ty")),
+        scifi_count,
         scifi_bins,
+        scifi_cells,
         scifi_x,
         scifi_z,
         ut_x,
@@ -59,5 +61,6 @@ search_with_ut = Algorithm.beside(
         "sigma_ut_c_per_kink": 7.5,
         "missing_ut_hit_penalty": 8.0,
         "max_quality": 70.0,
+        "good_quality": 40.0,
     },
 )

@@ -3,7 +3,7 @@
 //
 // One block per event, one thread per VELO track; any kink that a particle of min_p can have. Then track.cuh.
 //
-// In:  velo_end.{x, y, tx, ty}, velo_tracks.{count, backward}, scifi_hits.{x, z, bins}, long_track_parameters.
+// In:  velo_end.{x, y, tx, ty}, velo_tracks.{count, backward}, scifi_hits.{x, z, bins, cells}, long_track_parameters.
 // Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit].
 // Bounds: as search_with_ut. Bids without UT are all higher than those with UT, so what a thread reads of the owners
 // does not depend on the others.
@@ -24,7 +24,8 @@ HLT_KERNEL(forward_search_without_ut, __maxnreg__(128))
     const hlt::event_column<uint32_t> owner(p.scifi_hits.owner, first_scifi_hit);
     const hlt::scifi_event hits{{p.scifi_hits.x, first_scifi_hit},
                                 {p.scifi_hits.z, first_scifi_hit},
-                                {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride}};
+                                {p.scifi_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
+                                {p.scifi_hits.cells, event * hlt::scifi_cell_stride}};
 
     const uint32_t n_velo_tracks = p.velo_tracks.count[event];
     const uint32_t n_tracks = hlt::min_of(n_velo_tracks, hlt::max_long_tracks);

@@ -3,7 +3,7 @@
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.forward.constants import FORWARD_CONSTANTS
-from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_owner
+from hltnode.processing.lhcb.long_tracks.collections import candidate_columns, scifi_bins, scifi_cells, scifi_owner
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_z
 from hltnode.processing.lhcb.velo.collections import end_state, track_backward, track_count
@@ -19,6 +19,7 @@ search_without_ut = Algorithm.beside(
         track_backward,
         scifi_count,
         scifi_bins,
+        scifi_cells,
         scifi_x,
         scifi_z,
     ),
@@ -36,5 +37,6 @@ search_without_ut = Algorithm.beside(
         "sigma_shift_per_kink": 41.0,
         "max_used_hits": 2,
         "max_quality": 14.0,
+        "good_quality": 6.0,
     },
 )

@@ -52,10 +52,8 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
                              const More& more, const MayUse& may_use)
 {
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
-    const forward_cuts cuts{p.n_sigma,
-                            {p.x_window, p.x_window_per_kink},
-                            track_share(p.max_pairs, n_tracks),
-                            track_share(p.max_candidates, n_tracks)};
+    const forward_cuts cuts{p.n_sigma, {p.x_window, p.x_window_per_kink}};
+    forward_budget budget{track_share(p.max_pairs, n_tracks), track_share(p.max_candidates, n_tracks)};
     const stereo_cuts stereo{p.stereo_margin, p.max_shift_spread};
     const fit_errors errors{p.sigma_hit * p.sigma_hit,
                             p.hit_scatter_per_kink,
@@ -63,16 +61,15 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
                             {p.sigma_curvature, p.sigma_curvature_per_kink},
                             p.max_hit_chi2};
     const uint32_t half = line.y_at(z_scifi_reference) + where.shift >= 0.f ? 1u : 0u;
-    const track_bend bend(parameters, line);
-    const stereo_planes planes(parameters);
+    const bend_in_memory bend{track_bend(parameters, line)};
     const uint32_t to = first_candidate + slot;
 
     float best = max_quality;
-    find_x_hits(parameters, hits, line, bend, where, half, cuts, [&](x_candidate& candidate) {
+    const auto complete = [&](x_candidate& candidate) {
         const bend_at_kink at = bend.at(candidate.kink);
         float shift;
         forward_fit fit;
-        if (!add_stereo_hits(planes, hits, line, at, where, half, stereo, p.min_hits, candidate, shift)) return;
+        if (!add_stereo_hits(parameters, hits, line, at, where, half, stereo, p.min_hits, candidate, shift)) return;
         if (!fit_candidate(parameters, hits, line, at, where, errors, p.min_hits, shift, candidate, fit)) return;
         if (!may_use(candidate)) return;
         const float kink = fit.kink;
@@ -93,7 +90,15 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
         p.forward_candidates.y[to] = state.y;
         p.forward_candidates.tx[to] = state.tx;
         p.forward_candidates.ty[to] = state.ty;
-    });
+    };
+    const auto n_stereo = [&](const float_lanes& kink, const float_lanes& offset) {
+        return count_stereo_layers(parameters, hits, line, bend, where, half, stereo, kink, offset);
+    };
+    // The second pair of layers is for tracks without hits in layer 0 or 8.
+#pragma unroll 1
+    for (uint32_t seed = 0; seed < n_seeds && !(best < p.good_quality); ++seed)
+        find_x_hits(x_seed(seed, parameters, line, bend, where, cuts), hits, bend, where, half, cuts, p.min_hits,
+                    budget, n_stereo, complete);
     if (!(best < max_quality)) return;
     for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
         const uint32_t hit = p.forward_candidates.hits[n_scifi_layers * to + layer];

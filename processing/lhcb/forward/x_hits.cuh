@@ -7,8 +7,8 @@
 #pragma once
 
 #include "lhcb/forward/hypothesis.cuh"
-#include "lhcb/long_tracks/scifi_zones.cuh"
 #include "lhcb/long_tracks/layers.cuh"
+#include "lhcb/long_tracks/scifi_zones.cuh"
 
 namespace hlt {
 
@@ -17,7 +17,11 @@ constexpr uint32_t n_scifi_x_layers = 6;
 struct parabola {
     float a0, a1, a2;
 
-    __device__ float operator()(float x) const { return a0 + x * (a1 + x * a2); }
+    template <typename Lanes>
+    __device__ Lanes operator()(const Lanes& x) const
+    {
+        return a0 + x * (a1 + x * a2);
+    }
 };
 
 __device__ parabola parabola_through(const float (&x)[3], const float (&y)[3])
@@ -31,8 +35,12 @@ __device__ parabola parabola_through(const float (&x)[3], const float (&y)[3])
 struct forward_cuts {
     float n_sigma;
     kink_error x_window;
-    uint32_t max_pairs;
-    uint32_t max_candidates;
+};
+
+/// What the search for a track may still look at.
+struct forward_budget {
+    uint32_t pairs;
+    uint32_t candidates;
 };
 
 /// What a pair and the hits beside it say: the hit of each layer, or no_scifi_hit.
@@ -48,33 +56,39 @@ struct layer_seed {
     uint8_t first, last, others[4];
 };
 
+constexpr uint32_t n_seeds = 2;
+
 __device__ layer_seed seed_layers(uint32_t seed)
 {
     return seed == 0u ? layer_seed{0, 8, {4, 7, 3, 11}} : layer_seed{3, 11, {4, 7, 0, 8}};
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-constexpr uint32_t first_hits_at_once = 1;
-#else
-constexpr uint32_t first_hits_at_once = 8;  // lanes of a vector register; there are as many places behind the last hit
-#endif
+constexpr uint32_t n_other_x_layers = 4;
 
-/// Find the x hits of a track with a hypothesis and call `complete(candidate)` for each set of at least four layers.
-template <typename Complete>
-__device__ void find_x_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
-                            const track_bend& bend, const forward_hypothesis& where, uint32_t half,
-                            const forward_cuts& cuts, const Complete& complete)
-{
-    const auto z_of = [&](uint32_t layer) {
-        const float z = parameters.layer_z[layer];
-        return z + parameters.layer_dz_dy[layer] * (line.y_at(z) + where.shift);
-    };
-    const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)), bend.at(where.high)};
-    uint32_t pairs_left = cuts.max_pairs, candidates_left = cuts.max_candidates;
-#pragma unroll 1
-    for (uint32_t seed = 0; seed < 2u; ++seed) {
-        const layer_seed layers = seed_layers(seed);
-        const float z_first = z_of(layers.first), z_last = z_of(layers.last);
+/// Where a track with a hypothesis may have its x hits, from a pair of hits in the first and the last layer of a seed.
+struct x_seed {
+    layer_seed layers;
+    float z_first;
+    float begin, end;                     // of x in the first layer
+    float straight_first, straight_last;  // x of a track that does not bend
+    parabola ratio;                       // how much further it is bent in the last layer; of the distance in the first
+    float to_tolerance, per_dx;
+    parabola kink_per_rise;  // rise: from the first to the last layer, less that of the straight track
+    float straight[n_other_x_layers];
+    parabola share[n_other_x_layers];  // of the rise, up to the layer; of the rise
+
+    __device__ x_seed(uint32_t seed, const long_track_parameters& parameters, const velo_line& line,
+                      const bend_in_memory& bend, const forward_hypothesis& where, const forward_cuts& cuts)
+        : layers(seed_layers(seed))
+    {
+        const auto z_of = [&](uint32_t layer) {
+            const float z = parameters.layer_z[layer];
+            return z + parameters.layer_dz_dy[layer] * (line.y_at(z) + where.shift);
+        };
+        const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)),
+                                       bend.at(where.high)};
+        z_first = z_of(layers.first);
+        const float z_last = z_of(layers.last);
         float lever[3], difference[3], dx_at[3], rise_at[3], y[3];
         for (uint32_t i = 0; i < 3u; ++i) {
             lever[i] = nodes[i].lever(z_first) + where.offset_per_kink;
@@ -83,86 +97,193 @@ __device__ void find_x_hits(const long_track_parameters& parameters, const scifi
             rise_at[i] = nodes[i].kink * difference[i];
             y[i] = (lever[i] + difference[i]) / lever[i];
         }
-        const parabola ratio = parabola_through(dx_at, y);
+        ratio = parabola_through(dx_at, y);
         for (uint32_t i = 0; i < 3u; ++i) y[i] = 1.f / difference[i];
-        const parabola kink_per_rise = parabola_through(rise_at, y);
-        parabola share[4];
-        float straight[4];
+        kink_per_rise = parabola_through(rise_at, y);
 #pragma unroll 1
-        for (uint32_t k = 0; k < 4u; ++k) {
+        for (uint32_t k = 0; k < n_other_x_layers; ++k) {
             const float z = z_of(layers.others[k]);
             straight[k] = line.x_at(z) + where.offset;
             for (uint32_t i = 0; i < 3u; ++i) y[i] = (nodes[i].lever(z) - nodes[i].lever(z_first)) / difference[i];
             share[k] = parabola_through(rise_at, y);
         }
-        const float straight_first = line.x_at(z_first) + where.offset;
-        const float straight_last = line.x_at(z_last) + where.offset;
-        const float to_tolerance = cuts.n_sigma * difference[1] / lever[1];
-        const float per_dx = where.sigma_offset.per_kink / lever[1];
+        straight_first = line.x_at(z_first) + where.offset;
+        straight_last = line.x_at(z_last) + where.offset;
+        to_tolerance = cuts.n_sigma * difference[1] / lever[1];
+        per_dx = where.sigma_offset.per_kink / lever[1];
+        begin = straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low);
+        end = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
+    }
 
-        const scifi_zone first(hits, layers.first, half), last(hits, layers.last, half);
-        const scifi_zone others[4] = {{hits, layers.others[0], half},
-                                      {hits, layers.others[1], half},
-                                      {hits, layers.others[2], half},
-                                      {hits, layers.others[3], half}};
-        const float begin_x = straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low);
-        const float end_x = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
-        const uint32_t end = first.from(end_x);
-        for (uint32_t begin = first.from(begin_x); begin < end; begin += first_hits_at_once) {
-            // Where the last hit is looked for, for several first hits: some may lie behind the last of them.
-            float dx_of[first_hits_at_once], low_of[first_hits_at_once], high_of[first_hits_at_once];
-            for (uint32_t l = 0; l < first_hits_at_once; ++l) {
-                const float dx = hits.x[begin + l] - straight_first;
-                const float expected = straight_last + dx * ratio(dx);
-                const float tolerance = to_tolerance * (where.sigma_offset.constant + per_dx * (dx < 0.f ? -dx : dx));
-                dx_of[l] = dx;
-                low_of[l] = expected - tolerance;
-                high_of[l] = expected + tolerance;
+    /// Where the tracks of some pairs are expected in the k-th of the other layers.
+    template <typename Pairs>
+    __device__ float_lanes place(uint32_t k, const Pairs& at) const
+    {
+        return straight[k] + at.dx + at.rise * share[k](at.rise);
+    }
+};
+
+/// Pairs of a hit in the first and one in the last layer.
+struct x_pairs {
+    static constexpr uint32_t max = 8u * n_lanes;
+    uint32_t hits[max + n_lanes];  // the first one in the upper half; behind the last pair there is room for lanes
+    uint32_t n;
+
+    /// Pairs from `base` on of the first `n`; in lanes behind them hits that there are.
+    __device__ uint_lanes from(uint32_t base, uint32_t n) const
+    {
+        uint_lanes pair;
+        load_lanes(pair, &hits[base]);
+        return first_lanes(n - base) ? pair : in_all_lanes<uint_lanes>(hits[0]);
+    }
+};
+
+/// Collect the pairs of a seed and call `examine(pairs)` for some at a time, until it is false. The window of the last
+/// hits moves up with the first hit.
+template <typename Examine>
+__device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const forward_hypothesis& where, uint32_t half,
+                           const Examine& examine)
+{
+    const scifi_zone first_zone(hits, seed.layers.first, half), last_zone(hits, seed.layers.last, half);
+    const uint32_t begin = first_zone.from(seed.begin), first_end = first_zone.from(seed.end), end = last_zone.end();
+    uint32_t last = end;
+    x_pairs pairs;
+    pairs.n = 0;
+    for (uint32_t first = begin; first < first_end; first += n_lanes) {
+        // Some hits may lie behind the last of them.
+        float low_of[n_lanes], high_of[n_lanes];
+        float_lanes x;
+        load_lanes(x, &hits.x[first]);
+        const float_lanes dx = x - seed.straight_first;
+        const float_lanes expected = seed.straight_last + dx * seed.ratio(dx);
+        const float_lanes tolerance = seed.to_tolerance * (where.sigma_offset.constant + seed.per_dx * absolute(dx));
+        store_lanes(low_of, expected - tolerance);
+        store_lanes(high_of, expected + tolerance);
+        if (first == begin) last = last_zone.from(low_of[0]);
+        const uint32_t n_now = min_of(first_end - first, n_lanes);
+        for (uint32_t l = 0; l < n_now; ++l) {
+            const float low = low_of[l], high = high_of[l];
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+            while (last < end && hits.x[last] < low) ++last;
+            for (uint32_t j = last; j < end && hits.x[j] < high; ++j) {
+                pairs.hits[0] = (first + l) << 16u | j;
+                pairs.n = 1;
+                if (!examine(pairs)) return;
             }
-            const uint32_t n_now = min_of(end - begin, first_hits_at_once);
-            for (uint32_t l = 0; l < n_now; ++l) {
-                const uint32_t i = begin + l;
-                const float dx = dx_of[l], high = high_of[l];
-                for (uint32_t j = last.from(low_of[l]); j < last.end(); ++j) {
-                    const float x_last = hits.x[j];
-                    if (!(x_last < high)) break;
-                    if (pairs_left == 0u) return;
-                    --pairs_left;
-                    const float rise = x_last - straight_last - dx;
-                    const float kink = rise * kink_per_rise(rise);
-                    if (!(where.low <= kink && kink <= where.high)) continue;
-                    const float most = cuts.x_window(kink);
-                    uint32_t found[4];
-                    uint32_t n = 2;
-#pragma unroll 1
-                    for (uint32_t k = 0; k < 2u; ++k) {
-                        found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
-                        n += found[k] != no_scifi_hit;
-                    }
-                    if (n == 2u) continue;
-#pragma unroll 1
-                    for (uint32_t k = 2; k < 4u; ++k) {
-                        found[k] = others[k].nearest(straight[k] + dx + rise * share[k](rise), most);
-                        n += found[k] != no_scifi_hit;
-                    }
-                    // The second seed finds again what the first has found.
-                    if (n < 4u || (seed == 1u && found[2] != no_scifi_hit && found[3] != no_scifi_hit)) continue;
-                    if (candidates_left == 0u) return;
-                    --candidates_left;
-                    x_candidate candidate;
-                    for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
-                    candidate.hits[layers.first] = static_cast<uint16_t>(i);
-                    candidate.hits[layers.last] = static_cast<uint16_t>(j);
-                    for (uint32_t k = 0; k < 4u; ++k)
-                        candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
-                    candidate.n_hits = n;
-                    candidate.kink = kink;
-                    candidate.offset = dx - kink * bend.at(kink).lever(z_first) + where.offset;
-                    complete(candidate);
+#else
+            // Eight last hits at a time, without a branch for each.
+            while (last + n_lanes <= end && hits.x[last + n_lanes - 1u] < low) last += n_lanes;
+            for (uint32_t from = last; from < end; from += n_lanes) {
+                load_lanes(x, &hits.x[from]);
+                const uint32_t used = end - from < n_lanes ? (1u << (end - from)) - 1u : 0xffu;
+                const uint32_t bits = lanes_where((x >= low) & (x < high)) & used;
+                store_packed(&pairs.hits[pairs.n], lane_numbers + ((first + l) << 16u | from), bits);
+                pairs.n += static_cast<uint32_t>(__popc(bits));
+                if (pairs.n > x_pairs::max - n_lanes) {
+                    if (!examine(pairs)) return;
+                    pairs.n = 0;
                 }
+                if (bits >> (n_lanes - 1u) == 0u) break;
             }
+#endif
         }
     }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    if (pairs.n != 0u) examine(pairs);
+#endif
+}
+
+/// Pairs seen as the beginning of a track.
+struct x_pair_lanes {
+    float_lanes dx;    // mm, of the first hit from the straight track
+    float_lanes rise;  // mm
+    float_lanes kink;
+
+    __device__ x_pair_lanes(const scifi_event& hits, const x_seed& seed, const uint_lanes& pair)
+        : dx(values_at(hits.x, pair >> 16u) - seed.straight_first),
+          rise(values_at(hits.x, pair & 0xffffu) - seed.straight_last - dx),
+          kink(rise * seed.kink_per_rise(rise))
+    {
+    }
+};
+
+/// Find the x hits of a track with a hypothesis and call `complete(candidate)` for each set of at least four layers.
+/// `n_stereo(kink, offset)`: in how many stereo layers there may be hits; with those of x they must be `min_hits`.
+template <typename CountStereo, typename Complete>
+__device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const bend_in_memory& bend,
+                            const forward_hypothesis& where, uint32_t half, const forward_cuts& cuts, uint32_t min_hits,
+                            forward_budget& left, const CountStereo& n_stereo, const Complete& complete)
+{
+    const layer_seed layers = seed.layers;
+    find_pairs(hits, seed, where, half, [&](x_pairs& pairs) {
+        const uint32_t n_pairs = min_of(pairs.n, left.pairs);
+        left.pairs -= n_pairs;
+        // 1. Those that may have enough hits in the other x layers stay, packed, with the number of their layers.
+        uint32_t n_layers[x_pairs::max + n_lanes];
+        uint32_t n_kept = 0;
+        for (uint32_t base = 0; base < n_pairs; base += n_lanes) {
+            const uint_lanes pair = pairs.from(base, n_pairs);
+            const x_pair_lanes at(hits, seed, pair);
+            const float_lanes most = cuts.x_window(at.kink);
+            uint_lanes n{}, n_between{};
+#pragma unroll 1
+            for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+                n += ones_where(may_have_hit(hits, 2u * layers.others[k] + half, seed.place(k, at), most));
+                if (k == 1u) n_between = n;
+            }
+            const uint32_t bits = lanes_where((n_between != 0u) & (n >= 2u) & (where.low <= at.kink) &
+                                              (at.kink <= where.high) & first_lanes(n_pairs - base));
+            store_packed(&pairs.hits[n_kept], pair, bits);
+            store_packed(&n_layers[n_kept], n + 2u, bits);
+            n_kept += static_cast<uint32_t>(__popc(bits));
+        }
+        // 2. So do those that may have enough stereo hits.
+        float kinks[n_lanes], offsets[n_lanes];
+        for (uint32_t base = 0; base < n_kept; base += n_lanes) {
+            const uint_lanes pair = pairs.from(base, n_kept);
+            uint_lanes n;
+            load_lanes(n, &n_layers[base]);
+            const x_pair_lanes at(hits, seed, pair);
+            const float_lanes offset = at.dx - at.kink * bend.at(at.kink).lever(seed.z_first) + where.offset;
+            n += n_stereo(at.kink, offset);
+            uint32_t bits = lanes_where((n >= min_hits) & first_lanes(n_kept - base));
+            if (bits == 0u) continue;
+            // 3. The hits of the others.
+            float place_of[n_other_x_layers][n_lanes], most_of[n_lanes];
+#pragma unroll 1
+            for (uint32_t k = 0; k < n_other_x_layers; ++k) store_lanes(place_of[k], seed.place(k, at));
+            store_lanes(most_of, cuts.x_window(at.kink));
+            store_lanes(kinks, at.kink);
+            store_lanes(offsets, offset);
+            for (; bits != 0u; bits &= bits - 1u) {
+                const uint32_t l = static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u;
+                if (left.candidates == 0u) return false;
+                --left.candidates;
+                uint32_t found[n_other_x_layers];
+                uint32_t n_hits = 2;
+#pragma unroll 1
+                for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+                    found[k] = scifi_zone(hits, layers.others[k], half).nearest(place_of[k][l], most_of[l]);
+                    n_hits += found[k] != no_scifi_hit;
+                }
+                // One of the layers between is needed. The second seed finds again what the first has found.
+                if (n_hits < 4u || (found[0] == no_scifi_hit && found[1] == no_scifi_hit) ||
+                    (layers.first != 0u && found[2] != no_scifi_hit && found[3] != no_scifi_hit))
+                    continue;
+                x_candidate candidate;
+                for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
+                candidate.hits[layers.first] = static_cast<uint16_t>(pairs.hits[base + l] >> 16u);
+                candidate.hits[layers.last] = static_cast<uint16_t>(pairs.hits[base + l]);
+                for (uint32_t k = 0; k < n_other_x_layers; ++k)
+                    candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
+                candidate.n_hits = n_hits;
+                candidate.kink = kinks[l];
+                candidate.offset = offsets[l];
+                complete(candidate);
+            }
+        }
+        return left.pairs != 0u;
+    });
 }
 
 }  // namespace hlt

@@ -15,7 +15,8 @@ constexpr float largest_sine = 0.9f;
 struct bend_polynomial {
     float a[n_bend_powers];
 
-    __device__ float operator()(float bend) const
+    template <typename Lanes>
+    __device__ Lanes operator()(const Lanes& bend) const
     {
         return a[0] + bend * (a[1] + bend * (a[2] + bend * (a[3] + bend * a[4])));
     }
@@ -39,8 +40,16 @@ __device__ bend_polynomial at_slopes(const float (&table)[n_bend_powers][n_tx_po
 struct velo_line {
     float x, y, tx, ty;  // at z_velo_end
 
-    __device__ float x_at(float z) const { return x + tx * (z - z_velo_end); }
-    __device__ float y_at(float z) const { return y + ty * (z - z_velo_end); }
+    template <typename Lanes>
+    __device__ Lanes x_at(const Lanes& z) const
+    {
+        return x + tx * (z - z_velo_end);
+    }
+    template <typename Lanes>
+    __device__ Lanes y_at(const Lanes& z) const
+    {
+        return y + ty * (z - z_velo_end);
+    }
 };
 
 __device__ float sine_of(float tx, float ty) { return tx / sqrtf(1.f + tx * tx + ty * ty); }
@@ -60,25 +69,33 @@ __device__ float kink_of(const long_track_parameters& parameters, const velo_lin
     return tx_behind(line, s * c_per_gev_to_mev * kick) - line.tx;
 }
 
-/// What the functions are for one kink.
-struct bend_at_kink {
-    float kink;
-    float z_magnet;
-    float curvature;
-    float cubic;
-    float y_shift;  // mm, of ty
-    float y_slope;  // of ty
+/// What the functions are for a kink, or for one in each lane.
+template <typename Kink>
+struct bend_functions {
+    Kink kink;
+    Kink z_magnet;
+    Kink curvature;
+    Kink cubic;
+    Kink y_shift;  // mm, of ty
+    Kink y_slope;  // of ty
 
     /// x less that of the line, over the kink.
-    __device__ float lever(float z) const
+    template <typename Lanes>
+    __device__ auto lever(const Lanes& z) const
     {
-        const float dz = z - z_scifi_reference;
+        const Lanes dz = z - z_scifi_reference;
         return z - z_magnet + (curvature + cubic * dz) * dz * dz;
     }
 
     /// y less that of the line, over ty.
-    __device__ float y_change(float z) const { return kink * (y_shift + y_slope * (z - z_scifi_reference)); }
+    template <typename Lanes>
+    __device__ auto y_change(const Lanes& z) const
+    {
+        return kink * (y_shift + y_slope * (z - z_scifi_reference));
+    }
 };
+
+using bend_at_kink = bend_functions<float>;
 
 /// The functions behind the VELO for one track.
 struct track_bend {
@@ -97,7 +114,8 @@ struct track_bend {
     {
     }
 
-    __device__ bend_at_kink at(float kink) const
+    template <typename Kink>
+    __device__ bend_functions<Kink> at(const Kink& kink) const
     {
         return {kink, z_magnet(kink), curvature(kink), cubic(kink), y_shift(kink), y_slope(kink)};
     }

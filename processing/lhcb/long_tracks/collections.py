@@ -15,13 +15,16 @@ Z_END_SCIFI = 9410.0
 FIRST_BID_WITHOUT_UT = 1 << 31
 """Bids of candidates without UT are not below; the bits under it are those of a float."""
 NO_BID = 0xFFFFFFFF
-N_BINS = 127
-BIN_WIDTH = 51.2
-BINS_BEGIN = -3251.2
+N_BINS = 256
+BIN_WIDTH = 25.6
+BINS_BEGIN = -3276.8
 """mm, of the bins of x in a SciFi zone."""
-CELLS_PER_BIN = 64
-CELL_WORDS = (N_BINS + 1) * CELLS_PER_BIN // 32
-"""Bits of one zone, by words."""
+CELLS_PER_BIN = 32
+"""Of a bin: 0.8 mm each, one bit of a word."""
+BIN_STRIDE = N_BINS + 16
+"""Bins of a zone, its end, and room for a vector that begins at the end."""
+CELL_STRIDE = N_ZONES * N_BINS + 8
+"""Words of an event, and room for one that is read across the end."""
 
 
 class TrackOrigin(IntEnum):
@@ -47,11 +50,11 @@ long_types = SharedTypes(
         "n_long_ut_layers": N_UT_LAYERS,
         "z_end_scifi": Z_END_SCIFI,
         "n_scifi_bins": N_BINS,
-        "scifi_bin_stride": N_BINS + 1,
+        "scifi_bin_stride": BIN_STRIDE,
         "scifi_bins_begin": BINS_BEGIN,
-        "scifi_bins_per_mm": 1 / BIN_WIDTH,
         "scifi_cells_per_bin": CELLS_PER_BIN,
-        "scifi_cell_words": CELL_WORDS,
+        "scifi_cells_per_mm": CELLS_PER_BIN / BIN_WIDTH,
+        "scifi_cell_stride": CELL_STRIDE,
         "first_bid_without_ut": FIRST_BID_WITHOUT_UT,
         "no_bid": NO_BID,
     },
@@ -67,9 +70,9 @@ seeding_hits = Collection(
     max_per_event=scifi_hits.max_per_event,
 )
 """The SciFi hits that are not used, in the order of all."""
-seeding_bins = seeding_hits.per_event("bins", U16, width=N_ZONES * (N_BINS + 1))
+seeding_bins = seeding_hits.per_event("bins", U16, width=N_ZONES * BIN_STRIDE)
 """As scifi_bins, of the seeding hits."""
-seeding_cells = seeding_hits.per_event("cells", U32, width=2 * N_X_LAYERS * CELL_WORDS)
+seeding_cells = seeding_hits.per_event("cells", U32, width=CELL_STRIDE)
 """[event][x layer][half][256]: one bit for every 0.8 mm of the bins of an x layer, set where there is a hit."""
 seeding_x = seeding_hits.column("x", F32)
 """mm at y = 0."""
@@ -131,9 +134,12 @@ candidate_columns = (
     candidate_quality,
     *candidate_state.values(),
 )
-scifi_bins = scifi_hits.per_event("bins", U16, width=N_ZONES * (N_BINS + 1))
-"""[event][24][128]: the hits in bin b of a zone are [b] .. [b + 1], relative to the first hit of the event; hits
+scifi_bins = scifi_hits.per_event("bins", U16, width=N_ZONES * BIN_STRIDE)
+"""[event][24][272]: the hits in bin b of a zone are [b] .. [b + 1], relative to the first hit of the event; hits
 beyond the first or last bin belong to it."""
+scifi_cells = scifi_hits.per_event("cells", U32, width=CELL_STRIDE)
+"""[event][24 * 256 + 8]: one word for each bin of a zone, one bit for each cell of it that has a hit, the lowest one
+first."""
 scifi_owner = scifi_hits.column("owner", U32)
 """The lowest bid of the forward candidates that use a SciFi hit, or NO_BID (track.cuh)."""
 

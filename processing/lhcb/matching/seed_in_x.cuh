@@ -4,14 +4,13 @@
 // that is about proportional to q/p for what comes from the collisions, so x0 foretells the curvature. The pair is
 // followed into the four other x layers, as a Kalman filter does: what a hit changes is a gain of the tables. One layer
 // may have no hit. A first search begins with pairs of the last station; a second one, with pairs of the first, finds
-// the curves that lack a hit in the last station, of first hits that are on no curve yet. Of all curves on a hit the one with the smallest score owns it; a
-// curve of which too many hits belong to others is dropped.
-// In:  seeding_hits. Out: x_seeds.
-// One block per event. Threads stride over the first hits of pairs, each keeps the two best curves of its hit; a prefix
-// sum gives places, so their order is that of hits, whatever the number of threads.
-// Bounds: max_x_seeds for each event, more flag it. A half with more than max_zone_hits hits in one zone has no curves,
-// and flags it too. A hit has at most max_partners partners and begins at most max_begun curves in each of the first two
-// steps, a window has at most max_in_window hits: real events are far below.
+// the curves that lack a hit in the last station, of first hits that are on no curve yet. Of all curves on a hit the
+// one with the smallest score owns it; a curve of which too many hits belong to others is dropped. In:  seeding_hits.
+// Out: x_seeds. One block per event. Threads stride over the first hits of pairs, each keeps the two best curves of its
+// hit; a prefix sum gives places, so their order is that of hits, whatever the number of threads. Bounds: max_x_seeds
+// for each event, more flag it. A half with more than max_zone_hits hits in one zone has no curves, and flags it too. A
+// hit has at most max_partners partners and begins at most max_begun curves in each of the first two steps, a window
+// has at most max_in_window hits: real events are far below.
 #pragma once
 
 #include "lhcb/matching/generated/matching_seed_in_x.h"
@@ -24,8 +23,9 @@ HLT_KERNEL(matching_seed_in_x)
     const uint32_t first = p.seeding_hits.first(event);
     const uint32_t first_seed = p.x_seeds.first(event);
     const hlt::seeding_hit_view hits{{p.seeding_hits.x, first},
-                                     {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride}};
-    const uint32_t* const cells = p.seeding_hits.cells + event * hlt::n_cell_words;
+                                     {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
+                                     {p.seeding_hits.cells, event * hlt::scifi_cell_stride}};
+    const uint32_t* const cells = p.seeding_hits.cells + event * hlt::scifi_cell_stride;
     uint32_t* owner = p.scratch.owner + first;
     uint8_t* taken = p.scratch.taken + first;
     const hlt::x_seed_columns seeds{p.x_seeds.a + first_seed,         p.x_seeds.b + first_seed,

@@ -267,7 +267,8 @@ HLT_KERNEL(matching_seed_in_y)
     const uint32_t first_seed = p.scifi_seeds.first(event);
     const uint16_t* number = p.seeding_hits.hit + first;
     const hlt::seeding_hit_view hits{{p.seeding_hits.x, first},
-                                     {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride}};
+                                     {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
+                                     {p.seeding_hits.cells, event * hlt::scifi_cell_stride}};
     const hlt::seeding_tables& tables = *p.seeding_tables;
     __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
 

@@ -11,9 +11,10 @@ namespace hlt {
 struct seeding_hit_view {
     event_column<const float> x;
     event_column<const uint16_t> bins;
+    event_column<const uint32_t> cells;
 
-    __device__ scifi_zone zone(uint32_t layer, uint32_t half) const { return {x, bins, 2u * layer + half}; }
-    __device__ uint32_t count() const { return bins[n_scifi_zones * scifi_bin_stride - 1u]; }
+    __device__ scifi_zone zone(uint32_t layer, uint32_t half) const { return {x, bins, cells, 2u * layer + half}; }
+    __device__ uint32_t count() const { return bins[(n_scifi_zones - 1u) * scifi_bin_stride + n_scifi_bins]; }
 };
 
 /// The number of hits in the zone of a half that has most.
@@ -39,35 +40,24 @@ __device__ close_hit nearest_hit(const scifi_zone& zone, const event_column<cons
     return {hit, hit == no_scifi_hit ? 0.f : x[hit] - where};
 }
 
-constexpr uint32_t n_cells = scifi_cell_words * 32u;  // of a zone
-constexpr uint32_t n_cell_words = 2u * n_x_layers * scifi_cell_words;
-constexpr float cells_per_mm = scifi_bins_per_mm * static_cast<float>(scifi_cells_per_bin);
-
-/// Larger for larger x. The last cells, as many as there are bits in a word, have no hits.
-__device__ uint32_t cell_of(float x)
+/// The cells of an x layer.
+__device__ const uint32_t* cells_of(const uint32_t* cells, uint32_t x_layer_number, uint32_t half)
 {
-    const float at = (x - scifi_bins_begin) * cells_per_mm;
-    constexpr float last = static_cast<float>(n_cells - 33u);
-    return at > 0.f ? static_cast<uint32_t>(static_cast<int32_t>(at < last ? at : last)) : 0u;
-}
-
-template <typename Word>
-__device__ Word* cells_of(Word* cells, uint32_t x_layer_number, uint32_t half)
-{
-    return cells + (2u * x_layer_number + half) * scifi_cell_words;
+    return cells + (2u * x_layer(x_layer_number) + half) * n_scifi_bins;
 }
 
 /// The cells that a window of hits up to `most` around a place covers, as bits from that of its lower end on.
 __device__ uint32_t cells_of_window(float most)
 {
-    const float n = 2.02f * most * cells_per_mm + 2.f;
+    const float n = 2.02f * most * scifi_cells_per_mm + 2.f;
     return n < 32.f ? (1u << static_cast<uint32_t>(n)) - 1u : 0xffffffffu;
 }
 
-/// Whether a cell of a window has a hit; a window of more than 32 cells is as if it had one.
+/// Whether a cell of a window has a hit; a window of more than 32 cells is as if it had one, and one across the end of
+/// the zone may be.
 __device__ uint32_t has_hit_near(const uint32_t* of_zone, float where, float most, uint32_t window)
 {
-    const uint32_t cell = cell_of(where - most);
+    const uint32_t cell = scifi_cell(where - most);
     const uint32_t shift = cell % 32u;
     const uint32_t bits = of_zone[cell / 32u] >> shift | of_zone[cell / 32u + 1u] << 1u << (31u - shift);
     return static_cast<uint32_t>((bits & window) != 0u || window == 0xffffffffu);

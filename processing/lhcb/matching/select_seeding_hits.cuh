@@ -1,7 +1,6 @@
 // The SciFi hits that no long track has used, zone by zone in their order.
 //
-// Each zone is cut into bins of x, where the searches look hits up; for the x layers there is a bit for each small cell
-// of a bin, set where there is a hit.
+// Each zone is cut into bins of x, where the searches look hits up, and these into cells, with a bit for each.
 // In:  scifi_hits.x, zone_offset, used. Out: seeding_hits.x, hit, bins, cells.
 // One block per event; threads stride over the hits of a zone, a prefix sum gives the places.
 // Bounds: at most as many hits as scifi_hits has, which give their places to both.
@@ -70,7 +69,6 @@ HLT_KERNEL(matching_select_seeding_hits)
     const uint16_t* const zone_offset = p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride;
     const hlt::hit_selection selection{
         {p.scifi_hits.x, first}, {p.scifi_hits.used, first}, {p.seeding_hits.x, first}, {p.seeding_hits.hit, first}};
-    uint32_t* const cells = p.seeding_hits.cells + event * hlt::n_cell_words;
     __shared__ uint32_t sums[hlt::max_block_size / hlt::warp_size];
     __shared__ uint16_t ends[hlt::n_scifi_zones + 1u];
 
@@ -81,19 +79,8 @@ HLT_KERNEL(matching_select_seeding_hits)
         if (has_hits) n_kept = selection.keep(zone_offset[zone], zone_offset[zone + 1u], n_kept, sums);
     }
     if (threadIdx.x == 0) ends[hlt::n_scifi_zones] = static_cast<uint16_t>(n_kept);
-    hlt::zero_words(cells, hlt::n_cell_words);
     hlt::block_barrier();
-    const float* const x = p.seeding_hits.x + first;
-    hlt::fill_scifi_bins({p.seeding_hits.x, first}, ends,
-                         {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride});
-    for (uint32_t k = 0; k < hlt::n_x_layers; ++k) {
-        for (uint32_t half = 0; half < 2u; ++half) {
-            const uint32_t zone = 2u * hlt::x_layer(k) + half;
-            uint32_t* const of_zone = hlt::cells_of(cells, k, half);
-            for (uint32_t i = ends[zone] + threadIdx.x; i < ends[zone + 1u]; i += blockDim.x) {
-                const uint32_t cell = hlt::cell_of(x[i]);
-                atomicOr(&of_zone[cell / 32u], 1u << cell % 32u);
-            }
-        }
-    }
+    hlt::fill_scifi_zones({p.seeding_hits.x, first}, ends,
+                          {p.seeding_hits.bins, event * hlt::n_scifi_zones * hlt::scifi_bin_stride},
+                          p.seeding_hits.cells + event * hlt::scifi_cell_stride);
 }

@@ -17,6 +17,7 @@ struct forward_prepare_candidates_parameters {
         const uint16_t* zone_offset;
         const float* x;
         uint16_t* bins;
+        uint32_t* cells;
         uint32_t* owner;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } scifi_hits;

@@ -20,7 +20,9 @@ struct forward_search_with_ut_parameters {
     } velo_end;
     struct {
         const uint32_t* offset;
+        const uint32_t* count;
         const uint16_t* bins;
+        const uint32_t* cells;
         const float* x;
         const float* z;
         uint32_t* owner;
@@ -93,6 +95,7 @@ struct forward_search_with_ut_parameters {
     float sigma_ut_c_per_kink;
     float missing_ut_hit_penalty;
     float max_quality;
+    float good_quality;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

@@ -28,6 +28,7 @@ struct forward_search_without_ut_parameters {
         const uint32_t* offset;
         const uint32_t* count;
         const uint16_t* bins;
+        const uint32_t* cells;
         const float* x;
         const float* z;
         uint32_t* owner;
@@ -76,6 +77,7 @@ struct forward_search_without_ut_parameters {
     float sigma_shift_per_kink;
     uint32_t max_used_hits;
     float max_quality;
+    float good_quality;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

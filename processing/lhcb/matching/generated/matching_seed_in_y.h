@@ -14,6 +14,7 @@ struct matching_seed_in_y_parameters {
         const uint32_t* scifi_hits_offset;
         const float* x;
         const uint16_t* bins;
+        const uint32_t* cells;
         const uint16_t* hit;
         __device__ uint32_t first(uint32_t event) const { return scifi_hits_offset[event]; }
     } seeding_hits;

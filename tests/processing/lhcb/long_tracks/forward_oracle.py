@@ -13,9 +13,10 @@ Z_VELO, Z_UT, Z_REFERENCE = 770.0, 2485.0, 8520.0
 MEV = 1e-3
 X_LAYERS, STEREO_LAYERS = (0, 3, 4, 7, 8, 11), (1, 2, 5, 6, 9, 10)
 # First and last layer of a pair, the layers between, those beside.
-SEEDS = ((0, 8, (4, 7), (3, 11)), (3, 11, (4, 7), (0, 8)))
+SEEDS: tuple[Seed, ...] = ((0, 8, (4, 7), (3, 11)), (3, 11, (4, 7), (0, 8)))
 UT_DX_DY = (0.0, 0.08748867, -0.0874886, 0.0)
 Float64Array = NDArray[np.float64]
+Seed = tuple[int, int, tuple[int, int], tuple[int, int]]
 Line = tuple[float, float, float, float]
 """x, y, tx, ty of a VELO track at Z_VELO."""
 
@@ -56,13 +57,14 @@ class Settings:
     penalty_missing_ut: float = 8.0
     per_kink: float = 15.0
     max_quality: float = 70.0
+    good_quality: float = 40.0
     max_shared: float = 0.4
     max_used_hits: int = 2
     max_tx: float = 0.35
     max_ty: float = 0.30
 
 
-WITHOUT_UT = Settings(min_p=5000.0, n_sigma=2.5, max_quality=14.0)
+WITHOUT_UT = Settings(min_p=5000.0, n_sigma=2.5, max_quality=14.0, good_quality=6.0)
 """The constants of the search without UT."""
 
 
@@ -110,6 +112,14 @@ class Candidate:
     quality: float
     ut_track: int = -1
     terms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Budget:
+    """What the search for a track may still look at."""
+
+    pairs: int
+    candidates: int
 
 
 class Bend:
@@ -266,29 +276,29 @@ class ForwardSearch:
         self, track: int, line: Line, ut: UtPart | None, used: Container[tuple[int, int]] = ()
     ) -> Candidate | None:
         """The best good continuation of a VELO track, with few hits that are used, or None."""
-        good = [
-            candidate
-            for candidate in self.all(track, line, ut)
-            if candidate.quality < self.settings.max_quality
-            and sum(hit in used for hit in candidate.hits.items()) <= self.settings.max_used_hits
-        ]
-        return min(good, key=lambda candidate: candidate.quality) if good else None
-
-    def all(self, track: int, line: Line, ut: UtPart | None) -> list[Candidate]:
         bend = Bend(self.record, line[2], line[3])
-        where = without_ut(bend, self.settings) if ut is None else with_ut(bend, line, ut, self.settings)
+        s = self.settings
+        where = without_ut(bend, s) if ut is None else with_ut(bend, line, ut, s)
         half = int(line[1] + line[3] * (Z_REFERENCE - Z_VELO) + where.shift >= 0)
-        candidates = []
-        for hits, kink, offset in self.x_candidates(line, bend, where, half):
-            self._count("x candidates")
-            candidate = self.complete(track, line, bend, where, half, hits, kink, offset)
-            if candidate is not None:
-                candidates.append(candidate)
-        return candidates
+        budget = Budget(*(max(n // self.n_tracks, 32) for n in (s.max_pairs, s.max_candidates)))
+        best: Candidate | None = None
+        for seed in SEEDS:
+            # The second seed is for tracks without hits in a layer of the first one.
+            if best is not None and best.quality < s.good_quality:
+                break
+            for hits, kink, offset in self.x_candidates(line, bend, where, half, seed, budget):
+                self._count("x candidates")
+                candidate = self.complete(track, line, bend, where, half, hits, kink, offset, budget)
+                if candidate is None or sum(hit in used for hit in candidate.hits.items()) > s.max_used_hits:
+                    continue
+                if candidate.quality < (s.max_quality if best is None else best.quality):
+                    best = candidate
+        return best
 
     def x_candidates(
-        self, line: Line, bend: Bend, where: Hypothesis, half: int
+        self, line: Line, bend: Bend, where: Hypothesis, half: int, seed: Seed, budget: Budget
     ) -> Iterator[tuple[dict[int, int], float, float]]:
+        """Hits of the x layers, kink and offset."""
         x, y, tx, ty = line
         s = self.settings
         hits = self.hits
@@ -301,54 +311,50 @@ class ForwardSearch:
         levers = [[bend.lever(z, kink) + where.per_kink for kink in nodes] for z in z_of]
         if not where.low < where.high:
             return
-        pairs_left, candidates_left = (max(n // self.n_tracks, 32) for n in (s.max_pairs, s.max_candidates))
-        for first, last, middle, beside in SEEDS:
-            differences = [b - a for a, b in zip(levers[first], levers[last], strict=True)]
-            ratio = parabola(
-                [kink * lever for kink, lever in zip(nodes, levers[first], strict=True)],
-                [b / a for a, b in zip(levers[first], levers[last], strict=True)],
+        first, last, middle, beside = seed
+        differences = [b - a for a, b in zip(levers[first], levers[last], strict=True)]
+        ratio = parabola(
+            [kink * lever for kink, lever in zip(nodes, levers[first], strict=True)],
+            [b / a for a, b in zip(levers[first], levers[last], strict=True)],
+        )
+        rises = [kink * difference for kink, difference in zip(nodes, differences, strict=True)]
+        per_rise = parabola(rises, [1 / difference for difference in differences])
+        share = {
+            layer: parabola(
+                rises,
+                [(b - a) / c for a, b, c in zip(levers[first], levers[layer], differences, strict=True)],
             )
-            rises = [kink * difference for kink, difference in zip(nodes, differences, strict=True)]
-            per_rise = parabola(rises, [1 / difference for difference in differences])
-            share = {
-                layer: parabola(
-                    rises,
-                    [(b - a) / c for a, b, c in zip(levers[first], levers[layer], differences, strict=True)],
-                )
-                for layer in (*middle, *beside)
-            }
-            to_tolerance = s.n_sigma * differences[1] / levers[first][1]
-            per_dx = where.sigma_offset[1] / levers[first][1]
-            low = nodes[0] * levers[first][0] - s.n_sigma * _sigma(where.sigma_offset, where.low)
-            high = nodes[2] * levers[first][2] + s.n_sigma * _sigma(where.sigma_offset, where.high)
-            begin, end = hits.window(first, half, straight[first] + low, straight[first] + high)
-            self._count("first hits", end - begin)
-            for i in range(begin, end):
-                dx = hits.x[i] - straight[first]
-                expected = straight[last] + dx * value(ratio, dx)
-                tolerance = to_tolerance * (where.sigma_offset[0] + per_dx * abs(dx))
-                for j in range(*hits.window(last, half, expected - tolerance, expected + tolerance)):
-                    if pairs_left == 0:
-                        return
-                    pairs_left -= 1
-                    self._count("pairs")
-                    rise = hits.x[j] - straight[last] - dx
-                    kink = rise * value(per_rise, rise)
-                    if not where.low <= kink <= where.high:
-                        continue
-                    most = _sigma(s.x_window, kink)
-                    chosen = {first: i, last: j}
-                    for layer in (*middle, *beside):
-                        place = straight[layer] + dx + rise * value(share[layer], rise)
-                        if (hit := self._nearest(layer, half, place, most)) is not None:
-                            chosen[layer] = hit
-                    # The second seed finds again what the first has found.
-                    if len(chosen) < 4 or (first == 3 and 0 in chosen and 8 in chosen):
-                        continue
-                    if candidates_left == 0:
-                        return
-                    candidates_left -= 1
-                    yield chosen, kink, dx - kink * bend.lever(z_of[first], kink) + where.offset
+            for layer in (*middle, *beside)
+        }
+        to_tolerance = s.n_sigma * differences[1] / levers[first][1]
+        per_dx = where.sigma_offset[1] / levers[first][1]
+        low = nodes[0] * levers[first][0] - s.n_sigma * _sigma(where.sigma_offset, where.low)
+        high = nodes[2] * levers[first][2] + s.n_sigma * _sigma(where.sigma_offset, where.high)
+        begin, end = hits.window(first, half, straight[first] + low, straight[first] + high)
+        self._count("first hits", end - begin)
+        for i in range(begin, end):
+            dx = hits.x[i] - straight[first]
+            expected = straight[last] + dx * value(ratio, dx)
+            tolerance = to_tolerance * (where.sigma_offset[0] + per_dx * abs(dx))
+            for j in range(*hits.window(last, half, expected - tolerance, expected + tolerance)):
+                if budget.pairs == 0:
+                    return
+                budget.pairs -= 1
+                self._count("pairs")
+                rise = hits.x[j] - straight[last] - dx
+                kink = rise * value(per_rise, rise)
+                if not where.low <= kink <= where.high:
+                    continue
+                most = _sigma(s.x_window, kink)
+                chosen = {first: i, last: j}
+                for layer in (*middle, *beside):
+                    place = straight[layer] + dx + rise * value(share[layer], rise)
+                    if (hit := self._nearest(layer, half, place, most)) is not None:
+                        chosen[layer] = hit
+                # The second seed finds again what the first has found.
+                if len(chosen) < 4 or chosen.keys().isdisjoint(middle) or (first == 3 and 0 in chosen and 8 in chosen):
+                    continue
+                yield chosen, kink, dx - kink * bend.lever(z_of[first], kink) + where.offset
 
     def _nearest(self, layer: int, half: int, x: float, most: float) -> int | None:
         zone = self.hits.zone(layer, half)
@@ -366,6 +372,7 @@ class ForwardSearch:
         chosen: dict[int, int],
         kink: float,
         offset: float,
+        budget: Budget,
     ) -> Candidate | None:
         """Add stereo hits, fit, remove outliers, judge."""
         x, y, tx, ty = line
@@ -388,6 +395,9 @@ class ForwardSearch:
                 if len(chosen) + len(STEREO_LAYERS) - n_missing < s.min_hits:
                     return None
             found += [(layer, i, float(-(hits.x[i] - expected) / self.dx_dy[layer])) for i in range(begin, end)]
+        if budget.candidates == 0:
+            return None
+        budget.candidates -= 1
         best_score, best_shift = -1e9, 0.0
         for _, _, shift in found:
             n = len({layer for layer, _, other in found if abs(other - shift) < s.max_shift_spread})
