@@ -44,6 +44,16 @@ def test_a_changed_cut_changes_the_key_and_a_changed_comment_does_not(tmp_path: 
     assert loaded(tmp_path, text, MINE.replace("0.1", "0.11")).tck(sequence) != key
 
 
+def test_a_document_runs_without_the_file_of_its_lines(tmp_path: Path) -> None:
+    trigger = loaded(tmp_path, 'line_files = ["my_lines.py"]')
+    document = HLT1.document(trigger)
+    (tmp_path / "my_lines.py").unlink()
+    (tmp_path / "trigger.json").write_text(document.text)
+    again = HLT1.load_trigger(tmp_path / "trigger.json")
+    assert HLT1.document(again) == document
+    assert again.line_table().tobytes() == trigger.line_table().tobytes()
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
