@@ -8,7 +8,6 @@ from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.selection.trigger_config import TriggerConfig
 
 
 class ProfiledSequence:
@@ -18,7 +17,7 @@ class ProfiledSequence:
         self.engine = HLT1.create_engine(
             CpuBackend(HLT1.kernels, threads=threads),
             HLT1.with_sequence(name).load_geometry(geometry),
-            TriggerConfig(lines=HLT1.menu.lines, sequence=name),
+            HLT1.load_trigger(None, name),
             limits,
         )
         self.runner = OfflineRunner(self.engine)

@@ -19,7 +19,6 @@ from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.reconstruction import retained
-from hltnode.processing.selection.trigger_config import TriggerConfig
 
 REQUIRED_SIMULATED = 100.0
 """Events per second of one core."""
@@ -63,7 +62,7 @@ def checked_per_second(path: Path) -> float:
     engine = HLT1.create_engine(
         CpuBackend(HLT1.kernels, threads=2),
         geometry_constants(VeloGeometry.builtin()),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         LIMITS,
         retain=retained(HLT1.sequence),
     )

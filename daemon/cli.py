@@ -8,6 +8,7 @@ from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.feed import feed
 from hltnode.daemon.commands.inspect import inspect
+from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
 from hltnode.daemon.commands.replay_check import replay_check
@@ -21,7 +22,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (serve, ctl, feed, process, replay_check, validate, compare, simulate, parametrise, inspect, demo):
+for command in (
+    *(serve, ctl, feed, process, replay_check, validate, compare),
+    *(simulate, parametrise, inspect, lines, demo),
+):
     app.command()(command)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tck.app, name="tck")

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     n_events = n_accepted = 0
     of_line = np.zeros(len(engine.lines), dtype=np.int64)
-    found = dict.fromkeys(HLT1.counts, 0)
+    found = dict.fromkeys(engine.collections, 0)
     for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_all_events(options.files), EVENTS_PER_MEP)):
         # The output is gone with the next batch, so that everything is counted here.
         output = batch.workspace.output

@@ -15,7 +15,6 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.lhcb.velo.dense_events import overlaid
 
 SIMULATED = 8
@@ -74,7 +73,7 @@ def engine_of(backend: Backend, sample: Sample, meps: int, *, retain: Retain = (
     return HLT1.create_engine(
         backend,
         geometry_constants(sample.geometry),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         limits_of(sample.mep, meps),
         retain=retain,
     )

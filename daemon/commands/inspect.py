@@ -123,7 +123,7 @@ def inspect(
             node = NodeConfig() if config is None else load_config(config)
             of_node = installed_chain(node.trigger.chain)
             trigger = of_node.load_trigger(node.trigger.file)
-            sequence = of_node.with_sequence(trigger.sequence).sequence
+            sequence = of_node.with_lines(trigger).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
             print_plan(report, Console())

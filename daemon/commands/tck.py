@@ -17,9 +17,9 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_text,
 )
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
-from hltnode.processing.selection.trigger_config import TriggerConfigError
 
 app = typer.Typer(help="List, show, compare and export trigger configurations by their keys.", no_args_is_help=True)
 

@@ -54,10 +54,11 @@ class Chain:
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Every algorithm of the library of kernels, once; those of the sequence first."""
+        """Every algorithm of the library of kernels, once; those of the sequence first. Generated ones are in none."""
         found: dict[str, Algorithm] = {}
         for algorithm in (*self.sequence, *self.more_algorithms):
-            found.setdefault(algorithm.name, algorithm)
+            if algorithm.generated is None:
+                found.setdefault(algorithm.name, algorithm)
         return tuple(found.values())
 
     @property

@@ -144,6 +144,16 @@ def _group_lines(group: _Group) -> list[str]:
     return [*lines, f"    }} {group.name};"]
 
 
+def member_names(algorithm: Algorithm) -> dict[Column, str]:
+    """How the kernel of an algorithm reaches its columns, scratch aside."""
+    names: dict[Column, str] = {}
+    for group in _members(algorithm):
+        for column, _ in group.fields:
+            alone = group.fields[0][0].name == group.name
+            names.setdefault(column, f"p.{group.name}" if alone else f"p.{group.name}.{_field_name(group, column)}")
+    return names
+
+
 def _takes(algorithm: Algorithm) -> list[str]:
     """Which events a launch takes: `takes`, and the words that it compares."""
     if algorithm.grid != Grid.EVENTS:
@@ -175,19 +185,34 @@ def parameter_words(algorithm: Algorithm, limits: BatchLimits, events: EventSize
 
 def algorithm_header(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
     """The header with the struct of parameters of an algorithm. Raises DeclarationError."""
+    lines = _heading(algorithm.source.with_suffix(".py"), roots)
+    lines += [f'#include "{name}"' for name in sorted(_includes(algorithm, roots))]
+    return "\n".join([*lines, "", *_struct_lines(algorithm)])
+
+
+def generated_source(algorithm: Algorithm, roots: Roots = ROOTS) -> str:
+    """The whole source of a generated kernel."""
+    assert algorithm.generated is not None
+    includes = _includes(algorithm, roots) | set(algorithm.generated.includes)
+    lines = [f'#include "{name}"' for name in sorted(includes)]
+    return "\n".join([*lines, "", *_struct_lines(algorithm), algorithm.generated.body])
+
+
+def _includes(algorithm: Algorithm, roots: Roots) -> set[str]:
     records = [column.record for column in parameter_columns(algorithm) if column.record is not None]
     includes = {PLATFORM, include_path(batch_types.path), include_path(launch_types.path)}
     includes |= {include_path(types_of(record).path, roots) for record in records}
-    includes |= {include_path(view.path, roots) for view in algorithm.views}
-    lines = _heading(algorithm.source.with_suffix(".py"), roots)
-    lines += [f'#include "{name}"' for name in sorted(includes)]
-    lines += ["", f"struct {algorithm.name}_parameters {{"]
+    return includes | {include_path(view.path, roots) for view in algorithm.views}
+
+
+def _struct_lines(algorithm: Algorithm) -> list[str]:
+    lines = [f"struct {algorithm.name}_parameters {{"]
     for group in _members(algorithm):
         lines += _group_lines(group)
     for constant in algorithm.constants:
         lines.append(f"    {'float' if isinstance(constant.value, float) else 'uint32_t'} {constant.name};")
     lines += [f"    uint32_t {capacity.name};" for capacity in algorithm.capacities]
-    return "\n".join([*lines, *_takes(algorithm), "};", ""])
+    return [*lines, *_takes(algorithm), "};", ""]
 
 
 def view_header(view: View, roots: Roots = ROOTS) -> str:

@@ -4,13 +4,14 @@
 struct of parameters and which pointer goes to which kernel follow from the declarations; nothing is wired by hand.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import batch_header
 from hltnode.processing.framework.collections import (
@@ -101,6 +102,19 @@ class EventSizes:
 Access = Column | View
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GeneratedKernel:
+    """A kernel that is written when an engine is made, and compiled by the back end.
+
+    includes, body: the source, which follows the struct of parameters. evaluate: does the same with NumPy, for a back
+    end without compiler: it gets the content of every column, and the number of events.
+    """
+
+    includes: tuple[str, ...]
+    body: str
+    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Algorithm:
     """One kernel. Its struct of parameters is written by `codegen.py` from what stands here.
@@ -109,6 +123,7 @@ class Algorithm:
     batch and the offsets by which collections find the part of an event are read without being named.
     scratch: memory that no other algorithm sees.
     constants: values that a trigger configuration may change, name -> default.
+    generated: the kernel, if it lies in no file.
 
     Raises DeclarationError where a column stands in two places.
     """
@@ -125,6 +140,7 @@ class Algorithm:
     constants: tuple[Constant, ...] = ()
     capacities: tuple[Capacity, ...] = ()
     large_events: LargeEvents | None = None
+    generated: GeneratedKernel | None = None
     scratch_columns: tuple[Column, ...] = field(init=False)
 
     def __post_init__(self) -> None:

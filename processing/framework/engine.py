@@ -16,6 +16,7 @@ from hltnode.processing.framework.backends.interface import (
     Backend,
     DeviceMemory,
     EventPlacement,
+    Generated,
     Launch,
     Mirror,
     Queue,
@@ -35,7 +36,7 @@ from hltnode.processing.framework.batch import (
     raw_input,
 )
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.codegen import parameter_columns, parameter_words
+from hltnode.processing.framework.codegen import generated_source, parameter_columns, parameter_words
 from hltnode.processing.framework.collections import Collection, Column, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
 from hltnode.processing.framework.limits import BatchLimits
@@ -86,6 +87,15 @@ class Engine:
         retain: Retain = (),
     ) -> None:
         chain.check_headers()
+        self._sources = {
+            algorithm.name: generated_source(algorithm, chain.kernels.folders)
+            for algorithm in chain.sequence
+            if algorithm.generated is not None
+        }
+        for algorithm in chain.sequence:
+            if algorithm.generated is not None and not backend.compile(algorithm.name, self._sources[algorithm.name]):
+                columns = [column.name for column in algorithm.columns]
+                retain = retain if retain == "all" else (*retain, *columns)
         self.plan = plan_memory(chain.sequence, limits, retain=retain, fuse_events=backend.fuses_events)
         self.backend = backend
         self.chain = chain
@@ -116,7 +126,7 @@ class Engine:
 
     def create_workspace(self) -> "Workspace":
         """Allocate what one batch needs."""
-        return Workspace(self.backend, self.chain, self._constants, self.plan)
+        return Workspace(self.backend, self.chain, self._constants, self.plan, self._sources)
 
     def close(self) -> None:
         """Stop the back end; workspaces must not be used any more."""
@@ -132,8 +142,11 @@ class Workspace:
         chain: Chain,
         constants: Mapping[str, DeviceMemory],
         plan: MemoryPlan,
+        sources: Mapping[str, str],
     ) -> None:
         self._backend = backend
+        self._sources = sources
+        """Of generated kernels, by the name of the algorithm."""
         self._chain = chain
         sequence = chain.sequence
         self._plan = plan
@@ -188,7 +201,14 @@ class Workspace:
             max_blocks=self._max_blocks(algorithm.grid),
             block_size=events.block_size,
             thread_pointers=tuple(thread_pointers),
+            generated=self._generated(algorithm),
         )
+
+    def _generated(self, algorithm: Algorithm) -> Generated | None:
+        if algorithm.generated is None:
+            return None
+        memory = {column: self._memory[column.name] for column in algorithm.columns if column.name in self._memory}
+        return Generated(self._sources[algorithm.name], algorithm.generated.evaluate, memory)
 
     def _thread_pointer(self, region: Region, position: int) -> ThreadPointer:
         placement = thread_placement(region.column)

@@ -20,8 +20,7 @@ from hltnode.processing.lhcb.kalman.ghost_network import ghost_types
 from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
-from hltnode.processing.lhcb.lines.event_lines import event_lines
-from hltnode.processing.lhcb.lines.kinds import line_types
+from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
@@ -111,7 +110,7 @@ MATCHING_WITHOUT_UT = tuple(
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
-HLT1_SEQUENCE = AlgorithmSequence((fragment_offsets, *VELO_SIZES, odin_decode, *VELO, *PRIMARY_VERTICES, event_lines))
+HLT1_SEQUENCE = AlgorithmSequence((fragment_offsets, *VELO_SIZES, odin_decode, *VELO, *PRIMARY_VERTICES))
 """The VELO chain of HLT1 with its default constants."""
 
 
@@ -122,7 +121,7 @@ def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
         (
             *(fragment_offsets, global_event_cut, *VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
             *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
-            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, event_lines),
+            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES),
         )
     )
 
@@ -173,8 +172,9 @@ HLT1 = TriggerChain.offering(
     readout=LHCB_READOUT,
     types=(
         *(raw_data_types, velo_types, pv_types, ut_types, scifi_types, parameter_types, seeding_types, long_types),
-        *(kalman_types, ghost_types, muon_types, vertex_types, selection_types, line_types),
+        *(kalman_types, ghost_types, muon_types, vertex_types, selection_types),
     ),
+    event_words=EVENT_WORDS,
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
     routing=ROUTING_RULES,

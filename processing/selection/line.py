@@ -1,21 +1,31 @@
-"""What all selection lines have in common: name, scalers, and their record in the device's table.
+"""A selection line: which candidates it looks at, what it asks of them, and its scalers."""
 
-A line type is a frozen dataclass with its cuts as fields; the line kernel of its detector holds what it does on the
-device, under the same number (docs/how-to/write-a-line.md).
-"""
-
-from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
 
-from hltnode.processing.framework.collections import Record, SharedTypes
+from hltnode.processing.framework.collections import Column, Record, SharedTypes
+from hltnode.processing.selection.canonical import Reader, canonical, variable_words
+from hltnode.processing.selection.errors import LineError
+from hltnode.processing.selection.expression import (
+    Element,
+    Expression,
+    Kind,
+    Node,
+    Op,
+    Variable,
+    as_node,
+    fail,
+    node,
+    postorder,
+    recording,
+)
+from hltnode.processing.selection.inputs import Input
 from hltnode.processing.selection.scalers import scaler_limit, scaler_seed
-
-MAX_PARAMETERS = 8
 
 _SCALER = Record(
     "line_scaler",
@@ -26,54 +36,126 @@ _SCALER = Record(
         "always": "1: scale 1",
     },
 )
-LINE_RECORD = Record(
-    "line_record",
-    np.dtype(
-        [
-            ("kind", "<u4"),
-            ("prescale", _SCALER.dtype),
-            ("postscale", _SCALER.dtype),
-            ("parameters", "<u4", (MAX_PARAMETERS,)),
-        ]
-    ),
-    {"kind": "number of the line type, 0 for an unused place", "parameters": "floats stand as their bits"},
-)
-"""One place of the line table. The meaning of the parameters is that of the kind."""
+LINE_RECORD = Record("line_record", np.dtype([("prescale", _SCALER.dtype), ("postscale", _SCALER.dtype)]))
+"""The scalers of one line."""
 
 selection_types = SharedTypes(__file__, "selection_types", records=(_SCALER, LINE_RECORD))
 
-VALIDATED = ConfigDict(extra="forbid", strict=True)
-"""For the dataclass decorator of a line: values are checked, unknown cuts refused."""
-
-Scale = Annotated[float, Field(ge=0.0, le=1.0)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=120)]
+MAX_NAME = 120
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_CONTENT = {"name", "input", "candidates", "prescale", "postscale", "selection"}
 
 
-@dataclass(frozen=True, config=VALIDATED)
-class Line(ABC):
-    """A selection line: `name` unique in the configuration; the scales are the fractions of events that pass.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A selection line. An event is accepted if a line selects one of its candidates.
 
-    Raises pydantic.ValidationError, which names the field.
+    name: unique in the configuration. input: the candidates. selection: called once, with a stand-in for a candidate;
+    what it returns is recorded and decides on every candidate. prescale, postscale: the fractions of events that pass
+    (docs/physics/selection-lines.md). description: one line for people.
+
+    Raises LineError, which names the line, what is wrong and the source position.
     """
 
-    kind: ClassVar[int]
-    """The number of the line type among those of its detector; not 0."""
+    name: str
+    input: Input
+    selection: Callable[[Any], Any] = field(compare=False, repr=False)
+    prescale: float = 1.0
+    postscale: float = 1.0
+    description: str = field(default="", compare=False)
+    condition: Node = field(init=False, repr=False)
+    """Whether the line selects a candidate."""
 
-    name: Name
-    prescale: Scale = 1.0
-    postscale: Scale = 1.0
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "condition", self._recorded())
+        except LineError as error:
+            raise LineError(f"line {self.name}: {error}") from None
 
-    @abstractmethod
-    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
-        """The cuts in the order in which the kernel reads them, at most MAX_PARAMETERS."""
+    def _recorded(self) -> Node:
+        if not isinstance(self.name, str) or len(self.name) > MAX_NAME or not _NAME.fullmatch(self.name):
+            fail(f"a name of at most {MAX_NAME} letters, digits and _, a letter first, is expected, not {self.name!r}")
+        if not isinstance(self.input, Input):
+            fail(f"input: what lines select is expected, such as long_tracks, not {self.input!r}")
+        for scale in ("prescale", "postscale"):
+            value = getattr(self, scale)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                fail(f"{scale}: a number from 0 to 1 is expected, not {value!r}")
+        with recording():
+            candidate = self.input.candidate()
+            selected = as_node(self.selection(candidate))
+            if selected.kind is not Kind.BOOL:
+                fail(f"the selection of a line is true or false, this one is {selected.kind.value}")
+            if self.input.where is None:
+                return selected
+            return node(Op.AND, (self.input.condition(candidate), selected), kind=Kind.BOOL)
 
     def record(self) -> NDArray[np.void]:
-        """The line as the kernel sees it: one LINE_RECORD, shape ()."""
+        """Its scalers as the kernel sees them: one LINE_RECORD, shape ()."""
         record = np.zeros((), dtype=LINE_RECORD.dtype)
-        record["kind"] = self.kind
         for scaler, scale, suffix in (("prescale", self.prescale, "_pre"), ("postscale", self.postscale, "_post")):
             limit = scaler_limit(scale)
             record[scaler] = (scaler_seed(self.name + suffix), limit or 0, limit is None)
-        for i, value in enumerate(self.parameters()):
-            record["parameters"][i] = value.view(np.uint32)
         return record
+
+    @property
+    def variable(self) -> Variable | None:
+        """What stands for the candidate in `condition`; None: it is the event."""
+        return self.input.variable(0)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the selection reads, each column once."""
+        return columns_of((self.condition,), () if self.input.count is None else (self.input.count,))
+
+    def content(self) -> dict[str, Any]:
+        """What decides, in plain types: for the TCK. `line_of_content` makes a line of it."""
+        return {
+            "name": self.name,
+            "input": self.input.name,
+            "candidates": "" if self.variable is None else " ".join(variable_words(self.variable)),
+            "prescale": float(self.prescale),
+            "postscale": float(self.postscale),
+            "selection": canonical(self.condition),
+        }
+
+
+def line_of_content(content: object, reader: Reader) -> Line:
+    """The line with a content, on the columns of a sequence. Raises LineError."""
+    if not isinstance(content, Mapping) or set(content) != _CONTENT:
+        raise LineError(f"an object with the fields {', '.join(sorted(_CONTENT))} is expected")
+    if not all(isinstance(content[key], str) for key in ("name", "input", "candidates")):
+        raise LineError("name, input and candidates are texts")
+    if not isinstance(content["selection"], list):
+        raise LineError("selection: a list of operations is expected")
+    candidate = None
+    if content["candidates"]:
+        words = content["candidates"].split(" ")
+        if len(words) != 3 or words[2] != "0":
+            raise LineError(f"candidates: collection, column of its counts and 0 are expected, not {' '.join(words)!r}")
+        candidate = reader.variable(words)
+    selects = Expression(reader.condition(content["selection"], candidate))
+    return Line(
+        content["name"],
+        Input(
+            content["input"],
+            "",
+            {},
+            collection=None if candidate is None else candidate.collection,
+            count=None if candidate is None else candidate.count,
+        ),
+        lambda _: selects,
+        prescale=content["prescale"],
+        postscale=content["postscale"],
+    )
+
+
+def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
+    """The columns that some expressions read, each once."""
+    found = dict.fromkeys(more)
+    for at in postorder(roots):
+        if isinstance(at.payload, Element):
+            found.setdefault(at.payload.column)
+        elif isinstance(at.payload, Variable):
+            found.setdefault(at.payload.count)
+    return tuple(found)

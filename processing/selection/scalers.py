@@ -4,13 +4,17 @@ The kernel goes on from the seed with the numbers of the event (scalers.cuh).
 """
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+
+_SHIFTS = ((16, 13), (4, 7), (10, 5), (8, 16))
 
 
 def mix(state: int) -> int:
     """One round of the hash on a 32-bit word."""
-    for left, right in ((16, 13), (4, 7), (10, 5), (8, 16)):
+    for left, right in _SHIFTS:
         state = state + (state << left) & 0xFFFF_FFFF
         state ^= state >> right
     return state
@@ -35,3 +39,14 @@ def scaler_limit(scale: float) -> int | None:
     """
     scale32 = np.float32(scale)
     return None if scale32 >= 1.0 else int(scale32 * np.float32(2**32 - 1))
+
+
+def mix_words(seed: int, words: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
+    """The hash of each event: `words` name it, u32[events] each. Modulo 2^32."""
+    state = np.full(len(words[0]), seed, np.uint32)
+    for word in words:
+        state = state + word
+        for left, right in _SHIFTS:
+            state = state + (state << np.uint32(left))
+            state ^= state >> np.uint32(right)
+    return state

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from hltnode.processing.selection.trigger_config import TriggerConfigError, content_hash, content_key
+from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.trigger_config import content_hash, content_key
 
 TCK_SUFFIX = ".json"
 
@@ -99,11 +100,18 @@ class TckDocument:
         found["order of lines"] = " ".join(self.line_names)
         for line in self.content["lines"]:
             for key, value in line.items():
-                found[f"lines.{line['name']}.{key}"] = value
+                found |= _values_at(f"lines.{line['name']}.{key}", value)
         for algorithm, constants in self.content["sequence"]:
             for key, value in constants.items():
                 found[f"sequence.{algorithm}.{key}"] = value
         return found
+
+
+def _values_at(path: str, value: Any) -> dict[str, Any]:
+    """A value by its path; each one of a list."""
+    if isinstance(value, list):
+        return {f"{path}[{i}]": element for i, element in enumerate(value)}
+    return {path: value}
 
 
 def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any, Any]]:

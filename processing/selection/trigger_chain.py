@@ -10,16 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
+from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
-from hltnode.processing.selection.decisions import accepted, line_table, lines
+from hltnode.processing.selection.canonical import Reader
+from hltnode.processing.selection.decisions import accepted, line_table, lines, unknown_selections
+from hltnode.processing.selection.errors import LineError, TriggerConfigError
+from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
+from hltnode.processing.selection.select_lines import select_lines
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
-from hltnode.processing.selection.trigger_config import Menu, TriggerConfig, TriggerConfigError
+from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
 ENTRY_POINTS = "hltnode.chains"
 """The group of entry points under which installed packages offer chains."""
@@ -39,8 +45,10 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
-    """A chain with selection lines, whose kernel reads decisions.line_table and writes decisions.lines and accepted.
+    """A chain with selection lines. Its sequences make what lines look at; the algorithm of the lines comes behind them
+    when an engine is made.
 
+    event_words: the numbers by which scalers know an event.
     sequences: those that a trigger configuration may choose, by name; what runs is one of them (`with_sequence`).
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
@@ -48,8 +56,7 @@ class TriggerChain(Chain):
     routing: which lines set which routing bits.
     """
 
-    accepted: Column | None = accepted
-    lines: Column | None = lines
+    event_words: tuple[Expression, ...]
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
@@ -96,27 +103,60 @@ class TriggerChain(Chain):
         Raises TriggerConfigError.
         """
         if path is None:
-            trigger = TriggerConfig.default(self.menu)
+            trigger = TriggerConfig.default(self.menu, sequence)
         elif path.suffix == TCK_SUFFIX:
             trigger = self.trigger_of(TckDocument.load(path))
+            trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
-            trigger = TriggerConfig.load(path, self.menu)
-        trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
-        self.with_sequence(trigger.sequence)
+            trigger = TriggerConfig.load(path, self.menu, sequence)
+        self.with_lines(trigger)
         return trigger
 
     def trigger_of(self, document: TckDocument) -> TriggerConfig:
         """The trigger configuration that a document describes; it has the same TCK. Raises TriggerConfigError."""
         if document.chain != self.name:
             raise TriggerConfigError(f"TCK 0x{document.tck:08X} is one of chain {document.chain!r}, not {self.name!r}")
-        sequence = self.with_sequence(document.sequence).sequence
-        return TriggerConfig.from_content(document.content, sequence, document.sequence, self.menu)
+        sequence = self.with_sequence(document.sequence or None).sequence
+        reader = Reader((*BATCH_INPUTS, *sequence.columns))
+        return TriggerConfig.from_content(document.content, sequence, document.sequence or None, reader)
 
     def document(self, trigger: TriggerConfig) -> TckDocument:
         """The document of a trigger configuration. Raises TriggerConfigError."""
         name = trigger.sequence or next(iter(self.sequences), "")
-        chain = self.with_sequence(name or None)
-        return TckDocument(self.name, name, tuple(chain.counts), trigger.content(chain.sequence))
+        counted = tuple(self.with_lines(trigger).counts)
+        return TckDocument(self.name, name, counted, trigger.content(self.with_sequence(name or None).sequence))
+
+    def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
+        """Lines of the menu that the sequence of a configuration cannot run, and why."""
+        chain = self.with_sequence(trigger.sequence)
+        left_out = {line.name: line for line in self.menu.lines}
+        for line in self.menu.of(trigger.sequence):
+            left_out.pop(line.name, None)
+        reasons = {name: _missing(line.line(), chain.sequence) for name, line in left_out.items()}
+        return {
+            **{name: f"reads {text}" if text else "has no place in its menu" for name, text in reasons.items()},
+            **self.menu.not_available,
+        }
+
+    def with_lines(self, trigger: TriggerConfig) -> Self:
+        """The chain that runs a configuration: its sequence with its constants, then its lines.
+
+        Raises TriggerConfigError for constants that the sequence does not have, and for lines that read what it does
+        not make.
+        """
+        chain = self.with_sequence(trigger.sequence)
+        for line in trigger.lines:
+            if missing := _missing(line, chain.sequence):
+                name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
+                raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
+        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words))
+        return replace(
+            chain,
+            sequence=AlgorithmSequence(algorithms),
+            accepted=accepted,
+            lines=lines,
+            counts={**chain.counts, "unknown_selections": unknown_selections},
+        )
 
     def create_engine(
         self,
@@ -138,7 +178,7 @@ class TriggerChain(Chain):
         chain = self.with_sequence(trigger.sequence)
         return Engine(
             backend,
-            replace(chain, sequence=trigger.configure(chain.sequence)),
+            self.with_lines(trigger),
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines)),
             line_names=trigger.line_names,
@@ -146,6 +186,13 @@ class TriggerChain(Chain):
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )
+
+
+def _missing(line: Line, sequence: AlgorithmSequence) -> str:
+    """What a line reads and a sequence does not make; empty if there is nothing."""
+    have = set(sequence.columns) | set(BATCH_INPUTS)
+    missing = [column for column in line.columns if column not in have]
+    return ", ".join(dict.fromkeys(column.name.rpartition(".")[0] for column in missing))
 
 
 def installed_chain(name: str) -> TriggerChain:

@@ -4,13 +4,18 @@ default.
 It is immutable. Its content, together with the constants of the sequence that it configures, is hashed to the TCK that
 stands in every decision and report. As a file it is TOML:
 
+    line_files = ["my_lines.py"]            # lines written in Python, besides those below
+
     [sequence]
     name = "forward"
 
     [sequence.fit_vertices]
     max_chi2 = 9.0
 
-    [[lines]]
+    [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
+    alpha = -160.0
+
+    [[lines]]                               # instead of the menu
     type = "MinimumTracks"
     name = "Hlt1TwoTracks"
     min_tracks = 2
@@ -22,8 +27,9 @@ Which sequences, types of lines and constants there are is up to the chain that 
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,22 +38,34 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
-from hltnode.processing.selection.line import LINE_RECORD, Line
+from hltnode.processing.selection.canonical import Reader
+from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.line import LINE_RECORD, Line, line_of_content
+from hltnode.processing.selection.line_files import lines_of_file, lines_of_package
+from hltnode.processing.selection.line_type import LineType
 from hltnode.protocol.raw_data.reports import MAX_LINES
+
+_KEYS = ("lines", "menu", "sequence", "line_files", "line_packages")
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
-class TriggerConfigError(ValueError):
-    """A trigger configuration that cannot be used; the message names the key."""
-
-
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """The line types that configurations of a chain may name, by class name, and the lines of one that names none."""
+    """The line types that configurations of a chain may name, by class name, and the lines of one that names none.
 
-    types: tuple[type[Line], ...]
-    lines: tuple[Line, ...]
+    lines_of: those of sequences that do not make what all lines look at, by name; None: no sequence is named.
+    not_available: lines that no sequence can run, and why.
+    """
+
+    types: tuple[type[LineType], ...]
+    lines: tuple[LineType, ...]
+    lines_of: Mapping[str | None, tuple[LineType, ...]] = field(default_factory=dict)
+    not_available: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, sequence: str | None) -> tuple[LineType, ...]:
+        """The lines that run by default in a sequence."""
+        return self.lines_of.get(sequence, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +104,39 @@ class TriggerConfig:
                 raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{first}] too")
 
     @classmethod
-    def default(cls, menu: Menu) -> Self:
-        """The lines of a menu, and the declared constants."""
-        return cls(lines=menu.lines)
+    def default(cls, menu: Menu, sequence: str | None = None) -> Self:
+        """The lines of a menu for a sequence, and the declared constants."""
+        return cls(lines=tuple(line.line() for line in menu.of(sequence)), sequence=sequence)
 
     @classmethod
-    def load(cls, path: Path, menu: Menu) -> Self:
+    def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
         """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
         try:
-            return cls.from_toml(path.read_text(encoding="utf-8"), menu)
+            return cls.from_toml(path.read_text(encoding="utf-8"), menu, sequence, path.parent)
         except (OSError, UnicodeDecodeError) as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
             raise TriggerConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str, menu: Menu) -> Self:
-        """The configuration with a content, for the sequence of that name. Raises TriggerConfigError, also where this
-        software has other algorithms, constants or types of lines."""
+    def from_content(
+        cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str | None, reader: Reader
+    ) -> Self:
+        """The configuration with a content, for the sequence of that name, whose columns `reader` knows. Raises
+        TriggerConfigError, also where this software has other algorithms, constants or operations of lines."""
         declared = {(algorithm.name, c.name): c.value for algorithm in sequence for c in algorithm.constants}
         overrides = []
         for algorithm, constants in content["sequence"]:
             for constant, value in constants.items():
                 if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
                     overrides.append(_override(algorithm, constant, value))
-        types = {line_type.__name__: line_type for line_type in menu.types}
-        lines = tuple(_parse_line(i, entry, types) for i, entry in enumerate(content["lines"]))
-        config = cls(lines=lines, overrides=tuple(overrides), sequence=name)
+        lines = []
+        for i, entry in enumerate(content["lines"]):
+            try:
+                lines.append(line_of_content(entry, reader))
+            except TriggerConfigError as error:
+                raise TriggerConfigError(f"lines[{i}]: {error}") from error
+        config = cls(lines=tuple(lines), overrides=tuple(overrides), sequence=name)
         if (found := config.tck(sequence)) != (expected := content_key(content)):
             raise TriggerConfigError(
                 f"TCK 0x{expected:08X} cannot be reproduced: with the algorithms and lines of this software the same "
@@ -121,23 +145,30 @@ class TriggerConfig:
         return config
 
     @classmethod
-    def from_toml(cls, text: str, menu: Menu) -> Self:
-        """Parse the text of a TOML file. A file without lines keeps those of the menu. Raises TriggerConfigError."""
+    def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
+        """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
+
+        sequence: the name of the sequence that runs instead of the configured one. folder: where names of files of
+        lines start.
+
+        Raises TriggerConfigError.
+        """
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise TriggerConfigError(f"not a TOML file: {error}") from error
         for key in content:
-            if key not in ("lines", "sequence"):
-                raise TriggerConfigError(f"{key}: unknown key; there are lines and sequence")
-        sequence, overrides = _parse_sequence(content.get("sequence", {}))
-        if "lines" not in content:
-            return cls(lines=menu.lines, overrides=overrides, sequence=sequence)
-        entries = content["lines"]
-        if not isinstance(entries, list):
-            raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
-        types = {line_type.__name__: line_type for line_type in menu.types}
-        lines = tuple(_parse_line(i, entry, types) for i, entry in enumerate(entries))
+            if key not in _KEYS:
+                raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
+        configured, overrides = _parse_sequence(content.get("sequence", {}))
+        sequence = configured if sequence is None else sequence
+        if "lines" in content and "menu" in content:
+            raise TriggerConfigError("menu: there is no menu to change, since [[lines]] stand in its place")
+        if "lines" in content:
+            types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
+        else:
+            types = _changed_menu(menu.of(sequence), content.get("menu", {}))
+        lines = (*(one.line() for one in types), *_lines_of_users(content, folder))
         return cls(lines=lines, overrides=overrides, sequence=sequence)
 
     @property
@@ -165,10 +196,10 @@ class TriggerConfig:
         return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
 
     def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
-        """Everything that decides on an event, as JSON objects: lines with their cuts and scales, and the algorithms
-        of the sequence with all their constants, whether they are defaults of the code or values of the file."""
+        """Everything that decides on an event, as JSON objects: lines with their operations and scales, and the
+        algorithms of the sequence with all their constants, whether defaults of the code or values of the file."""
         return {
-            "lines": [{"type": type(line).__name__, **asdict(line)} for line in self.lines],
+            "lines": [line.content() for line in self.lines],
             "sequence": [
                 [algorithm.name, {c.name: c.value for c in algorithm.constants}]
                 for algorithm in self.configure(sequence)
@@ -216,20 +247,61 @@ def _override(algorithm: str, constant: str, value: Any) -> Override:
     return Override(algorithm, constant, value)
 
 
-def _parse_line(index: int, entry: object, types: Mapping[str, type[Line]]) -> Line:
-    where = f"lines[{index}]"
+def _parse_lines(entries: object, types: Mapping[str, type[LineType]]) -> tuple[LineType, ...]:
+    if not isinstance(entries, list):
+        raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
+    return tuple(_parse_line(f"lines[{i}]", entry, types) for i, entry in enumerate(entries))
+
+
+def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) -> LineType:
     if not isinstance(entry, Mapping):
         raise TriggerConfigError(f"{where}: a table is expected")
-    fields: dict[str, Any] = dict(entry)
-    type_name = fields.pop("type", None)
+    values: dict[str, Any] = dict(entry)
+    type_name = values.pop("type", None)
     if not isinstance(type_name, str) or type_name not in types:
         raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(types))}")
+    return _validated(where, types[type_name], values)
+
+
+def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any]) -> LineType:
     try:
-        return types[type_name](**fields)
+        return line_type(**values)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}") from error
+        known = [field.name for field in fields(line_type)]
+        near = get_close_matches(key, known, n=1)
+        hint = f"; the nearest is {near[0]}" if near and key not in known else ""
+        raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}{hint}") from error
+
+
+def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType, ...]:
+    """The lines of a menu, some of them with other cuts or scales."""
+    if not isinstance(changes, Mapping):
+        raise TriggerConfigError("menu: a table of lines is expected")
+    lines = {line.name: line for line in menu}
+    for name, cuts in changes.items():
+        if name not in lines:
+            near = get_close_matches(name, lines, n=3)
+            raise TriggerConfigError(f"menu.{name}: no line of the menu; the nearest are {', '.join(near) or 'none'}")
+        if not isinstance(cuts, Mapping) or "name" in cuts:
+            raise TriggerConfigError(f"menu.{name}: a table of cuts and scales is expected")
+        line = lines[name]
+        values = {field.name: getattr(line, field.name) for field in fields(line)}
+        lines[name] = _validated(f"menu.{name}", type(line), values | dict(cuts))
+    return tuple(lines.values())
+
+
+def _lines_of_users(content: Mapping[str, object], folder: Path) -> Iterator[Line]:
+    for key in ("line_files", "line_packages"):
+        names = content.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TriggerConfigError(f"{key}: a list of names is expected")
+        for i, name in enumerate(names):
+            try:
+                yield from lines_of_file(folder / name) if key == "line_files" else lines_of_package(name)
+            except TriggerConfigError as error:
+                raise TriggerConfigError(f"{key}[{i}]: {error}") from error
 
 
 def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:

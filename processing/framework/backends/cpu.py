@@ -5,25 +5,29 @@ is shared event by event among the threads of the executor.
 """
 
 import contextlib
+import ctypes
 import mmap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends import _executor
+from hltnode.processing.framework.backends.cpu_compiler import compile_kernel
 from hltnode.processing.framework.backends.host_memory import available_bytes
 from hltnode.processing.framework.backends.interface import (
     BackendError,
     DeviceMemory,
     EventPlacement,
+    Generated,
     Launch,
     Mirror,
     Timings,
 )
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.batch import BATCH_HEADER
 from hltnode.processing.framework.kernel_sources import KernelSources
 
 ALIGNMENT = 64
@@ -44,7 +48,7 @@ def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
 
 
 class CpuQueue:
-    """Runs the launches of one slot on the threads of its back end."""
+    """Runs the launches of one slot on the threads of its back end, then what is evaluated on the host."""
 
     def __init__(
         self,
@@ -52,10 +56,12 @@ class CpuQueue:
         launches: Sequence[Launch],
         executor: "_executor.Executor",
         submitter: ThreadPoolExecutor,
+        evaluate: Callable[[], None] | None = None,
     ) -> None:
         self._program = program
         self._launches = tuple(launches)
         """They have the parameters to which the program points."""
+        self._evaluate = evaluate
         self._executor = executor
         self._submitter = submitter
         self._batch: Future[float] | None = None
@@ -65,6 +71,8 @@ class CpuQueue:
     def _run(self) -> float:
         begin = time.perf_counter()
         self._executor.run(self._program, self.profile)
+        if self._evaluate is not None:
+            self._evaluate()
         return time.perf_counter() - begin
 
     def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:  # noqa: ARG002
@@ -110,7 +118,10 @@ class CpuBackend:
     fuses_events = True
 
     def __init__(self, kernels: KernelSources, *, threads: int = 1, target: str | None = None) -> None:
+        self._kernels = kernels
         self._library = KernelLibrary(kernels)
+        self._compiled: dict[str, ctypes.CDLL | None] = {}
+        """Libraries of generated kernels by their source, None where the compiler is missing."""
         supported = self._library.targets
         self.target = target or supported[0]
         if self.target not in supported:
@@ -146,12 +157,31 @@ class CpuBackend:
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
         return _array_of(memory)[:nbytes].copy()
 
+    def compile(self, kernel: str, source: str) -> bool:
+        if source not in self._compiled:
+            folders, digest = self._kernels.folders, self._kernels.digest()
+            self._compiled[source] = compile_kernel(kernel, source, folders, self.target, digest)
+        return self._compiled[source] is not None
+
+    def _address(self, launch: Launch) -> int:
+        if launch.generated is None:
+            return self._library.address(self.target, launch.kernel)
+        library = self._compiled[launch.generated.source]
+        if library is None:
+            raise BackendError(f"{launch.kernel} cannot be evaluated on the host: other kernels come behind it")
+        address = ctypes.cast(library.run_block, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
     def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CpuQueue:
         placements: dict[EventPlacement, int] = {}
         steps: list[tuple[int, int, int, int]] = []
+        evaluate = None
+        if launches and (last := launches[-1].generated) is not None and self._compiled[last.source] is None:
+            launches, evaluate = launches[:-1], _on_host(last, batch_header)
         pointers: list[tuple[int, int, int, int, int]] = []
         for step, launch in enumerate(launches):
-            address = self._library.address(self.target, launch.kernel)
+            address = self._address(launch)
             steps.append((address, launch.parameters.ctypes.data, int(launch.grid), launch.parameters.nbytes))
             for pointer in launch.thread_pointers:
                 placement = placements.setdefault(pointer.placement, len(placements))
@@ -164,7 +194,7 @@ class CpuBackend:
             [memory.pointer for memory in self._memory_of_threads(thread_bytes)],
             thread_bytes,
         )
-        return CpuQueue(program, launches, self._executor, self._submitter)
+        return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 
     def _memory_of_threads(self, nbytes: int) -> list[DeviceMemory]:
         """A block for each thread, which all queues share: one program runs at a time. Blocks that were given out
@@ -175,6 +205,13 @@ class CpuBackend:
 
     def close(self) -> None:
         self._submitter.shutdown(wait=True)
+
+
+def _on_host(generated: Generated, batch_header: DeviceMemory) -> Callable[[], None]:
+    """Evaluates a generated kernel for the events of the batch."""
+    columns = {column: _array_of(memory).view(column.dtype) for column, memory in generated.memory.items()}
+    header = _array_of(batch_header).view(BATCH_HEADER.dtype)
+    return lambda: generated.evaluate(columns, int(header["n_events"][0]))
 
 
 def _array_of(memory: DeviceMemory) -> NDArray[np.uint8]:

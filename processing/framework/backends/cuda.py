@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.cuda_device import CudaDevice
 from hltnode.processing.framework.backends.cuda_errors import NOT_READY, OUT_OF_MEMORY, cuda_calls, size_of
 from hltnode.processing.framework.backends.cuda_installation import check_installation, check_launch, load_cupy
-from hltnode.processing.framework.backends.cuda_kernels import cache_folder, cached_kernels
+from hltnode.processing.framework.backends.cuda_kernels import cached_kernels
 from hltnode.processing.framework.backends.host_memory import available_bytes
 from hltnode.processing.framework.backends.interface import (
     BackendError,
@@ -27,6 +27,7 @@ from hltnode.processing.framework.backends.interface import (
     Mirror,
     Timings,
 )
+from hltnode.processing.framework.backends.kernel_cache import cache_folder
 from hltnode.processing.framework.kernel_sources import KernelSources
 
 
@@ -183,12 +184,26 @@ class CudaBackend:
 
     def __init__(self, kernels: KernelSources, *, device: int = 0, block_size: int | None = None) -> None:
         self.device = CudaDevice(load_cupy(), device)
-        architecture = check_installation(self.device)
+        self._architecture = check_installation(self.device)
         self._block_size = block_size
-        cubin = cached_kernels(self.device.cupy.cuda.nvrtc, kernels, architecture, cache_folder())
-        with self.device.calls(f"load the kernels, {size_of(len(cubin))} for sm_{architecture}") as cupy:
-            self._module = cupy.cuda.Module()
-            self._module.load(cubin)
+        self._kernels = kernels
+        self._module = self._load(None)
+        self._generated: dict[str, Any] = {}
+        """Modules of generated kernels by their source."""
+
+    def _load(self, source: str | None) -> Any:
+        """The module of the kernels of the chain, or of a generated source."""
+        nvrtc = self.device.cupy.cuda.nvrtc
+        cubin = cached_kernels(nvrtc, self._kernels, self._architecture, cache_folder(), source)
+        with self.device.calls(f"load the kernels, {size_of(len(cubin))} for sm_{self._architecture}") as cupy:
+            module = cupy.cuda.Module()
+            module.load(cubin)
+        return module
+
+    def compile(self, kernel: str, source: str) -> bool:  # noqa: ARG002
+        if source not in self._generated:
+            self._generated[source] = self._load(source)
+        return True
 
     @property
     def description(self) -> str:
@@ -244,8 +259,9 @@ class CudaBackend:
     def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CudaQueue:  # noqa: ARG002
         kernels = {}
         for launch in launches:
+            module = self._module if launch.generated is None else self._generated[launch.generated.source]
             with self.device.calls(f"find the kernel {launch.kernel}"):
-                kernels[launch.kernel] = self._module.get_function(launch.kernel)
+                kernels[launch.kernel] = module.get_function(launch.kernel)
             check_launch(self.device, launch.kernel, kernels[launch.kernel], self._block_size or launch.block_size)
         return CudaQueue(self.device, kernels, launches, self._block_size)
 

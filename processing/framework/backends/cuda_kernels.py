@@ -5,16 +5,13 @@ back end does not (Module cupy.cuda.compiler of CuPy 14, `_compile_with_cache_cu
 """
 # ruff: noqa: N802 (names of CuPy)
 
-import hashlib
-import os
-import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.framework.backends.kernel_cache import key_of, read_cached, write_cached
 from hltnode.processing.framework.kernel_sources import KernelSources
 
 COMPILE_OPTIONS = (
@@ -27,8 +24,6 @@ COMPILE_OPTIONS = (
 )
 """The GPU rounds as the CPU back end does, so both decide alike: no contraction to FMA, denormal numbers are kept,
 division and square root are those of IEEE 754."""
-
-_DIGEST_BYTES = 32
 
 
 class Nvrtc(Protocol):
@@ -73,10 +68,11 @@ def compiled_program(nvrtc: Nvrtc, source: str, options: Sequence[str]) -> Itera
         nvrtc.destroyProgram(program)
 
 
-def compile_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int) -> bytes:
-    """The kernels of a chain as a cubin for sm_<architecture>. Raises BackendError with the log of the compiler."""
+def compile_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int, source: str | None = None) -> bytes:
+    """The kernels of a chain, or a generated source that includes some of its files, as a cubin for sm_<architecture>.
+    Raises BackendError with the log of the compiler."""
     options = (*compile_options(kernels), _target(architecture))
-    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
+    with compiled_program(nvrtc, source or translation_unit(kernels), options) as program:
         return nvrtc.getCUBIN(program)
 
 
@@ -91,47 +87,18 @@ def compiler_version(nvrtc: Nvrtc) -> str:
     return " ".join(line for line in lines if line.startswith("// ") or line.startswith(".version"))
 
 
-def cached_kernels(nvrtc: Nvrtc, kernels: KernelSources, architecture: int, folder: Path) -> bytes:
+def cached_kernels(
+    nvrtc: Nvrtc, kernels: KernelSources, architecture: int, folder: Path, source: str | None = None
+) -> bytes:
     """What `compile_kernels` makes, from a file in `folder` if it was made there before: of the same sources, by the
     same compiler, with the same options. A damaged file is replaced.
 
     Raises BackendError with the log of the compiler. Warns if the file cannot be written.
     """
-    key = hashlib.sha256()
-    for part in (kernels.digest(), *compile_options(kernels), _target(architecture), compiler_version(nvrtc)):
-        key.update(part.encode() + b"\0")
-    path = folder / f"{key.hexdigest()}.cubin"
-    cubin = _read(path)
+    options = (*compile_options(kernels), _target(architecture))
+    path = folder / f"{key_of((kernels.digest(), source or '', *options, compiler_version(nvrtc)))}.cubin"
+    cubin = read_cached(path)
     if cubin is None:
-        cubin = compile_kernels(nvrtc, kernels, architecture)
-        try:
-            _write(path, cubin)
-        except OSError as error:
-            message = f"compiled kernels cannot be kept, each start compiles them again: {path}: {error.strerror}"
-            warnings.warn(message, stacklevel=2)
+        cubin = compile_kernels(nvrtc, kernels, architecture, source)
+        write_cached(path, cubin)
     return cubin
-
-
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: what systemd gives (CacheDirectory=), or the user's cache."""
-    given = os.environ.get("CACHE_DIRECTORY")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hltnode"
-
-
-def _read(path: Path) -> bytes | None:
-    """The cubin in a file; None where there is none or where it is damaged."""
-    if not path.is_file():
-        return None
-    content = path.read_bytes()
-    digest, cubin = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    return cubin if hashlib.sha256(cubin).digest() == digest else None
-
-
-def _write(path: Path, cubin: bytes) -> None:
-    """Several processes may write the same file at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(hashlib.sha256(cubin).digest() + cubin)
-    os.replace(file.name, path)

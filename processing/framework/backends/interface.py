@@ -4,13 +4,14 @@ All memory is allocated when a slot is made. A queue runs the same launches agai
 batch is the content of the input buffers and how many of their bytes are used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import Grid
 
 
@@ -66,6 +67,16 @@ class ThreadPointer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """Of a launch of a generated kernel: its source, and what does the same on the host (GeneratedKernel.evaluate) with
+    the memory of its columns."""
+
+    source: str
+    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], None]
+    memory: Mapping[Column, DeviceMemory]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Launch:
     """One kernel, to be run on a grid. `parameters` are the bytes of its struct, as long as the compiler makes it."""
 
@@ -75,6 +86,7 @@ class Launch:
     max_blocks: int
     block_size: int
     thread_pointers: tuple[ThreadPointer, ...] = ()
+    generated: Generated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +155,10 @@ class Backend(Protocol):
 
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
         """Copy device memory to a new host array and wait. For validation only."""
+
+    def compile(self, kernel: str, source: str) -> bool:
+        """Compile a generated kernel, which launches name later. False where there is no compiler: it is evaluated on
+        the host then, so that its columns must be retained. Raises BackendError."""
 
     def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> Queue:
         """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused."""

@@ -11,7 +11,6 @@
 #include "lhcb/kalman/ghost_probability.cuh"
 #include "lhcb/kalman/impact_parameter.cuh"
 #include "lhcb/kalman/velo_fit.cuh"
-#include "lhcb/lines/event_lines.cuh"
 #include "lhcb/matching/append_matched.cuh"
 #include "lhcb/matching/mark_used_hits.cuh"
 #include "lhcb/matching/match_seeds.cuh"
@@ -74,7 +73,6 @@
     X(pv_beamline_multi_fit) \
     X(pv_beamline_cleanup) \
     X(velo_impact_parameter) \
-    X(event_lines) \
     X(global_event_cut) \
     X(ut_estimate_input_size) \
     X(ut_hit_offsets) \

@@ -1,7 +1,52 @@
-"""Selection lines of LHCb: their types, their kernel, and the menu."""
+"""Selection lines of LHCb. What a file of lines imports: `from hltnode.processing.lhcb.lines import *`."""
 
-from hltnode.processing.lhcb.lines.event import OdinEventType, Passthrough
-from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
+from hltnode.processing.lhcb.lines.inputs import (
+    any_pv,
+    dimuons,
+    displaced_vertices,
+    event,
+    long_tracks,
+    muons,
+    primary_vertices,
+    two_track_vertices,
+    v0_pairs,
+    v0s,
+    velo_tracks,
+)
+from hltnode.processing.selection.functions import atan2, exp, log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.inputs import all_of, any_of, count_of
 from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 
-__all__ = ["Line", "NDisplacedVeloTracks", "OdinEventType", "Passthrough", "VeloMicroBias"]
+__all__ = [
+    "GeV",
+    "Line",
+    "MeV",
+    "TeV",
+    "all_of",
+    "any_of",
+    "any_pv",
+    "atan2",
+    "count_of",
+    "dimuons",
+    "displaced_vertices",
+    "event",
+    "exp",
+    "log",
+    "long_tracks",
+    "m",
+    "maximum",
+    "minimum",
+    "mm",
+    "mrad",
+    "muons",
+    "primary_vertices",
+    "rad",
+    "sqrt",
+    "two_track_vertices",
+    "um",
+    "v0_pairs",
+    "v0s",
+    "velo_tracks",
+    "where",
+]

@@ -1,32 +1,75 @@
 """Lines on whole events (docs/physics/selection-lines.md)."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any
 
-import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hltnode.processing.lhcb.lines.kinds import LineKind
-from hltnode.processing.selection.line import VALIDATED, Line
+from hltnode.processing.lhcb.lines.cuts import Length
+from hltnode.processing.lhcb.lines.inputs import event, velo_tracks
+from hltnode.processing.selection.inputs import count_of
+from hltnode.processing.selection.line_type import VALIDATED, LineType
+from hltnode.processing.selection.units import mm
 
 
 @dataclass(frozen=True, config=VALIDATED)
-class Passthrough(Line):
+class Passthrough(LineType):
     """Every event; a prescale makes it a random sample."""
 
-    kind: ClassVar[LineKind] = LineKind.PASSTHROUGH
+    input = event
 
-    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
-        return ()
+    def selects(self, candidate: Any) -> Any:  # noqa: ARG002
+        return True
 
 
 @dataclass(frozen=True, config=VALIDATED)
-class OdinEventType(Line):
+class GecPassthrough(LineType):
+    """Events that the global event cut has kept."""
+
+    input = event
+
+    def selects(self, candidate: Any) -> Any:
+        return candidate.passes_gec
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class OdinEventType(LineType):
     """Events whose ODIN event type has at least one bit of `mask` (16 bits); none without a readable ODIN bank."""
 
-    kind: ClassVar[LineKind] = LineKind.ODIN_EVENT_TYPE
+    input = event
 
     mask: Annotated[int, Field(ge=1, le=0xFFFF)] = 0xFFFF
 
-    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
-        return (np.uint32(self.mask),)
+    def selects(self, candidate: Any) -> Any:
+        return candidate.has_odin & ((candidate.event_type & self.mask) != 0)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class OdinCrossingType(LineType):
+    """Events of one type of bunch crossing: 0 no beam, 1 beam 1, 2 beam 2, 3 both."""
+
+    input = event
+
+    crossing: Annotated[int, Field(ge=0, le=3)] = 3
+
+    def selects(self, candidate: Any) -> Any:
+        return candidate.has_odin & (candidate.crossing_type == self.crossing)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class BeamGas(LineType):
+    """Events of one type of bunch crossing with a VELO track of many hits from the gas before the detector."""
+
+    input = event
+
+    crossing: Annotated[int, Field(ge=0, le=3)] = 1
+    min_hits: Annotated[int, Field(ge=3, le=26)] = 12
+    min_z: Length = -550.0
+    max_z: Length = -300.0
+
+    def selects(self, candidate: Any) -> Any:
+        from_gas = count_of(
+            velo_tracks,
+            lambda t: (t.n_hits >= self.min_hits) & (t.z > self.min_z * mm) & (t.z < self.max_z * mm),
+        )
+        return candidate.has_odin & (candidate.crossing_type == self.crossing) & (from_gas >= 1)

@@ -1,21 +1,109 @@
-"""The menu of HLT1: the line types of LHCb, and the lines that run if a trigger configuration names none."""
+"""The menu of HLT1: the line types of LHCb, and the lines that run if a trigger configuration names none.
 
-from hltnode.processing.lhcb.lines.event import OdinEventType, Passthrough
-from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
+Origin of the cuts: docs/physics/selection-lines.md.
+"""
+
+from hltnode.processing.lhcb.lines.dimuons import (
+    DiMuonDrellYan,
+    DiMuonMass,
+    DiMuonNoIP,
+    DiMuonSoft,
+    DisplacedDiMuon,
+)
+from hltnode.processing.lhcb.lines.event import BeamGas, GecPassthrough, OdinCrossingType, OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.tracks import LowPtMuon, SingleHighPtMuon, SingleHighPtTrack, TrackMuonMVA, TrackMVA
+from hltnode.processing.lhcb.lines.two_tracks import (
+    D2KK,
+    D2KPi,
+    D2PiPi,
+    KsToPiPi,
+    L02PPi,
+    TwoKs,
+    TwoTrackKs,
+    TwoTrackMVA,
+    TwoTrackMVACharmXSec,
+)
+from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
 from hltnode.processing.selection.trigger_config import Menu
 
+ODIN_VELO_OPEN = 0x0001
 ODIN_NO_BIAS = 0x0004
 ODIN_LUMI = 0x0008
 """Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
 
+MICRO_BIAS = 0.001
+
+_EVENTS = (
+    Passthrough("Hlt1Passthrough", prescale=0.01),
+    VeloMicroBias("Hlt1VeloMicroBias", postscale=MICRO_BIAS),
+    OdinEventType("Hlt1ODINLumi", mask=ODIN_LUMI),
+    OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
+    OdinEventType("Hlt1ODINVeloOpen", prescale=1e-4, mask=ODIN_VELO_OPEN),
+    VeloClustersMicroBias("Hlt1VeloClustersMicroBias", postscale=MICRO_BIAS),
+    OdinCrossingType("Hlt1NoBeam", crossing=0, postscale=MICRO_BIAS),
+    OdinCrossingType("Hlt1BeamOne", crossing=1, postscale=MICRO_BIAS),
+    OdinCrossingType("Hlt1BeamTwo", crossing=2, postscale=MICRO_BIAS),
+    OdinCrossingType("Hlt1BothBeams", crossing=3, postscale=MICRO_BIAS),
+    BeamGas("Hlt1BeamGas", postscale=MICRO_BIAS),
+    GecPassthrough("Hlt1GECPassthrough", prescale=MICRO_BIAS),
+)
+"""What needs ODIN and the VELO alone. A random sample of all events is chosen here, the other scales are Allen's."""
+
+_TRACKS = (
+    TrackMVA("Hlt1TrackMVA"),
+    TwoTrackMVA("Hlt1TwoTrackMVA"),
+    TwoTrackMVACharmXSec("Hlt1TwoTrackMVACharmXSec", prescale=0.01),
+    D2KK("Hlt1D2KK"),
+    D2KPi("Hlt1D2KPi"),
+    D2PiPi("Hlt1D2PiPi"),
+    KsToPiPi("Hlt1KsToPiPi", postscale=MICRO_BIAS),
+    TwoTrackKs("Hlt1TwoTrackKs"),
+    TwoKs("Hlt1TwoKs"),
+    L02PPi("Hlt1L02PPi"),
+    TrackMuonMVA("Hlt1TrackMuonMVA"),
+    SingleHighPtMuon("Hlt1SingleHighPtMuon"),
+    SingleHighPtTrack("Hlt1SingleHighPtMuonNoMuID", prescale=0.05),
+    LowPtMuon("Hlt1LowPtMuon"),
+    DiMuonMass("Hlt1DiMuonHighMass"),
+    DiMuonMass("Hlt1DiMuonLowMass", min_pt=500.0, min_p=3000.0, min_mass=0.0, min_ip_chi2=4.0),
+    DiMuonMass("Hlt1LowPtDiMuon", min_pt=80.0, min_p=3000.0, min_mass=220.0, min_ip=0.1, min_ip_chi2=1.0),
+    DiMuonSoft("Hlt1DiMuonSoft"),
+    DiMuonNoIP("Hlt1DiMuonNoIP"),
+    DiMuonNoIP("Hlt1DiMuonNoIP_SS", same_sign=True, postscale=0.1),
+    DiMuonDrellYan("Hlt1DiMuonDrellYan"),
+    DiMuonDrellYan("Hlt1DiMuonDrellYan_SS", same_sign=True),
+    DiMuonDrellYan("Hlt1DiMuonDrellYan_VLowMass", min_mass=2900.0, max_mass=5000.0, prescale=0.2),
+    DisplacedDiMuon("Hlt1DisplacedDiMuon"),
+    DisplacedDiMuon("Hlt1DisplacedDiMuonAlignment", min_mass=2700.0),
+)
+
+_VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4])
+"""The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
+
 HLT1_MENU = Menu(
-    types=(Passthrough, VeloMicroBias, NDisplacedVeloTracks, OdinEventType),
-    lines=(
-        Passthrough("Hlt1Passthrough", prescale=0.01),
-        VeloMicroBias("Hlt1VeloMicroBias", postscale=0.001),
-        NDisplacedVeloTracks("Hlt1NDisplacedVelo"),
-        OdinEventType("Hlt1ODINLumi", mask=ODIN_LUMI),
-        OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
+    types=(
+        *(Passthrough, GecPassthrough, OdinEventType, OdinCrossingType, BeamGas),
+        *(VeloMicroBias, VeloClustersMicroBias, NDisplacedVeloTracks),
+        *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon),
+        *(TwoTrackMVA, TwoTrackMVACharmXSec, D2KK, D2KPi, D2PiPi, KsToPiPi, TwoTrackKs, TwoKs, L02PPi),
+        *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
+    ),
+    lines=(*_EVENTS, *_TRACKS),
+    lines_of={None: _VELO, "velo": _VELO},
+    not_available=dict.fromkeys(
+        (
+            "Hlt1TrackElectronMVA",
+            "Hlt1SingleHighPtElectron",
+            "Hlt1DisplacedDielectron",
+            "Hlt1DisplacedLeptons",
+            "Hlt1LowMassNoipDielectron",
+            "Hlt1SingleHighEt",
+            "Hlt1Bs2GammaGamma",
+            "Hlt1Pi02GammaGamma",
+            "Hlt1DiPhotonHighMass",
+            "Hlt1CaloDigitsMinADC",
+        ),
+        "needs calorimeters, which no sequence reads",
     ),
 )
-"""The event-level lines that need ODIN and the VELO alone."""
+"""Cuts and scales are Allen's of 2023 where the types and lines above do not say otherwise."""

@@ -1,32 +1,42 @@
 """Lines on VELO tracks (docs/physics/selection-lines.md)."""
 
-from typing import Annotated, ClassVar
+from typing import Any
 
-import numpy as np
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hltnode.processing.lhcb.lines.kinds import LineKind
-from hltnode.processing.selection.line import VALIDATED, Line
-
-Millimetres = Annotated[float, Field(ge=0.0, le=1e4)]
-Tracks = Annotated[int, Field(ge=1, le=0xFFFF)]
+from hltnode.processing.lhcb.lines.cuts import Count, Distance, Positive
+from hltnode.processing.lhcb.lines.inputs import event, velo_tracks
+from hltnode.processing.selection.inputs import count_of
+from hltnode.processing.selection.line_type import VALIDATED, LineType
+from hltnode.processing.selection.units import mm
 
 
 @dataclass(frozen=True, config=VALIDATED)
-class VeloMicroBias(Line):
+class VeloMicroBias(LineType):
     """Events with at least `min_tracks` VELO tracks."""
 
-    kind: ClassVar[LineKind] = LineKind.VELO_MICRO_BIAS
+    input = event
 
-    min_tracks: Tracks = 1
+    min_tracks: Count = 1
 
-    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
-        return (np.uint32(self.min_tracks),)
+    def selects(self, candidate: Any) -> Any:
+        return candidate.n_velo_tracks >= self.min_tracks
 
 
 @dataclass(frozen=True, config=VALIDATED)
-class NDisplacedVeloTracks(Line):
+class VeloClustersMicroBias(LineType):
+    """Events with at least `min_clusters` VELO clusters."""
+
+    input = event
+
+    min_clusters: Count = 1
+
+    def selects(self, candidate: Any) -> Any:
+        return candidate.n_velo_clusters >= self.min_clusters
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class NDisplacedVeloTracks(LineType):
     """Events with at least `min_tracks` displaced VELO tracks.
 
     A track is displaced if it flies forward and if its impact parameter to the nearest primary vertex (the one with the
@@ -34,17 +44,22 @@ class NDisplacedVeloTracks(Line):
     simulated minimum-bias event in five. `max_ip` takes out most tracks from strange decays and from material.
     """
 
-    kind: ClassVar[LineKind] = LineKind.N_DISPLACED_VELO_TRACKS
+    input = event
 
-    min_tracks: Tracks = 3
-    min_ip: Millimetres = 0.5
-    max_ip: Millimetres = 1.5
-    min_ip_chi2: Annotated[float, Field(ge=0.0, le=1e9)] = 400.0
+    min_tracks: Count = 3
+    min_ip: Distance = 0.5
+    max_ip: Distance = 1.5
+    min_ip_chi2: Positive = 400.0
 
-    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
-        return (
-            np.uint32(self.min_tracks),
-            np.float32(self.min_ip),
-            np.float32(self.max_ip),
-            np.float32(self.min_ip_chi2),
+    def selects(self, candidate: Any) -> Any:  # noqa: ARG002
+        displaced = count_of(
+            velo_tracks,
+            lambda t: (
+                t.has_pv
+                & ~t.backward
+                & (t.ip > self.min_ip * mm)
+                & (t.ip < self.max_ip * mm)
+                & (t.ip_chi2 > self.min_ip_chi2)
+            ),
         )
+        return displaced >= self.min_tracks

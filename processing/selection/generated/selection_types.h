@@ -14,11 +14,9 @@ struct line_scaler {
 static_assert(sizeof(line_scaler) == 12);
 
 struct line_record {
-    uint32_t kind;  // number of the line type, 0 for an unused place
     line_scaler prescale;
     line_scaler postscale;
-    uint32_t parameters[8];  // floats stand as their bits
 };
-static_assert(sizeof(line_record) == 60);
+static_assert(sizeof(line_record) == 24);
 
 }  // namespace hlt

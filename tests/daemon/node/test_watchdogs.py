@@ -17,7 +17,6 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.daemon.fakes import (
     SOURCES,
     eventually,
@@ -141,7 +140,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels, threads=1),
         geometry_constants(VeloGeometry.builtin()),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         batch_limits(config),
     )
     async with (

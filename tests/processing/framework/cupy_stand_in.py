@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from hltnode.processing.framework.kernel_sources import KernelSources
+from tests.processing.framework.kernel_runner import generated_kernels
 from tests.processing.framework.simulated_gpu import (
     INVALID_DEVICE,
     INVALID_HANDLE,
@@ -40,7 +42,8 @@ class NvrtcError(RuntimeError):
 
 
 class FakeNvrtc:
-    """Accepts every program; its cubin is a digest of source and options. `log` makes it refuse what has a source."""
+    """Accepts every program; its cubin is a digest of source and options, then the source. `log` makes it refuse what
+    has a source."""
 
     NVRTCError = NvrtcError
 
@@ -78,7 +81,8 @@ class FakeNvrtc:
         return self.log
 
     def getCUBIN(self, program: int) -> bytes:  # noqa: N802
-        return CUBIN + hashlib.sha256(repr(self._programs[program]).encode()).digest()
+        source, _ = self._programs[program]
+        return CUBIN + hashlib.sha256(repr(self._programs[program]).encode()).digest() + source.encode()
 
     def getPTX(self, _program: int) -> bytes:  # noqa: N802
         return f"//\n// Cuda compilation tools, {self.build}\n//\n.version 9.0\n".encode()
@@ -107,7 +111,7 @@ class CupyStandIn(ModuleType):
         self.driver_version = 13000
         self.devices = len(gpus)
         self.devices_error = 0
-        self.functions: dict[int, tuple[SimulatedGpu, str]] = {}
+        self.functions: dict[int, tuple[SimulatedGpu, str, KernelSources]] = {}
         self._thread = _Current()
         self.cuda = SimpleNamespace(
             runtime=self._runtime(),
@@ -164,7 +168,7 @@ class CupyStandIn(ModuleType):
     def _driver(self) -> SimpleNamespace:
         def attribute(number: int, function: int) -> int:
             limits = self.current.kernel_limits
-            return {MAX_THREADS: limits.get(self._kernel(function), 1024), SHARED_BYTES: 1024, REGISTERS: 40}[number]
+            return {MAX_THREADS: limits.get(self._kernel(function)[1], 1024), SHARED_BYTES: 1024, REGISTERS: 40}[number]
 
         return SimpleNamespace(
             CUDADriverError=CudaDriverError,
@@ -175,18 +179,18 @@ class CupyStandIn(ModuleType):
             launchKernel=self._launch_kernel,
         )
 
-    def _kernel(self, function: int) -> str:
-        gpu, name = self.functions[function]
+    def _kernel(self, function: int) -> tuple[KernelSources, str]:
+        gpu, name, kernels = self.functions[function]
         if gpu is not self.current:
             raise CudaDriverError(INVALID_HANDLE)
-        return name
+        return kernels, name
 
     def _launch_kernel(self, function: int, *numbers: int) -> None:
         *grid_and_block, shared_bytes, stream, arguments, _extra = numbers
         blocks, _, _, block_size, _, _ = grid_and_block
         assert shared_bytes == 0
         address = ctypes.c_uint64.from_address(arguments).value
-        self.current.launch_kernel(stream, self._kernel(function), blocks, block_size, address)
+        self.current.launch_kernel(stream, *self._kernel(function), blocks, block_size, address)
 
 
 class Memory:
@@ -284,17 +288,21 @@ class Module:
         self._cupy.current.call("moduleLoad")
         if not cubin.startswith(CUBIN):
             raise CudaDriverError(200)
+        self._source = cubin[len(CUBIN) + hashlib.sha256().digest_size :].decode()
 
     def get_function(self, name: str) -> Function:
-        return Function(self._cupy, self._gpu, name)
+        kernels = self._gpu.kernels
+        if "HLT_KERNEL(" in self._source:
+            kernels = generated_kernels(self._source, kernels.folders, name)
+        return Function(self._cupy, self._gpu, name, kernels)
 
 
 class Function:
     """A kernel."""
 
-    def __init__(self, cupy: CupyStandIn, gpu: SimulatedGpu, name: str) -> None:
+    def __init__(self, cupy: CupyStandIn, gpu: SimulatedGpu, name: str, kernels: KernelSources) -> None:
         self.ptr = len(cupy.functions) + 1
-        cupy.functions[self.ptr] = gpu, name
+        cupy.functions[self.ptr] = gpu, name, kernels
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *gpus: SimulatedGpu) -> CupyStandIn:

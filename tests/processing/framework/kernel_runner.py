@@ -147,6 +147,14 @@ def parameter_bytes(kernels: KernelSources, name: str) -> int:
 
 
 @functools.cache
+def generated_kernels(source: str, folders: tuple[Path, ...], name: str) -> KernelSources:
+    """A generated kernel as a file, for tools that take those of a chain."""
+    folder = Path(tempfile.mkdtemp(prefix="hltnode-generated-"))
+    (folder / "generated.h").write_text(f"#pragma once\n{source}\n#define HLT_KERNELS(X) X({name})\n")
+    return KernelSources("generated.h", (folder, *folders), "")
+
+
+@functools.cache
 def block_emulator(kernels: KernelSources) -> ctypes.CDLL:
     library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"
     options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]

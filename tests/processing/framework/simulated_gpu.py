@@ -77,6 +77,7 @@ class SimulatedStream:
 class KernelLaunch:
     """One kernel, with a copy of its parameters."""
 
+    kernels: KernelSources
     kernel: str
     blocks: int
     block_size: int
@@ -309,14 +310,16 @@ class SimulatedGpu:
         assert captured is not None
         return captured
 
-    def launch_kernel(self, pointer: int, kernel: str, blocks: int, block_size: int, parameters: int) -> None:
+    def launch_kernel(
+        self, pointer: int, kernels: KernelSources, kernel: str, blocks: int, block_size: int, parameters: int
+    ) -> None:
         """Put a kernel into a stream, or into its graph."""
         self.call("launchKernel")
         if block_size > self.kernel_limits.get(kernel, 1024):
             raise CudaError(INVALID_VALUE)
         stream = self._own(pointer)
-        content = np.frombuffer(ctypes.string_at(parameters, parameter_bytes(self.kernels, kernel)), dtype=np.uint8)
-        launch = KernelLaunch(kernel, blocks, block_size, content)
+        content = np.frombuffer(ctypes.string_at(parameters, parameter_bytes(kernels, kernel)), dtype=np.uint8)
+        launch = KernelLaunch(kernels, kernel, blocks, block_size, content)
         if stream.captured is not None:
             stream.captured.append(launch)
         else:
@@ -333,7 +336,7 @@ class SimulatedGpu:
             self.lost = self._faults[launch.kernel]
             return
         emulate(
-            self.kernels,
+            launch.kernels,
             launch.kernel,
             launch.parameters.ctypes.data,
             launch.blocks,

@@ -16,7 +16,8 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.lines import Passthrough, VeloMicroBias
+from hltnode.processing.lhcb.lines.event import Passthrough
+from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.trigger_config import TriggerConfig
@@ -43,7 +44,7 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig.default(HLT1.menu), LIMITS)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None), LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_a_constant_of_the_wrong_size_is_refused(backend: CountingBackend) -> No
 def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_need(
     backend: CountingBackend, meps: list[EncodedMep]
 ) -> None:
-    menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n) for n in range(1, 501))
+    menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n).line() for n in range(1, 501))
     engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
     assert engine.limits == replace(LIMITS, lines=500)
     for batch in OfflineRunner(engine).run(meps):
@@ -144,7 +145,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
 
 
 def test_lines_behind_the_first_word_decide_in_the_engine_too(backend: CountingBackend, meps: list[EncodedMep]) -> None:
-    menu = tuple(Passthrough(f"Line{i}", prescale=float(i == 499)) for i in range(500))
+    menu = tuple(Passthrough(f"Line{i}", prescale=float(i == 499)).line() for i in range(500))
     (batch,) = OfflineRunner(
         HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
     ).run(meps[:1])
@@ -168,7 +169,7 @@ def test_retained_transferred_and_constant_columns_are_fetched(backend: Counting
     engine = HLT1.create_engine(
         backend,
         geometry_constants(GEOMETRY),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         LIMITS,
         retain=("velo_hits.x",),
     )

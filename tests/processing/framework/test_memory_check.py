@@ -16,7 +16,6 @@ from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import OfflineRunner
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.selection.trigger_config import TriggerConfig
 
 LIMITS = BatchLimits(events=256, meps=16, input_bytes=8 << 20, rows=8192)
 
@@ -49,9 +48,7 @@ def backend() -> Iterator[SmallBackend]:
 
 
 def an_engine(backend: SmallBackend) -> Engine:
-    return HLT1.create_engine(
-        backend, geometry_constants(VeloGeometry.builtin()), TriggerConfig.default(HLT1.menu), LIMITS
-    )
+    return HLT1.create_engine(backend, geometry_constants(VeloGeometry.builtin()), HLT1.load_trigger(None), LIMITS)
 
 
 def test_slots_that_do_not_fit_are_refused_before_anything_is_allocated(backend: SmallBackend) -> None:

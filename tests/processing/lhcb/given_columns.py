@@ -30,7 +30,6 @@ from hltnode.processing.lhcb.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices
@@ -127,7 +126,7 @@ def _velo_columns(
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     backend = create_backend("cpu", HLT1.kernels)
     engine = HLT1.create_engine(
-        backend, geometry_constants(geometry), TriggerConfig.default(HLT1.menu), limits, retain=VELO_COLUMNS
+        backend, geometry_constants(geometry), HLT1.load_trigger(None), limits, retain=VELO_COLUMNS
     )
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data

@@ -37,7 +37,6 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.selection.trigger_chain import TriggerChain
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Launch, run_algorithms
 from tests.processing.lhcb.damage import damaged_batches
 from tests.processing.lhcb.full_events import full_events
@@ -93,10 +92,9 @@ def main() -> None:
     library, seed, batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     allocate = half if "--short" in sys.argv else with_tail
     launch = sanitized(library)
-    trigger = TriggerConfig.default(HLT1.menu)
     for name in HLT1.sequences:
         chain = HLT1.with_sequence(name)
-        constants = {**chain.load_geometry(None), "line_table": trigger.line_table().view(np.uint8)}
+        constants = chain.load_geometry(None)
         n = 0
         for mep in meps(chain, seed, batches):
             limits = BatchLimits(
@@ -104,10 +102,14 @@ def main() -> None:
                 meps=1,
                 input_bytes=-(-mep.data.nbytes // 8) * 8,
                 rows=len(mep.fragments),
-                lines=len(trigger.lines),
             )
             run_algorithms(
-                tuple(chain.sequence), given(mep, limits) | constants, mep.n_events, limits, launch, allocate=allocate
+                tuple(chain.sequence),
+                {**given(mep, limits), **constants},
+                mep.n_events,
+                limits,
+                launch,
+                allocate=allocate,
             )
             n += 1
         print(f"{name}: {n} batches")

@@ -23,7 +23,6 @@ from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.work_counter import WorkCounter
 from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crowded_in_phi, noise, super_pixel_noise
@@ -57,7 +56,7 @@ class Costs:
         engine = HLT1.create_engine(
             CpuBackend(self._work.kernels),
             geometry_constants(GEOMETRY),
-            TriggerConfig.default(HLT1.menu),
+            HLT1.load_trigger(None),
             BatchLimits(events=16, meps=1, input_bytes=4 << 20, rows=1024),
         )
         self._workspace: Workspace = engine.create_workspace()

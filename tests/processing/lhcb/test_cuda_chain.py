@@ -24,7 +24,6 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import Order, SimulatedGpu
@@ -73,7 +72,7 @@ class Batches:
             if isinstance(self.geometry, VeloGeometry)
             else HLT1.with_sequence(self.sequence).load_geometry(self.geometry)
         )
-        trigger = TriggerConfig(lines=HLT1.menu.lines, sequence=self.sequence)
+        trigger = HLT1.load_trigger(None, self.sequence)
         retain = [column.name for column in self.columns]
         return HLT1.create_engine(backend, constants, trigger, limits, retain=retain)
 

@@ -20,7 +20,6 @@ from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.kernel_runner import emulate
 from tests.processing.framework.simulated_gpu import SimulatedGpu
@@ -99,7 +98,7 @@ def test_a_gpu_runs_both_launches_and_finds_what_the_cpu_finds(tmp_path: Path, m
     cupy = install(monkeypatch, SimulatedGpu(HLT1.kernels))
     reference = small_and_large("retina")
     chain = replace(HLT1, sequence=cut_at(between(reference)))
-    trigger = TriggerConfig.default(HLT1.menu)
+    trigger = HLT1.load_trigger(None)
     engine = chain.create_engine(
         CudaBackend(HLT1.kernels), geometry_constants(GEOMETRY), trigger, reference.limits, retain="all"
     )

@@ -180,7 +180,6 @@ def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()
     inputs = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
     given = {name: workspace.host_array(name).copy() for name in inputs}
     given["velo_geometry"] = np.frombuffer(BUILT_IN.to_bytes(), dtype=np.float32)
-    given["line_table"] = UNCUT.line_table()
     plan = plan_memory(HLT1_SEQUENCE, limits, retain=retain, fuse_events=False) if shared else None
     return run_algorithms(tuple(UNCUT.configure(HLT1_SEQUENCE)), given, mep.n_events, limits, fill=poison, plan=plan)
 
@@ -320,5 +319,5 @@ def test_a_profile_counts_the_kernels_of_threads_with_scratch(backend: PoisonedB
     queue.profile = True
     assert run(workspace, mep) == unshared(mep)
     profile = queue.take_profile()
-    assert set(profile) == {algorithm.name for algorithm in HLT1_SEQUENCE}
+    assert set(profile) == {algorithm.name for algorithm in workspace.sequence}
     assert min(profile.values()) > 0

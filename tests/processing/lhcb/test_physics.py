@@ -18,7 +18,6 @@ from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
@@ -41,7 +40,7 @@ def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(geometry),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         limits,
         retain=retained(HLT1.sequence),
     )

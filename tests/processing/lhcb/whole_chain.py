@@ -22,7 +22,6 @@ from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.long_tracks.collections import BIN_STRIDE, N_BINS
 from hltnode.processing.lhcb.scifi.collections import N_ZONES
 from hltnode.processing.lhcb.velo.collections import unsorted
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms
 
 COUNTS = {
@@ -105,7 +104,7 @@ def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence
     chain = HLT1.with_sequence(sequence)
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
-    trigger = TriggerConfig(lines=HLT1.menu.lines, sequence=sequence)
+    trigger = HLT1.load_trigger(None, sequence)
     constants = geometry_constants(geometry) if isinstance(geometry, VeloGeometry) else chain.load_geometry(geometry)
     engine = HLT1.create_engine(create_backend("cpu", HLT1.kernels), constants, trigger, limits, retain="all")
     workspace = engine.create_workspace()
@@ -113,7 +112,6 @@ def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence
     workspace.seal([MepInBatch(n, mep.fragments)])
     given = {name: workspace.host_array(name).copy() for name in INPUTS}
     given |= {c.name: constants[c.name].view(c.dtype) for c in engine.plan.constants if c.name in constants}
-    given["line_table"] = trigger.line_table()
     workspace.submit()
     workspace.wait()
     names = compared() if sequence == "velo" else results(chain.sequence)

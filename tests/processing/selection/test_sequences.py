@@ -11,8 +11,8 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
-from hltnode.processing.selection.trigger_config import TriggerConfig, TriggerConfigError
 
 VELO = HLT1.sequences["velo"]
 WITH_CLONES = Sequence(
@@ -30,7 +30,8 @@ def two_sequences() -> TriggerChain:
         source=HLT1.source,
         readout=HLT1.readout,
         types=HLT1.types,
-        menu=HLT1.menu,
+        event_words=HLT1.event_words,
+        menu=replace(HLT1.menu, lines=HLT1.menu.of("velo")),
         geometry=HLT1.geometry,
     )
 
@@ -80,14 +81,16 @@ def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
         chain.create_engine(
             CpuBackend(chain.kernels, threads=1),
             chain.load_geometry(None),
-            TriggerConfig(lines=HLT1.menu.lines, sequence=name),
+            chain.load_trigger(None, name),
             BatchLimits(events=4, input_bytes=1 << 16),
         )
         for name in (None, "velo", "clones")
     ]
-    assert [engine.chain.sequence for engine in engines[1:]] == [VELO.algorithms, WITH_CLONES.algorithms]
+    for engine, sequence in zip(engines[1:], (VELO, WITH_CLONES), strict=True):
+        *algorithms, lines = engine.chain.sequence
+        assert (tuple(algorithms), lines.name) == (sequence.algorithms.algorithms, "select_lines")
     default, velo, clones = (engine.tck for engine in engines)
     assert default == velo != clones
-    assert engines[2].collections == ("velo_tracks",)
+    assert engines[2].collections == ("velo_tracks", "unknown_selections")
     for engine in engines:
         engine.close()

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.tck import TckDocument, differences
-from hltnode.processing.selection.trigger_config import TriggerConfigError, content_hash, content_key
+from hltnode.processing.selection.trigger_config import content_hash, content_key
 
 TRIGGER = """
 [sequence]
@@ -66,7 +67,7 @@ def test_a_document_gives_back_lines_and_constants(document: TckDocument, tmp_pa
 def test_the_default_configuration_names_its_sequence() -> None:
     document = HLT1.document(HLT1.load_trigger(None))
     assert (document.chain, document.sequence) == ("hlt1", "velo")
-    assert document.collections == ("velo_clusters", "velo_tracks", "pvs")
+    assert document.collections == ("velo_clusters", "velo_tracks", "pvs", "unknown_selections")
 
 
 def test_the_differences_of_two_documents_are_named(document: TckDocument) -> None:
@@ -76,7 +77,8 @@ def test_the_differences_of_two_documents_are_named(document: TckDocument) -> No
     changed = TckDocument("hlt1", "forward", document.collections, other["content"])
     found = differences(document, changed)
     assert found["lines.Hlt1VeloMicroBias.postscale"] == (0.001, 0.5)
-    assert found["lines.Hlt1Displaced.min_tracks"] == (3, None)
+    assert found["lines.Hlt1Displaced.input"] == ("events", None)
+    assert found["lines.Hlt1Displaced.selection[0]"][1] is None
     assert found["order of lines"] == ("Hlt1VeloMicroBias Hlt1Displaced", "Hlt1VeloMicroBias")
     assert differences(document, document) == {}
 
@@ -123,8 +125,7 @@ def test_what_this_software_does_not_have_is_refused(document: TckDocument) -> N
     assert "cannot be reproduced" in refusal(document, lambda c: c["sequence"].append(["unknown", {}]))
     assert "cannot be reproduced" in refusal(document, lambda c: c["sequence"].pop())
     assert "cannot be reproduced" in refusal(document, lambda c: c["sequence"].reverse())
-    assert "lines[0].type" in refusal(document, lambda c: c["lines"][0].update(type="Unknown"))
-    assert "lines[0].postscale" in refusal(document, lambda c: c["lines"][0].update(postscale=2.0))
+    assert "postscale: a number from 0 to 1" in refusal(document, lambda c: c["lines"][0].update(postscale=2.0))
     fit = "sequence.pv_beamline_multi_fit.max_chi2"
     for value in ("9", [9], float("nan"), 1e39, True):
         message = refusal(

@@ -20,7 +20,6 @@ from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mfp import encode_mfp
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
@@ -168,7 +167,7 @@ def test_progress_rises_while_a_batch_runs() -> None:
     geometry = VeloGeometry.builtin()
     mep = encode_mep(HLT1, list(simulate_events(40, seed=1, geometry=geometry)))
     limits = BatchLimits(events=400, meps=10, input_bytes=10 * mep.data.nbytes, rows=10 * len(mep.fragments))
-    trigger = TriggerConfig.default(HLT1.menu)
+    trigger = HLT1.load_trigger(None)
     workspace = HLT1.create_engine(backend, geometry_constants(geometry), trigger, limits).create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(mep.n_events, mep.fragments)] * 10)

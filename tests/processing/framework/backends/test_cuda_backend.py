@@ -15,7 +15,6 @@ from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch, retained
-from hltnode.processing.selection.trigger_config import TriggerConfig
 
 LIMITS = BatchLimits(events=32, meps=8, input_bytes=4 << 20, rows=4096)
 
@@ -27,7 +26,7 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
         HLT1.create_engine(
             backend,
             geometry_constants(geometry),
-            TriggerConfig.default(HLT1.menu),
+            HLT1.load_trigger(None),
             LIMITS,
             retain=retained(HLT1.sequence),
         )

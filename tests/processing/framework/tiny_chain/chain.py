@@ -2,19 +2,20 @@
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any
 
-import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from tiny.count_hits import Side, count_hits, hit_count, tiny_types
+from tiny.count_hits import Side, count_hits, event_number, hit_count, tiny_types
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.selection.line import VALIDATED, Line, selection_types
+from hltnode.processing.selection.inputs import ColumnField, Input
+from hltnode.processing.selection.line import selection_types
+from hltnode.processing.selection.line_type import VALIDATED, LineType
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.processing.selection.trigger_config import Menu
 from hltnode.protocol.raw_data.mfp import group_into_mfps
@@ -25,16 +26,23 @@ HERE = Path(__file__).parent
 SOURCES = tuple(source_id(side, 0) for side in Side)
 
 
+event = Input(
+    "events",
+    "the event as a whole",
+    {"n_hits": ColumnField(hit_count, "hits"), "number": ColumnField(event_number, "number of the event in the run")},
+)
+
+
 @dataclass(frozen=True, config=VALIDATED)
-class ManyHits(Line):
+class ManyHits(LineType):
     """Events with at least `min_hits` hits."""
 
-    kind: ClassVar[int] = 1
+    input = event
 
     min_hits: Annotated[int, Field(ge=1)] = 10
 
-    def parameters(self) -> tuple[np.uint32 | np.float32, ...]:
-        return (np.uint32(self.min_hits),)
+    def selects(self, candidate: Any) -> Any:
+        return candidate.n_hits >= self.min_hits
 
 
 class TinyReadout:
@@ -66,5 +74,6 @@ TINY = TriggerChain(
     subdetectors=frozenset(Side),
     counts={"hits": hit_count},
     types=(selection_types, tiny_types),
+    event_words=(event.candidate().number,),
     menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
 )

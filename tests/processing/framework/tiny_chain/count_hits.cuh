@@ -1,11 +1,10 @@
-// Counts the hits of an event: bytes of its banks that are not below a threshold. Then each line asks for its number.
+// Counts the hits of an event: bytes of its banks that are not below a threshold.
 //
-// One block per event; threads stride over the bytes of a bank, then over the lines. A bank that reaches beyond its MFP
-// flags the event. Bounds: sizes of fragments, n_lines lines in words of 32.
+// One block per event; threads stride over the bytes of a bank. A bank that reaches beyond its MFP flags the event.
+// Bounds: sizes of fragments.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
-#include "selection/scalers.cuh"
 #include "tiny/generated/tiny_count_hits.h"
 #include "tiny/generated/tiny_types.h"
 
@@ -13,10 +12,7 @@ HLT_KERNEL(tiny_count_hits)
 {
     if (!p.takes(blockIdx.x)) return;
     __shared__ uint32_t n_hits;
-    const uint32_t n_words = (p.n_lines + 31) / 32;
-    uint32_t* const decisions = p.events.lines + blockIdx.x * n_words;
     if (threadIdx.x == 0) n_hits = 0;
-    for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) decisions[i] = 0;
     __syncthreads();
 
     const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];
@@ -37,19 +33,9 @@ HLT_KERNEL(tiny_count_hits)
     }
     __syncthreads();
 
-    const uint32_t words[1] = {number};
-    for (uint32_t i = threadIdx.x; i < p.n_lines; i += blockDim.x) {
-        const hlt::line_record line = p.line_table[i];
-        if (n_hits < line.parameters[0]) continue;
-        if (hlt::scaler_passes(line.prescale, words) && hlt::scaler_passes(line.postscale, words))
-            atomicOr(&decisions[i / 32], 1u << (i % 32));
-    }
-    __syncthreads();
     if (threadIdx.x == 0) {
         p.hits.count[blockIdx.x] = n_hits;
         if (broken) p.events.flags[blockIdx.x] |= hlt::bank_error;
-        uint32_t any = 0;
-        for (uint32_t i = 0; i < n_words; ++i) any |= decisions[i];
-        p.events.accepted[blockIdx.x] = any != 0 ? 1 : 0;
+        p.events.number[blockIdx.x] = number;
     }
 }

@@ -1,4 +1,4 @@
-"""event_lines: each line against its definition in plain Python, scalers bit by bit."""
+"""Lines on events and VELO tracks: each against its definition in plain Python, scalers bit by bit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.lines import Line, NDisplacedVeloTracks, OdinEventType, Passthrough, VeloMicroBias
-from hltnode.processing.lhcb.lines.event_lines import event_lines
+from hltnode.processing.lhcb.lines.event import BeamGas, OdinCrossingType, OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.lhcb.raw_data.odin_decode import ODIN_DATA
 from hltnode.processing.lhcb.velo.collections import NO_PV
-from hltnode.processing.selection.trigger_config import TriggerConfig
-from tests.processing.framework.kernel_runner import Launch, run_algorithms, with_block_size
+from hltnode.processing.selection.line_type import LineType
 from tests.processing.lhcb.velo.track_sample import TrackSample
+from tests.processing.selection.line_evaluators import Case, Evaluator, by_blocks, by_compiler, by_numpy
 from tests.processing.selection.scalers_oracle import scaler_accepts
 
 
@@ -26,6 +27,8 @@ class Track:
     ip_chi2: float = 0.0
     backward: bool = False
     pv: int = 0
+    n_hits: int = 5
+    z: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,12 @@ class Event:
     run: int = 1
     gps_time: int = 0
     event_id: int = 0
+    crossing_type: int = 3
     flags: EventFlag = field(default=EventFlag(0))
 
 
 def decisions(
-    lines: Sequence[Line], events: Sequence[Event], launch: Launch | None = None
+    lines: Sequence[LineType], events: Sequence[Event], evaluate: Evaluator = by_compiler
 ) -> tuple[NDArray[np.object_], NDArray[np.uint8]]:
     """(bit mask of the lines as one integer, accepted) of each event."""
     sample = TrackSample([[np.zeros((3, 3))] * len(event.tracks) for event in events])
@@ -49,32 +53,33 @@ def decisions(
         "velo_tracks.ip_chi2": np.zeros(offset[-1] // 2, dtype=np.float32),
         "velo_tracks.backward": np.zeros(offset[-1] // 2, dtype=np.uint8),
         "velo_tracks.pv": np.zeros(offset[-1] // 2, dtype=np.uint8),
+        "velo_tracks.hit_count": np.zeros(offset[-1] // 2, dtype=np.uint8),
+        "velo_beamline.z": np.zeros(offset[-1] // 2, dtype=np.float32),
     }
     odin = np.zeros(len(events), dtype=ODIN_DATA.dtype)
     for number, event in enumerate(events):
         odin[number] = (
             event.run, event.event_type, event.gps_time % 2**32, event.gps_time >> 32,
-            event.event_id % 2**32, event.event_id >> 32, 0, 3,
+            event.event_id % 2**32, event.event_id >> 32, 0, event.crossing_type,
         )  # fmt: skip
         for i, track in enumerate(event.tracks):
             place = sample.first_track(number) + i
-            for name, value in zip(columns, (track.ip, track.ip_chi2, track.backward, track.pv), strict=True):
+            values = (track.ip, track.ip_chi2, track.backward, track.pv, track.n_hits, track.z)
+            for name, value in zip(columns, values, strict=True):
                 columns[name][place] = value
     given = columns | {
-        "line_table": TriggerConfig(tuple(lines)).line_table(),
         "events.odin": odin,
         "events.flags": np.array([int(event.flags) for event in events]),
         "velo_clusters.offset": offset,
         "velo_tracks.count": np.array([len(event.tracks) for event in events]),
+        "pvs.count": np.full(len(events), NO_PV),
     }
     limits = replace(sample.limits, lines=len(lines))
-    result = run_algorithms([event_lines], given, len(events), limits, launch)
-    words = result["events.lines"].reshape(len(events), -1)
-    masks = [int.from_bytes(of_event.tobytes(), "little") for of_event in words]
-    return np.array(masks, dtype=object), result["events.accepted"]
+    decided = evaluate(Case(tuple(line.line() for line in lines), EVENT_WORDS, given, limits))
+    return np.array(decided.masks, dtype=object), np.array(decided.accepted, dtype=np.uint8)
 
 
-def expected_decision(line: Line, event: Event) -> bool:
+def expected_decision(line: LineType, event: Event) -> bool:
     """What a line says of an event, in plain Python."""
     match line:
         case VeloMicroBias():
@@ -97,14 +102,14 @@ def expected_decision(line: Line, event: Event) -> bool:
     )
 
 
-def expected_masks(lines: Sequence[Line], events: Sequence[Event]) -> list[int]:
+def expected_masks(lines: Sequence[LineType], events: Sequence[Event]) -> list[int]:
     """The decisions of all lines on each event as one integer."""
     return [sum(expected_decision(line, event) << i for i, line in enumerate(lines)) for event in events]
 
 
-def large_menu(n_lines: int) -> list[Line]:
+def large_menu(n_lines: int) -> list[LineType]:
     """Lines of all types in turn, with cuts and scales that differ from line to line."""
-    menu: list[Line] = []
+    menu: list[LineType] = []
     for i in range(n_lines):
         scales = {"prescale": (1.0, 0.7)[i // 4 % 2], "postscale": (1.0, 1.0, 0.6)[i % 3]}
         make = (
@@ -146,7 +151,7 @@ def random_events(n: int) -> list[Event]:
 
 
 @pytest.fixture(scope="module")
-def decided_by_500_lines() -> tuple[list[Line], list[Event], list[int]]:
+def decided_by_500_lines() -> tuple[list[LineType], list[Event], list[int]]:
     """(lines, events, expected masks); each line beside a word boundary fires on some events and not on all."""
     lines, events = large_menu(500), random_events(40)
     masks = expected_masks(lines, events)
@@ -155,7 +160,7 @@ def decided_by_500_lines() -> tuple[list[Line], list[Event], list[int]]:
     return lines, events, masks
 
 
-def test_500_lines_decide_as_plain_python(decided_by_500_lines: tuple[list[Line], list[Event], list[int]]) -> None:
+def test_500_lines_decide_as_plain_python(decided_by_500_lines: tuple[list[LineType], list[Event], list[int]]) -> None:
     lines, events, expected = decided_by_500_lines
     masks, accepted = decisions(lines, events)
     assert masks.tolist() == expected
@@ -165,19 +170,18 @@ def test_500_lines_decide_as_plain_python(decided_by_500_lines: tuple[list[Line]
 @pytest.mark.parametrize("block_size", [1, 32, 100, 256])
 @pytest.mark.parametrize("backward", [False, True])
 def test_500_lines_decide_alike_with_every_block_size(
-    decided_by_500_lines: tuple[list[Line], list[Event], list[int]], block_size: int, backward: bool
+    decided_by_500_lines: tuple[list[LineType], list[Event], list[int]], block_size: int, backward: bool
 ) -> None:
     lines, events, expected = decided_by_500_lines
-    masks, accepted = decisions(lines, events, with_block_size(block_size, backward=backward))
+    masks, accepted = decisions(lines, events, by_blocks(block_size, backward=backward))
     assert masks.tolist() == expected
     assert accepted.tolist() == [int(mask != 0) for mask in expected]
 
 
 @pytest.mark.parametrize("n_lines", [1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 512, 513])
-@pytest.mark.parametrize("block_size", [None, 64])
-def test_menus_that_end_beside_a_word_boundary_decide_as_plain_python(n_lines: int, block_size: int | None) -> None:
+def test_menus_that_end_beside_a_word_boundary_decide_as_plain_python(n_lines: int) -> None:
     lines, events = large_menu(n_lines), random_events(6)
-    masks, _ = decisions(lines, events, None if block_size is None else with_block_size(block_size))
+    masks, _ = decisions(lines, events, by_numpy)
     assert masks.tolist() == expected_masks(lines, events)
 
 
@@ -228,6 +232,24 @@ def test_odin_event_type_looks_at_the_bits_of_its_mask() -> None:
     assert lines.tolist() == [0, 1, 2, 3, 0]
 
 
+def test_odin_crossing_type_selects_its_crossings() -> None:
+    events = [Event(crossing_type=crossing) for crossing in range(4)]
+    lines, _ = decisions([OdinCrossingType("BeamOne", crossing=1)], events)
+    assert lines.tolist() == [0, 1, 0, 0]
+
+
+def test_beam_gas_asks_for_a_long_track_before_the_detector() -> None:
+    tracks = [
+        Track(n_hits=12, z=-400.0),
+        Track(n_hits=11, z=-400.0),
+        Track(n_hits=20, z=-290.0),
+        Track(n_hits=20, z=-551.0),
+    ]
+    events = [Event(tracks=[track, Track()], crossing_type=1) for track in tracks]
+    lines, _ = decisions([BeamGas("Gas")], [*events, Event(tracks=tracks, crossing_type=3)])
+    assert lines.tolist() == [1, 0, 0, 0, 0]
+
+
 def test_an_event_without_odin_has_no_event_type() -> None:
     lines, _ = decisions([OdinEventType("Any")], [Event(event_type=0xFFFF, flags=EventFlag.ODIN_ERROR)])
     assert lines.tolist() == [0]
@@ -250,7 +272,7 @@ def test_scalers_agree_with_plain_python() -> None:
         )
     ]
     scales = [0.0, 1e-4, 0.1, 0.5, 0.99999999, 1.0]
-    configured: list[Line] = [Passthrough(f"Pre{'x' * i}", prescale=scale) for i, scale in enumerate(scales)]
+    configured: list[LineType] = [Passthrough(f"Pre{'x' * i}", prescale=scale) for i, scale in enumerate(scales)]
     configured += [Passthrough(f"Post{'y' * i}", postscale=scale) for i, scale in enumerate(scales)]
     configured.append(Passthrough("Both", prescale=0.6, postscale=0.7))
     lines, _ = decisions(configured, events)
@@ -283,10 +305,10 @@ def test_every_block_size_decides_alike(block_size: int) -> None:
         )
         for i, n in enumerate(rng.integers(0, 150, 40))
     ]
-    configured: list[Line] = [NDisplacedVeloTracks(f"N{n}", min_tracks=n) for n in (1, 3, 8, 15)]
+    configured: list[LineType] = [NDisplacedVeloTracks(f"N{n}", min_tracks=n) for n in (1, 3, 8, 15)]
     configured += [VeloMicroBias("Bias", min_tracks=70), Passthrough("Half", prescale=0.5)]
     reference, _ = decisions(configured, events)
     assert len(np.unique(reference)) > 4
     for backward in (False, True):
-        lines, _ = decisions(configured, events, with_block_size(block_size, backward=backward))
+        lines, _ = decisions(configured, events, by_blocks(block_size, backward=backward))
         assert lines.tolist() == reference.tolist()

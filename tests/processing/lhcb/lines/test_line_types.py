@@ -1,22 +1,20 @@
-"""Line types: what they refuse, and how they stand in the device's table."""
+"""Line types: what they refuse, and the lines that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from hltnode.processing.lhcb.lines import (
-    Line,
-    NDisplacedVeloTracks,
-    OdinEventType,
-    Passthrough,
-    VeloMicroBias,
-)
-from hltnode.processing.lhcb.lines.kinds import LineKind
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.lines.event import OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.tracks import TrackMVA
+from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
+from hltnode.processing.selection.line_type import LineType
 
 
 @pytest.mark.parametrize(
@@ -32,21 +30,50 @@ from hltnode.processing.lhcb.lines.menu import HLT1_MENU
         lambda: NDisplacedVeloTracks("A", max_ip=float("inf")),
         lambda: OdinEventType("A", mask=0),
         lambda: OdinEventType("A", mask=1 << 16),
+        lambda: TrackMVA("A", min_ip_chi2=0.0),
     ],
 )
-def test_values_out_of_range_are_refused(make: Callable[[], Line]) -> None:
+def test_values_out_of_range_are_refused(make: Callable[[], LineType]) -> None:
     with pytest.raises(ValidationError):
         make()
 
 
-def test_a_line_stands_in_the_table_with_its_cuts() -> None:
-    line = NDisplacedVeloTracks("A", min_tracks=4, min_ip=0.25, max_ip=2.0, min_ip_chi2=9.0)
-    record = line.record()
-    assert record["kind"] == LineKind.N_DISPLACED_VELO_TRACKS
-    assert record["parameters"][0] == 4
-    assert record["parameters"][1:4].view(np.float32).tolist() == [0.25, 2.0, 9.0]
-    assert record["prescale"]["always"] == 1
+def test_a_line_has_the_name_and_the_scales_of_its_type_and_its_first_sentence() -> None:
+    line = VeloMicroBias("A", min_tracks=3, prescale=0.5, postscale=0.25).line()
+    assert (line.name, line.prescale, line.postscale) == ("A", 0.5, 0.25)
+    assert line.description == "Events with at least `min_tracks` VELO tracks."
 
 
-def test_every_line_type_has_a_number_of_its_own() -> None:
-    assert sorted(line_type.kind for line_type in HLT1_MENU.types) == sorted(set(LineKind) - {LineKind.NONE})
+def test_every_cut_of_every_type_decides() -> None:
+    """A cut that no selection reads is a mistake."""
+    without_effect = [
+        f"{line_type.__name__}.{name}"
+        for line_type in HLT1_MENU.types
+        for name in {field.name for field in fields(line_type)} - {"name", "prescale", "postscale"}
+        if _changed(line_type("A"), name).line() == line_type("A").line()
+    ]
+    assert without_effect == []
+
+
+def _changed(line: LineType, name: str) -> LineType:
+    """The line with another value of one cut."""
+    value = getattr(line, name)
+    other: Any = value / 2 if value else 0.1
+    if isinstance(value, bool):
+        other = not value
+    elif isinstance(value, int):
+        other = value - 1 if value > 1 else value + 1
+    return replace(line, **{name: other})
+
+
+@pytest.mark.parametrize("sequence", HLT1.sequences)
+def test_the_menu_runs_in_every_sequence_and_says_what_is_not_available(sequence: str) -> None:
+    trigger = HLT1.load_trigger(None, sequence)
+    missing = HLT1.not_available(trigger)
+    assert missing["Hlt1SingleHighPtElectron"] == "needs calorimeters, which no sequence reads"
+    assert not set(missing) & set(trigger.line_names)
+    if sequence == "velo":
+        assert missing["Hlt1TrackMVA"] == "reads long_tracks"
+        assert set(missing) | set(trigger.line_names) >= {line.name for line in HLT1_MENU.lines}
+    else:
+        assert set(trigger.line_names) == {line.name for line in HLT1_MENU.lines}

@@ -33,7 +33,6 @@ from hltnode.processing.lhcb.velo.collections import (
     track_hits,
     tracks,
 )
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -64,7 +63,7 @@ def real_events(shared: Path) -> tuple[list[RealEvent], SeedingTables]:
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(VeloGeometry.load(folder)),
-        TriggerConfig.default(HLT1.menu),
+        HLT1.load_trigger(None),
         BatchLimits(events=len(banks), input_bytes=8 << 20),
         retain=retain,
     )

@@ -24,7 +24,6 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.lines.kinds import line_types
 from hltnode.processing.lhcb.primary_vertices.collections import pv_types
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.odin_decode import raw_data_types
@@ -62,7 +61,7 @@ def scifi_chain(*, with_velo: bool = False) -> Chain:
         readout=LHCB_READOUT,
         subdetectors=frozenset(READ),
         counts={"scifi_hits": scifi_count},
-        types=(raw_data_types, velo_types, pv_types, selection_types, line_types, scifi_types),
+        types=(raw_data_types, velo_types, pv_types, selection_types, scifi_types),
     )
     build_chain(chain)
     return chain

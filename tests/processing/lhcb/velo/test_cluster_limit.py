@@ -92,7 +92,7 @@ def test_an_event_that_is_cut_changes_no_other_event() -> None:
 
 def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
     lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu)
-    default = TriggerConfig.default(HLT1.menu)
+    default = HLT1.load_trigger(None)
     assert lower.tck(HLT1.sequence) != default.tck(HLT1.sequence)
     mep = encode_mep(HLT1, list(simulate_events(3, seed=2, geometry=GEOMETRY, nu=7.6)))
     backend = create_backend("cpu", HLT1.kernels)

@@ -1,0 +1,91 @@
+"""Generated kernels compiled for the CPU by the C++ compiler of this machine, and kept on disk.
+
+The options round as those of the other kernels do (CMakeLists.txt): no contraction to FMA.
+"""
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from hltnode.processing.framework.backends.kernel_cache import cache_folder, key_of, read_cached, write_cached
+
+# More optimisation makes 100 lines no faster, and takes twice as long to compile.
+OPTIONS = (
+    *("-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    *("-fvisibility=hidden", "-shared", "-fPIC"),
+)
+_AVX2 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
+TARGET_OPTIONS = {
+    "baseline": (),
+    "avx2": _AVX2,
+    "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", *_AVX2),
+}
+"""As CMakeLists.txt has them."""
+TIMEOUT = 120.0
+"""Seconds for one compilation; 100 lines take about one."""
+
+
+def compiler() -> str | None:
+    """The C++ compiler of this machine, None if there is none."""
+    return next((found for name in ("c++", "g++", "clang++") if (found := shutil.which(name))), None)
+
+
+@cache
+def _version(path: str) -> str:
+    return subprocess.run([path, "--version"], check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+
+
+def kernel_unit(name: str, source: str) -> str:
+    """The translation unit of one kernel."""
+    return "\n".join(
+        [
+            "#include <cmath>\n#include <cstdint>\n#include <cstring>",
+            "namespace {",
+            source,
+            "}  // namespace",
+            'extern "C" __attribute__((visibility("default"))) void run_block(const void* parameters, uint32_t block)',
+            "{",
+            f"    {name}(*static_cast<const {name}_parameters*>(parameters), dim3{{block, 1, 1}});",
+            "}",
+            "",
+        ]
+    )
+
+
+def compile_kernel(
+    name: str, source: str, folders: Sequence[Path], target: str, sources_digest: str
+) -> ctypes.CDLL | None:
+    """A library with the function run_block(parameters, block) of a generated kernel.
+
+    sources_digest: of what the source includes. None, with a warning, where the machine has no compiler or where it
+    fails.
+    """
+    found = compiler()
+    if found is None:
+        warnings.warn("no C++ compiler: lines are evaluated with NumPy, which is slower", stacklevel=2)
+        return None
+    unit = kernel_unit(name, source)
+    options = (*OPTIONS, *TARGET_OPTIONS[target], *(f"-I{folder}" for folder in folders))
+    try:
+        path = cache_folder() / f"{key_of((unit, sources_digest, *options, _version(found)))}.so"
+        if read_cached(path) is not None:
+            return ctypes.CDLL(str(path))
+        with tempfile.TemporaryDirectory(prefix="hltnode-lines-") as folder:
+            made = Path(folder) / "kernel.so"
+            text = Path(folder) / "kernel.cpp"
+            text.write_text(unit)
+            command = [found, *options, str(text), "-o", str(made)]
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)
+            return ctypes.CDLL(str(path if write_cached(path, made.read_bytes()) else made))
+    except (OSError, subprocess.SubprocessError) as error:
+        log = getattr(error, "stderr", None) or ""
+        warnings.warn(
+            f"{found} has not compiled the lines, they are evaluated with NumPy, which is slower: {error}\n{log}",
+            stacklevel=2,
+        )
+        return None

@@ -1,0 +1,50 @@
+"""Compiled kernels on disk, found again by what they were made of."""
+
+import hashlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+_DIGEST_BYTES = 32
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: what systemd gives (CacheDirectory=), or the user's cache."""
+    given = os.environ.get("CACHE_DIRECTORY")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hltnode"
+
+
+def key_of(parts: Iterable[str]) -> str:
+    """A name for what was made of these texts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def read_cached(path: Path) -> bytes | None:
+    """What `write_cached` has written; None where there is nothing or where it is damaged."""
+    if not path.is_file():
+        return None
+    content = path.read_bytes()
+    kept, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    return kept if hashlib.sha256(kept).digest() == digest else None
+
+
+def write_cached(path: Path, content: bytes) -> bool:
+    """Keep a file with its digest at the end; several processes may write the same one at once. Warns, and returns
+    False, if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content + hashlib.sha256(content).digest())
+        os.replace(file.name, path)
+    except OSError as error:
+        message = f"compiled kernels cannot be kept, each start compiles them again: {path}: {error.strerror}"
+        warnings.warn(message, stacklevel=3)
+        return False
+    return True

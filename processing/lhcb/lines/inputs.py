@@ -1,0 +1,314 @@
+"""What lines of HLT1 may select, and the fields of the candidates."""
+
+from typing import Any
+
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.kalman.collections import (
+    long_beam_state,
+    long_chi2,
+    long_full_chi2,
+    long_ip,
+    long_ip_chi2,
+    long_pv,
+)
+from hltnode.processing.lhcb.long_tracks.collections import (
+    long_count,
+    long_hit_count,
+    long_origin,
+    long_velo_track,
+)
+from hltnode.processing.lhcb.long_tracks.collections import (
+    long_tracks as long_track_collection,
+)
+from hltnode.processing.lhcb.muon.collections import long_is_muon, long_muon_chi2, muon_count
+from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
+from hltnode.processing.lhcb.raw_data.odin_decode import odin
+from hltnode.processing.lhcb.scifi.collections import scifi_count
+from hltnode.processing.lhcb.secondary_vertices.collections import (
+    VertexKind,
+    v0_pair_count,
+    v0_pair_doca,
+    v0_pair_mass,
+    v0_pair_vertices,
+    vertex_count,
+    vertex_fit,
+    vertex_flight,
+    vertex_kind,
+    vertex_masses,
+    vertex_momentum,
+    vertex_of_tracks,
+    vertex_position,
+    vertex_pv,
+    vertex_tracks_of,
+)
+from hltnode.processing.lhcb.secondary_vertices.collections import (
+    two_track_vertices as two_track_vertex_collection,
+)
+from hltnode.processing.lhcb.secondary_vertices.collections import (
+    v0_pairs as v0_pair_collection,
+)
+from hltnode.processing.lhcb.velo.collections import (
+    beamline_state,
+    cluster_count,
+    track_backward,
+    track_count,
+    track_hit_count,
+    track_ip,
+    track_ip_chi2,
+    track_pv,
+    tracks,
+)
+from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.functions import atan2, log, sqrt
+from hltnode.processing.selection.inputs import (
+    ColumnField,
+    DerivedField,
+    FieldOf,
+    Input,
+    RelatedField,
+    any_of,
+    exists,
+)
+from hltnode.processing.selection.units import ENERGY, LENGTH, NO_UNIT, Unit
+
+
+def _numbers(columns: dict[str, Any], units: dict[str, tuple[Unit, str]]) -> dict[str, FieldOf]:
+    """Fields of columns that have the same name."""
+    return {name: ColumnField(columns[name], text, unit) for name, (unit, text) in units.items()}
+
+
+def _has(member: str) -> DerivedField:
+    return DerivedField(lambda candidate: exists(getattr(candidate, member)), f"whether there is a {member}")
+
+
+primary_vertices = Input(
+    "primary vertices",
+    "vertices of proton collisions",
+    {
+        "x": ColumnField(vertices, "position", LENGTH, "x"),
+        "y": ColumnField(vertices, "position", LENGTH, "y"),
+        "z": ColumnField(vertices, "position", LENGTH, "z"),
+        "n_tracks": ColumnField(vertices, "sum of the weights of its tracks", NO_UNIT, "n_tracks"),
+    },
+    collection=pvs,
+    count=pv_count,
+)
+
+velo_tracks = Input(
+    "VELO tracks",
+    "tracks of the VELO, with no momentum",
+    {
+        **_numbers(
+            beamline_state,
+            {
+                "x": (LENGTH, "at the closest approach to the beam line"),
+                "y": (LENGTH, "at the closest approach to the beam line"),
+                "z": (LENGTH, "at the closest approach to the beam line"),
+                "tx": (NO_UNIT, "dx/dz"),
+                "ty": (NO_UNIT, "dy/dz"),
+            },
+        ),
+        "ip": ColumnField(track_ip, "impact parameter to the nearest primary vertex; 0 without one", LENGTH),
+        "ip_chi2": ColumnField(track_ip_chi2, "chi2 of it"),
+        "pv": RelatedField(primary_vertices, ColumnField(track_pv, ""), "the primary vertex with the smallest ip"),
+        "has_pv": _has("pv"),
+        "n_hits": ColumnField(track_hit_count, "hits"),
+        "backward": DerivedField(lambda t: t._backward != 0, "whether it flies to negative z"),
+        "_backward": ColumnField(track_backward, "1 for a track to negative z"),
+    },
+    collection=tracks,
+    count=track_count,
+)
+
+long_tracks = Input(
+    "long tracks",
+    "tracks through the magnet",
+    {
+        **_numbers(
+            long_beam_state,
+            {
+                "x": (LENGTH, "at the closest approach to the beam line"),
+                "y": (LENGTH, "at the closest approach to the beam line"),
+                "z": (LENGTH, "at the closest approach to the beam line"),
+                "tx": (NO_UNIT, "dx/dz"),
+                "ty": (NO_UNIT, "dy/dz"),
+                "qop": (ENERGY.to_the(-1), "charge over momentum"),
+            },
+        ),
+        "p": DerivedField(lambda t: 1.0 / abs(t.qop), "momentum"),
+        "pt": DerivedField(
+            lambda t: t.p * sqrt((t.tx * t.tx + t.ty * t.ty) / (1.0 + t.tx * t.tx + t.ty * t.ty)),
+            "transverse momentum",
+        ),
+        "eta": DerivedField(
+            lambda t: log((1.0 + sqrt(1.0 + t.tx * t.tx + t.ty * t.ty)) / sqrt(t.tx * t.tx + t.ty * t.ty)),
+            "pseudorapidity",
+        ),
+        "phi": DerivedField(lambda t: atan2(t.ty, t.tx), "azimuth"),
+        "is_positive": DerivedField(lambda t: t.qop > 0, "whether its charge is positive"),
+        "chi2": ColumnField(long_chi2, "chi2 of the fit to the VELO hits per degree of freedom"),
+        "full_chi2": ColumnField(long_full_chi2, "chi2 of the fit through the SciFi per degree of freedom"),
+        "ip": ColumnField(long_ip, "impact parameter to its primary vertex; 0 without one", LENGTH),
+        "ip_chi2": ColumnField(long_ip_chi2, "the smallest to any primary vertex; 0 without one"),
+        "pv": RelatedField(primary_vertices, ColumnField(long_pv, ""), "the primary vertex with the smallest ip_chi2"),
+        "has_pv": _has("pv"),
+        "velo": RelatedField(velo_tracks, ColumnField(long_velo_track, ""), "its VELO track"),
+        "is_muon": DerivedField(lambda t: t._is_muon != 0, "whether it has the hits of a muon"),
+        "_is_muon": ColumnField(long_is_muon, "1 for a muon"),
+        "muon_chi2": ColumnField(long_muon_chi2, "correlated chi2 of the nearest muon hits"),
+        "n_scifi_hits": ColumnField(long_hit_count, "SciFi hits"),
+        "origin": ColumnField(long_origin, "0 forward, 1 forward without UT, 2 matched"),
+    },
+    collection=long_track_collection,
+    count=long_count,
+)
+
+muons = long_tracks.those("muons", "long tracks with hits of a muon", lambda t: t.is_muon)
+
+
+def _of_kind(kind: VertexKind) -> DerivedField:
+    return DerivedField(lambda v: (v.kind & int(kind)) != 0, f"whether it has {kind.name}")
+
+
+two_track_vertices = Input(
+    "two-track vertices",
+    "vertices of two long tracks, of all kinds",
+    {
+        "track1": RelatedField(long_tracks, ColumnField(vertex_tracks_of, "", element=0), "its first track"),
+        "track2": RelatedField(long_tracks, ColumnField(vertex_tracks_of, "", element=1), "its second track"),
+        "pv": RelatedField(primary_vertices, ColumnField(vertex_pv, ""), "the primary vertex nearest to the flight"),
+        "has_pv": _has("pv"),
+        **_numbers(vertex_position, dict.fromkeys(("x", "y", "z"), (LENGTH, "position"))),
+        "rho": DerivedField(lambda v: sqrt(v.x * v.x + v.y * v.y), "distance from the z axis"),
+        **_numbers(
+            vertex_fit,
+            {
+                "chi2": (NO_UNIT, "of the fit, one degree of freedom"),
+                "doca": (LENGTH, "smallest distance of the tracks"),
+            },
+        ),
+        **_numbers(vertex_momentum, dict.fromkeys(("px", "py", "pz", "pt"), (ENERGY, "momentum of both tracks"))),
+        "p": DerivedField(lambda v: sqrt(v.px * v.px + v.py * v.py + v.pz * v.pz), "momentum of both tracks"),
+        **_numbers(
+            vertex_flight,
+            {
+                "ip": (LENGTH, "of the line of flight"),
+                "fd": (LENGTH, "distance of flight"),
+                "fd_chi2": (NO_UNIT, "chi2 of it"),
+                "eta": (NO_UNIT, "pseudorapidity of the flight"),
+                "dira": (NO_UNIT, "cosine of the angle between flight and momentum"),
+                "m_corr": (ENERGY, "corrected mass"),
+            },
+        ),
+        "dz": DerivedField(lambda v: v.z - v.pv.z, "flight along z"),
+        **_numbers(
+            vertex_masses,
+            {
+                "m_pipi": (ENERGY, "mass of two pions"),
+                "m_kpi": (ENERGY, "mass, the first track being a kaon"),
+                "m_pik": (ENERGY, "mass, the second track being a kaon"),
+                "m_kk": (ENERGY, "mass of two kaons"),
+                "m_ppi": (ENERGY, "mass, the first track being a proton"),
+                "m_pip": (ENERGY, "mass, the second track being a proton"),
+                "m_mumu": (ENERGY, "mass of two muons"),
+            },
+        ),
+        **_numbers(
+            vertex_of_tracks,
+            {
+                "min_pt": (ENERGY, "smallest of the tracks"),
+                "sum_pt": (ENERGY, "sum of the tracks"),
+                "min_p": (ENERGY, "smallest of the tracks"),
+                "min_ip": (LENGTH, "smallest of the tracks"),
+                "min_ip_chi2": (NO_UNIT, "smallest of the tracks"),
+            },
+        ),
+        "kind": ColumnField(vertex_kind, "bits of VertexKind"),
+        "is_displaced": _of_kind(VertexKind.VERTEX_DISPLACED),
+        "is_ks": _of_kind(VertexKind.VERTEX_KS),
+        "is_lambda": _of_kind(VertexKind.VERTEX_LAMBDA),
+        "is_dimuon": _of_kind(VertexKind.VERTEX_DIMUON),
+        "same_sign": _of_kind(VertexKind.VERTEX_SAME_SIGN),
+    },
+    collection=two_track_vertex_collection,
+    count=vertex_count,
+)
+displaced_vertices = two_track_vertices.those(
+    "displaced vertices", "vertices of two displaced tracks", lambda v: v.is_displaced
+)
+v0s = two_track_vertices.those("V0s", "candidates of K0S and Λ", lambda v: v.is_ks | v.is_lambda)
+dimuons = two_track_vertices.those("dimuons", "vertices of two muons", lambda v: v.is_dimuon)
+
+v0_pairs = Input(
+    "V0 pairs",
+    "two V0 without a common track",
+    {
+        "first": RelatedField(two_track_vertices, ColumnField(v0_pair_vertices, "", element=0), "its first V0"),
+        "second": RelatedField(two_track_vertices, ColumnField(v0_pair_vertices, "", element=1), "its second V0"),
+        "mass": ColumnField(v0_pair_mass, "mass of both", ENERGY),
+        "doca": ColumnField(v0_pair_doca, "smallest distance of the lines of flight", LENGTH),
+    },
+    collection=v0_pair_collection,
+    count=v0_pair_count,
+)
+
+
+def _without(flag: EventFlag) -> DerivedField:
+    assert flag.name is not None
+    return DerivedField(lambda e: (e.flags & int(flag)) == 0, f"whether it has no flag {flag.name.lower()}")
+
+
+event = Input(
+    "events",
+    "the event as a whole",
+    {
+        **{
+            name: ColumnField(odin, text, member=name)
+            for name, text in {
+                "run": "run",
+                "event_type": "bits of ODIN",
+                "crossing_type": "0 no beam, 1 beam 1, 2 beam 2, 3 both",
+                "bunch_id": "bunch crossing",
+                "gps_time_low": "lower word of the time in µs",
+                "gps_time_high": "upper word of it",
+                "event_id_low": "lower word of the event number",
+                "event_id_high": "upper word of it",
+            }.items()
+        },
+        "flags": ColumnField(event_flags, "bits of EventFlag"),
+        "has_odin": _without(EventFlag.ODIN_ERROR),
+        "passes_gec": _without(EventFlag.GLOBAL_EVENT_CUT),
+        "n_velo_clusters": ColumnField(cluster_count, "VELO clusters"),
+        "n_velo_tracks": ColumnField(track_count, "VELO tracks"),
+        "n_pvs": ColumnField(pv_count, "primary vertices"),
+        "n_scifi_hits": ColumnField(scifi_count, "SciFi hits"),
+        "n_muon_hits": ColumnField(muon_count, "muon hits"),
+        "n_long_tracks": ColumnField(long_count, "long tracks"),
+        "n_vertices": ColumnField(vertex_count, "two-track vertices"),
+    },
+)
+
+EVENT_WORDS: tuple[Expression, ...] = tuple(
+    getattr(event.candidate(), name)
+    for name in ("gps_time_low", "gps_time_high", "run", "event_id_low", "event_id_high")
+)
+"""By what scalers know an event, in the order of LHCb."""
+
+INPUTS = {
+    "event": event,
+    "primary_vertices": primary_vertices,
+    "velo_tracks": velo_tracks,
+    "long_tracks": long_tracks,
+    "muons": muons,
+    "two_track_vertices": two_track_vertices,
+    "displaced_vertices": displaced_vertices,
+    "v0s": v0s,
+    "dimuons": dimuons,
+    "v0_pairs": v0_pairs,
+}
+
+
+def any_pv(condition: Any) -> Expression:
+    """Whether the condition holds for at least one primary vertex of the event."""
+    return any_of(primary_vertices, condition)

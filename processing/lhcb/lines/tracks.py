@@ -1,0 +1,113 @@
+"""Lines on long tracks and muons (docs/physics/selection-lines.md)."""
+
+from math import log as ln
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
+from hltnode.processing.lhcb.lines.inputs import long_tracks, muons
+from hltnode.processing.selection.functions import log
+from hltnode.processing.selection.line_type import VALIDATED, LineType
+from hltnode.processing.selection.units import GeV, MeV, mm
+
+
+def behind_target(candidate: Any, min_pv_z: float) -> Any:
+    """Whether the primary vertex of a candidate, if it has one, lies behind the gas target."""
+    return ~candidate.has_pv | (candidate.pv.z > min_pv_z * mm)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class TrackMVA(LineType):
+    """A displaced track: the lower its pt, the more significant its impact parameter must be.
+
+    With s = pt - `alpha`: above `max_pt`, IP chi2 > `min_ip_chi2`; between `min_pt` and `max_pt`,
+    ln(IP chi2) > `param1` / (s - `param2`)² + `param3` / max_pt (max_pt - s) + ln(min_ip_chi2). MeV; param1 in GeV².
+    """
+
+    input = long_tracks
+
+    max_chi2: Positive = 2.5
+    min_pt: Momentum = 2000.0
+    max_pt: Annotated[float, Field(ge=1.0, le=1e8)] = 26000.0
+    alpha: Annotated[float, Field(ge=-1e5, le=1e5)] = 296.0
+    param1: Positive = 1.0
+    param2: Positive = 2000.0
+    param3: Positive = 1.248
+    min_ip_chi2: Annotated[float, Field(gt=0.0, le=1e9)] = 7.4
+    min_pv_z: Length = MIN_PV_Z
+
+    def selects(self, candidate: Any) -> Any:
+        t = candidate
+        s = (t.pt - self.alpha * MeV) / GeV
+        max_pt = self.max_pt / 1000
+        threshold = (
+            self.param1 / (s - self.param2 / 1000) ** 2 + self.param3 / max_pt * (max_pt - s) + ln(self.min_ip_chi2)
+        )
+        low = (s > self.min_pt / 1000) & (s < max_pt) & (log(t.ip_chi2) > threshold)
+        high = (s > max_pt) & (t.ip_chi2 > self.min_ip_chi2)
+        return (t.chi2 < self.max_chi2) & (low | high) & behind_target(t, self.min_pv_z)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class TrackMuonMVA(TrackMVA):
+    """A displaced muon, by the cuts of TrackMVA."""
+
+    input = muons
+
+    max_chi2: Positive = 100.0
+    alpha: Annotated[float, Field(ge=-1e5, le=1e5)] = 0.0
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class SingleHighPtMuon(LineType):
+    """A muon of high pt."""
+
+    input = muons
+
+    max_chi2: Positive = 100.0
+    min_pt: Momentum = 6000.0
+    min_p: Momentum = 6000.0
+    min_pv_z: Length = MIN_PV_Z
+
+    def selects(self, candidate: Any) -> Any:
+        t = candidate
+        return (
+            (t.chi2 < self.max_chi2)
+            & (t.pt > self.min_pt * MeV)
+            & (t.p > self.min_p * MeV)
+            & behind_target(t, self.min_pv_z)
+        )
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class SingleHighPtTrack(SingleHighPtMuon):
+    """A track of high pt, muon or not."""
+
+    input = long_tracks
+
+    min_pt: Momentum = 8000.0
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class LowPtMuon(LineType):
+    """A muon far from the primary vertex."""
+
+    input = muons
+
+    max_chi2: Positive = 100.0
+    min_pt: Momentum = 80.0
+    min_ip: Distance = 4.0
+    min_ip_chi2: Positive = 7.4
+    min_pv_z: Length = MIN_PV_Z
+
+    def selects(self, candidate: Any) -> Any:
+        t = candidate
+        return (
+            (t.chi2 < self.max_chi2)
+            & (t.pt > self.min_pt * MeV)
+            & (t.ip > self.min_ip * mm)
+            & (t.ip_chi2 > self.min_ip_chi2)
+            & behind_target(t, self.min_pv_z)
+        )

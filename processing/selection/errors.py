@@ -1,0 +1,9 @@
+"""What is wrong with a trigger configuration or with one of its lines."""
+
+
+class TriggerConfigError(ValueError):
+    """A trigger configuration that cannot be used; the message names the key."""
+
+
+class LineError(TriggerConfigError):
+    """A selection line that cannot be used; the message names the line, what is wrong, and the source position."""

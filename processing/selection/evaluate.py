@@ -1,0 +1,258 @@
+"""Evaluates all lines with NumPy: what the kernel of code.py does, over all candidates of a batch at once.
+
+For machines without a compiler. The same single-precision operations in the same order: decisions are equal bit by bit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.collections import F32, Collection, Column
+from hltnode.processing.selection import float_functions
+from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable
+from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.scalers import mix_words
+
+Bools = NDArray[np.bool_]
+Columns = Mapping[Column, NDArray[Any]]
+"""Content of columns, at least for the events that are evaluated."""
+
+
+@dataclass(slots=True)
+class _Truth:
+    """Whether it is true, and whether it is false, of each object."""
+
+    true: Bools
+    false: Bools
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Objects over which values are computed: all events, or all objects of a collection for each of `around`.
+
+    event: the event of each object; number: its number in the event; outer: its place among the objects of `around`.
+    """
+
+    variable: Variable | None
+    around: "_Scope | None"
+    event: NDArray[np.int64]
+    number: NDArray[np.int64]
+    outer: NDArray[np.int64]
+    values: dict[Node, Any] = field(default_factory=dict)
+
+
+class Evaluator:
+    """Computes expressions over the events of one batch."""
+
+    def __init__(self, columns: Columns, n_events: int) -> None:
+        self._columns = columns
+        self.n_events = n_events
+        every = np.arange(n_events)
+        self._events = _Scope(None, None, every, every, every)
+        self._scopes: dict[Variable, _Scope] = {}
+        self._firsts: dict[Collection, NDArray[np.int64]] = {}
+        self.unknown = np.zeros(n_events, np.uint32)
+        """Selections of each event that a NaN has left open."""
+
+    def decide(self, line: Line) -> Bools:
+        """Whether the line selects a candidate of each event, before scalers."""
+        variable = line.variable
+        scope = self._events if variable is None else self._scope(variable, self._events)
+        truth = self._truth(line.condition, scope)
+        self._count_unknown(scope, truth)
+        return _any_of(scope.event, truth.true, self.n_events)
+
+    def numbers(self, root: Node) -> NDArray[np.uint32]:
+        """A count that depends on the event alone, of each event."""
+        return cast(NDArray[np.uint32], self._value(root, self._events))
+
+    def _scope(self, variable: Variable, around: _Scope) -> _Scope:
+        if around is self._events and variable in self._scopes:
+            return self._scopes[variable]
+        counts = self._columns[variable.count][: self.n_events].astype(np.int64)[around.event]
+        outer = np.repeat(np.arange(len(counts)), counts)
+        number = np.arange(len(outer)) - np.repeat(np.cumsum(counts) - counts, counts)
+        scope = _Scope(variable, around, around.event[outer], number, outer)
+        if around is self._events:
+            self._scopes[variable] = scope
+        return scope
+
+    def _count_unknown(self, scope: _Scope, truth: _Truth) -> None:
+        np.add.at(self.unknown, scope.event[~(truth.true | truth.false)], np.uint32(1))
+
+    def _first(self, collection: Collection) -> NDArray[np.int64]:
+        if collection not in self._firsts:
+            assert collection.placement is not None
+            offsets = collection.placement.offsets
+            content = None if offsets is None else self._columns[offsets]
+            self._firsts[collection] = collection.placement.first(content, self.n_events)
+        return self._firsts[collection]
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def _value(self, root: Node, scope: _Scope) -> Any:
+        """A number or truth of each object of a scope."""
+        home = scope
+        while home.around is not None and home.variable not in root.free:
+            home = home.around
+        if root in home.values:
+            return home.values[root] if home is scope else _taken(home.values[root], self._places(scope, home))
+        if home is not scope:
+            return _taken(self._value(root, home), self._places(scope, home))
+        for at in postorder_without_bodies(root):
+            if at not in home.values and (at is root or _belongs(at, home)):
+                home.values[at] = self._operation(at, home)
+        return home.values[root]
+
+    def _places(self, scope: _Scope, home: _Scope) -> NDArray[np.int64]:
+        """Of each object of a scope, its place among those of one around it."""
+        places = scope.outer
+        assert scope.around is not None
+        at = scope.around
+        while at is not home:
+            places = at.outer[places]
+            assert at.around is not None
+            at = at.around
+        return places
+
+    def _truth(self, at: Node, scope: _Scope) -> _Truth:
+        return cast(_Truth, self._value(at, scope))
+
+    def _operation(self, at: Node, scope: _Scope) -> Any:
+        match at.op:
+            case Op.CONST:
+                return _constant(at, len(scope.event))
+            case Op.INDEX:
+                return scope.number.astype(np.uint32)
+            case Op.LOAD:
+                return self._load(at, scope)
+            case Op.COUNT | Op.ANY:
+                return self._count(at, scope)
+        args = [self._value(arg, scope) for arg in at.args]
+        with np.errstate(all="ignore"):
+            return _OPERATIONS[at.op](*args)
+
+    def _load(self, at: Node, scope: _Scope) -> NDArray[Any]:
+        element: Element = at.payload
+        column = element.column
+        content = self._columns[column]
+        if column.of_event:
+            place = scope.event
+        else:
+            assert column.collection is not None
+            place = self._first(column.collection)[scope.event] + self._value(at.args[0], scope).astype(np.int64)
+        # What an absent object refers to may lie behind the column; its value is not used.
+        place = np.minimum(place * column.width + element.element, len(content) - 1)
+        values = content[place] if element.member is None else content[element.member][place]
+        return values if at.kind is Kind.FLOAT else values.astype(np.uint32)
+
+    def _count(self, at: Node, scope: _Scope) -> Any:
+        inner = self._scope(at.payload, scope)
+        truth = self._truth(at.args[0], inner)
+        n = len(scope.event)
+        if at.op is Op.COUNT:
+            self._count_unknown(inner, truth)
+            return np.bincount(inner.outer[truth.true], minlength=n).astype(np.uint32)
+        return _Truth(_any_of(inner.outer, truth.true, n), ~_any_of(inner.outer, ~truth.false, n))
+
+
+def postorder_without_bodies(root: Node) -> list[Node]:
+    """Nodes below `root`, arguments first, without the bodies of counts."""
+    found: dict[Node, None] = {}
+    stack = [(root, False)]
+    while stack:
+        at, ready = stack.pop()
+        if at in found:
+            continue
+        if ready or at.op in (Op.COUNT, Op.ANY):
+            found[at] = None
+        else:
+            stack.append((at, True))
+            stack += [(arg, False) for arg in reversed(at.args)]
+    return list(found)
+
+
+def _belongs(at: Node, scope: _Scope) -> bool:
+    """Whether a scope is the outermost one in which a node can be computed."""
+    if scope.variable is None:
+        return not at.free
+    return scope.variable in at.free
+
+
+def _any_of(place: NDArray[np.int64], true: Bools, n: int) -> Bools:
+    found = np.zeros(n, np.bool_)
+    found[place[true]] = True
+    return found
+
+
+def _taken(value: Any, places: NDArray[np.int64]) -> Any:
+    if isinstance(value, _Truth):
+        return _Truth(value.true[places], value.false[places])
+    return value[places]
+
+
+def _constant(at: Node, n: int) -> Any:
+    if at.kind is Kind.BOOL:
+        return _Truth(np.full(n, bool(at.payload)), np.full(n, not at.payload))
+    if at.kind is Kind.INT:
+        return np.full(n, at.payload, np.uint32)
+    return np.full(n, float.fromhex(at.payload), F32)
+
+
+def _where(condition: _Truth, if_true: NDArray[Any], if_false: NDArray[Any]) -> NDArray[Any]:
+    chosen = np.where(condition.true, if_true, if_false)
+    if chosen.dtype == F32:
+        chosen[~(condition.true | condition.false)] = np.nan
+    return chosen
+
+
+_OPERATIONS: dict[Op, Any] = {
+    Op.TO_FLOAT: lambda a: a.astype(F32),
+    Op.ADD: np.add,
+    Op.SUB: np.subtract,
+    Op.MUL: np.multiply,
+    Op.DIV: np.divide,
+    Op.NEG: np.negative,
+    Op.ABS: np.abs,
+    Op.SQRT: np.sqrt,
+    Op.LOG: float_functions.logarithm,
+    Op.EXP: float_functions.exponential,
+    Op.ATAN2: float_functions.atan2,
+    Op.MIN: float_functions.minimum,
+    Op.MAX: float_functions.maximum,
+    Op.WHERE: _where,
+    Op.BITS: np.bitwise_and,
+    Op.LESS: lambda a, b: _Truth(a < b, a >= b),
+    Op.LESS_EQUAL: lambda a, b: _Truth(a <= b, a > b),
+    Op.EQUAL: lambda a, b: _Truth(a == b, (a < b) | (a > b)),
+    Op.AND: lambda a, b: _Truth(a.true & b.true, a.false | b.false),
+    Op.OR: lambda a, b: _Truth(a.true | b.true, a.false & b.false),
+    Op.NOT: lambda a: _Truth(a.false, a.true),
+}
+
+
+def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Bools:
+    """Whether each event passes a scaler; `words`: by what scalers know an event, u32[events] each."""
+    if scaler["always"]:
+        return np.ones(len(words[0]), np.bool_)
+    return mix_words(int(scaler["seed"]), words) < scaler["limit"]
+
+
+def decide(
+    lines: Sequence[Line], event_words: Sequence[Node], columns: Columns, n_events: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """(words of decisions u32[events, words], selections that a NaN has left open u32[events]) of all lines."""
+    evaluator = Evaluator(columns, n_events)
+    words = [evaluator.numbers(word) for word in event_words]
+    decisions = np.zeros((n_events, len(lines)), np.bool_)
+    for i, line in enumerate(lines):
+        record = line.record()
+        selected = evaluator.decide(line)
+        decisions[:, i] = selected & passes(record["prescale"], words) & passes(record["postscale"], words)
+    packed = np.zeros((n_events, -(-len(lines) // 32) * 4), np.uint8)
+    bits = np.packbits(decisions, axis=1, bitorder="little")
+    packed[:, : bits.shape[1]] = bits
+    return packed.view("<u4"), evaluator.unknown

@@ -1,0 +1,97 @@
+"""Units of what lines compare: lengths in mm, momenta, energies and masses in MeV, angles in rad (c = 1).
+
+A value with a unit is written `1.5 * GeV`. Values are kept in double precision until they meet an expression, where
+they are rounded once to single precision.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self, Union
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Powers of mm, MeV and rad."""
+
+    length: Fraction = Fraction(0)
+    energy: Fraction = Fraction(0)
+    angle: Fraction = Fraction(0)
+
+    def __mul__(self, other: "Unit") -> "Unit":
+        return Unit(self.length + other.length, self.energy + other.energy, self.angle + other.angle)
+
+    def __truediv__(self, other: "Unit") -> "Unit":
+        return self * other.to_the(-1)
+
+    def to_the(self, power: int | Fraction) -> "Unit":
+        """The unit of a power of a value."""
+        return Unit(self.length * power, self.energy * power, self.angle * power)
+
+    def __str__(self) -> str:
+        names = ((self.length, "mm"), (self.energy, "MeV"), (self.angle, "rad"))
+        factors = [name if power == 1 else f"{name}^{power}" for power, name in names if power]
+        return " ".join(factors) or "no unit"
+
+
+NO_UNIT = Unit()
+LENGTH = Unit(length=Fraction(1))
+ENERGY = Unit(energy=Fraction(1))
+ANGLE = Unit(angle=Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit: `value` in mm, MeV, rad and their products."""
+
+    value: float
+    unit: Unit
+
+    @classmethod
+    def of(cls, value: Union["Quantity", Number]) -> "Quantity":
+        """A number as a quantity without unit."""
+        return value if isinstance(value, Quantity) else cls(float(value), NO_UNIT)
+
+    def __mul__(self, other: Union["Quantity", Number]) -> "Quantity":
+        if not isinstance(other, Quantity | int | float):
+            return NotImplemented
+        other = Quantity.of(other)
+        return Quantity(self.value * other.value, self.unit * other.unit)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Union["Quantity", Number]) -> "Quantity":
+        if not isinstance(other, Quantity | int | float):
+            return NotImplemented
+        other = Quantity.of(other)
+        return Quantity(self.value / other.value, self.unit / other.unit)
+
+    def __rtruediv__(self, other: Number) -> "Quantity":
+        return Quantity.of(other) / self
+
+    def __add__(self, other: "Quantity") -> "Quantity":
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        if other.unit != self.unit:
+            raise ValueError(f"{self.unit} and {other.unit} cannot be added")
+        return Quantity(self.value + other.value, self.unit)
+
+    def __sub__(self, other: "Quantity") -> "Quantity":
+        return self + -other if isinstance(other, Quantity) else NotImplemented
+
+    def __neg__(self) -> Self:
+        return type(self)(-self.value, self.unit)
+
+    def __pow__(self, power: int) -> "Quantity":
+        return Quantity(self.value**power, self.unit.to_the(power))
+
+
+mm = Quantity(1.0, LENGTH)
+um = Quantity(1e-3, LENGTH)
+m = Quantity(1e3, LENGTH)
+MeV = Quantity(1.0, ENERGY)
+GeV = Quantity(1e3, ENERGY)
+TeV = Quantity(1e6, ENERGY)
+rad = Quantity(1.0, ANGLE)
+mrad = Quantity(1e-3, ANGLE)

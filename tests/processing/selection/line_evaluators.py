@@ -1,0 +1,153 @@
+"""The ways to evaluate lines on given columns: NumPy, the compiler of this machine, emulated blocks, PTX."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends import _executor
+from hltnode.processing.framework.backends.cpu_compiler import compile_kernel
+from hltnode.processing.framework.backends.cuda_kernels import compile_options
+from hltnode.processing.framework.codegen import generated_source
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.declaration import Algorithm, EventSizes
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.line import LINE_RECORD, Line
+from hltnode.processing.selection.select_lines import select_lines
+from tests.processing.framework.chain_builder import compiler
+from tests.processing.framework.kernel_runner import (
+    Allocate,
+    Launch,
+    generated_kernels,
+    host_memory,
+    run_algorithms,
+    with_block_size,
+)
+from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.ptx.chain import PtxLauncher
+from tests.ptx.kernels import CUDA_VERSION, machine_of
+from tests.ptx.nvrtc import ptx_of_source
+from tests.ptx.parser import parse
+
+Columns = Mapping[str, NDArray[Any]]
+KERNELS = KernelSources("", (PROCESSING,), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """masks: the decisions of all lines on each event as one integer; accepted: u8; unknown: selections that a NaN has
+    left open, u32."""
+
+    masks: list[int]
+    accepted: list[int]
+    unknown: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Lines, and the columns that they look at."""
+
+    lines: tuple[Line, ...]
+    event_words: tuple[Expression, ...]
+    columns: Columns
+    limits: BatchLimits
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return select_lines(self.lines, self.event_words)
+
+    @property
+    def source(self) -> str:
+        return generated_source(self.algorithm)
+
+    @property
+    def table(self) -> NDArray[np.void]:
+        return np.array([line.record() for line in self.lines], dtype=LINE_RECORD.dtype)
+
+    def run(self, launch: Launch, allocate: Allocate = host_memory) -> Decided:
+        """By a kernel."""
+        given = {**self.columns, "line_table": self.table}
+        result = run_algorithms([self.algorithm], given, self.limits.events, self.limits, launch, allocate=allocate)
+        return _decided(result, self.limits.events)
+
+
+def _decided(columns: Mapping[str, NDArray[Any]], n_events: int) -> Decided:
+    words = columns["events.lines"].reshape(n_events, -1)
+    return Decided(
+        [int.from_bytes(row.tobytes(), "little") for row in words],
+        columns["events.accepted"][:n_events].tolist(),
+        columns["events.unknown_selections"][:n_events].tolist(),
+    )
+
+
+Evaluator = Callable[[Case], Decided]
+
+
+def by_numpy(case: Case) -> Decided:
+    """What a machine without compiler does."""
+    algorithm, n = case.algorithm, case.limits.events
+    columns = {}
+    for column in algorithm.columns:
+        columns[column] = np.zeros(column.count(case.limits), column.dtype)
+        if column.name in case.columns:
+            given = np.asarray(case.columns[column.name])
+            columns[column][: len(given)] = given if given.dtype.names else given.astype(column.dtype)
+    assert algorithm.generated is not None
+    algorithm.generated.evaluate(columns, n)
+    return _decided({column.name: content for column, content in columns.items()}, n)
+
+
+def by_compiler(case: Case, target: str = "baseline") -> Decided:
+    """What the CPU back end does with the compiler of this machine."""
+    compiler()
+
+    def launch(algorithm: Algorithm, _: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
+        library = compile_kernel(algorithm.name, case.source, (PROCESSING,), target, "")
+        assert library is not None
+        address = ctypes.cast(library.run_block, ctypes.c_void_p).value
+        assert address is not None
+        step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
+        _executor.Executor(1).run(_executor.Program([step], header.ctypes.data))
+
+    return case.run(launch)
+
+
+def by_blocks(block_size: int, *, backward: bool = False) -> Evaluator:
+    """Emulated blocks of many threads."""
+    return lambda case: case.run(
+        with_block_size(
+            block_size, backward=backward, kernels=generated_kernels(case.source, (PROCESSING,), "select_lines")
+        )
+    )
+
+
+def by_ptx(block_size: int = 64, *, backward: bool = False) -> Evaluator:
+    """The PTX that NVRTC makes of the kernel for a GPU."""
+
+    def evaluate(case: Case) -> Decided:
+        ptx = ptx_of_source(nvrtc_of(CUDA_VERSION), case.source, "90", *compile_options(KERNELS))
+        machine = machine_of(parse(ptx), backward=backward)
+        launcher = PtxLauncher(machine, block_size)
+        decided = case.run(launcher, machine.allocate)
+        assert [it.text for it in launcher.conflicts if not it.equal] == []
+        return decided
+
+    return evaluate
+
+
+def assert_all_decide_alike(case: Case, evaluators: Sequence[Evaluator]) -> Decided:
+    """The decisions, which are those of NumPy."""
+    expected = by_numpy(case)
+    for evaluator in evaluators:
+        assert evaluator(case) == expected
+    return expected
+
+
+ALL = (by_compiler, by_blocks(1), by_blocks(32), by_blocks(100, backward=True), by_ptx())

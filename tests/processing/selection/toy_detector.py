@@ -1,0 +1,95 @@
+"""A detector of two collections, for lines: tracks that may belong to vertices; and random events of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.batch import events
+from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.inputs import ColumnField, DerivedField, Input, RelatedField, exists
+from hltnode.processing.selection.units import ENERGY, LENGTH
+
+MAX_TRACKS, MAX_VERTICES = 40, 8
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e38, -1e38, 88.0, -87.0], np.float32)
+
+_vertices = Collection(
+    "toy_vertices", capacity=lambda limits: limits.events * MAX_VERTICES, placement=Placement.fixed(MAX_VERTICES)
+)
+vertex_count = _vertices.per_event("count", U32)
+vertex_z = _vertices.column("z", F32)
+_tracks = Collection(
+    "toy_tracks", capacity=lambda limits: limits.events * MAX_TRACKS, placement=Placement.fixed(MAX_TRACKS)
+)
+track_count = _tracks.per_event("count", U32)
+track_x = _tracks.column("x", F32)
+track_pt = _tracks.column("pt", F32)
+track_y = _tracks.column("y", F32, width=2)
+track_hits = _tracks.column("hits", U16)
+track_muon = _tracks.column("muon", U8)
+track_vertex = _tracks.column("vertex", U8)
+event_number = events.per_event("number", U32)
+event_type = events.per_event("type", U32)
+
+vertices = Input(
+    "vertices", "vertices", {"z": ColumnField(vertex_z, "", LENGTH)}, collection=_vertices, count=vertex_count
+)
+tracks = Input(
+    "tracks",
+    "tracks",
+    {
+        "x": ColumnField(track_x, "", LENGTH),
+        "pt": ColumnField(track_pt, "", ENERGY),
+        "a": ColumnField(track_y, "", element=0),
+        "b": ColumnField(track_y, "", element=1),
+        "hits": ColumnField(track_hits, ""),
+        "is_muon": DerivedField(lambda t: t._muon != 0, ""),
+        "_muon": ColumnField(track_muon, ""),
+        "vertex": RelatedField(vertices, ColumnField(track_vertex, ""), ""),
+        "has_vertex": DerivedField(lambda t: exists(t.vertex), ""),
+    },
+    collection=_tracks,
+    count=track_count,
+)
+muons = tracks.those("muons", "muons", lambda t: t.is_muon)
+event = Input(
+    "events",
+    "events",
+    {"number": ColumnField(event_number, ""), "type": ColumnField(event_type, ""), "n": ColumnField(track_count, "")},
+)
+EVENT_WORDS: tuple[Expression, ...] = (event.candidate().number,)
+
+
+def random_events(n: int, seed: int, *, special: float = 0.1) -> dict[str, NDArray[Any]]:
+    """Columns of n events; `special`: the share of numbers that are NaN, infinite, denormal or the like."""
+    rng = np.random.default_rng(seed)
+
+    def numbers(size: int) -> NDArray[np.float32]:
+        values = (rng.normal(0, 1, size) * 10.0 ** rng.integers(-2, 4, size)).astype(np.float32)
+        rare = rng.random(size) < special
+        values[rare] = rng.choice(SPECIAL, int(rare.sum()))
+        return values
+
+    n_tracks, n_vertices = rng.integers(0, MAX_TRACKS + 1, n), rng.integers(0, MAX_VERTICES + 1, n)
+    return {
+        vertex_count.name: n_vertices,
+        vertex_z.name: numbers(n * MAX_VERTICES),
+        track_count.name: n_tracks,
+        track_x.name: numbers(n * MAX_TRACKS),
+        track_pt.name: numbers(n * MAX_TRACKS),
+        track_y.name: numbers(2 * n * MAX_TRACKS),
+        track_hits.name: rng.integers(0, 40, n * MAX_TRACKS),
+        track_muon.name: rng.integers(0, 2, n * MAX_TRACKS),
+        track_vertex.name: rng.choice([*range(MAX_VERTICES), 255], n * MAX_TRACKS),
+        event_number.name: rng.integers(0, 2**32, n),
+        event_type.name: rng.integers(0, 2**16, n),
+    }
+
+
+def limits_of(given: Mapping[str, NDArray[Any]], n_lines: int) -> BatchLimits:
+    return BatchLimits(events=len(given[event_number.name]), lines=n_lines)
