@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.estimate import FAST, H100, SLOW, estimate
 from benchmarks.gpu.report import Section
+from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
 
 UNNOTICED = 1e-9
 """Seconds per event that no verdict rests on: the starts of kernels, which the estimate leaves out, take as much."""
@@ -21,8 +22,9 @@ def verdict(measured: float, fast: float, slow: float) -> str:
 
 def comparison(name: str, report: Mapping[str, Any], seconds: Mapping[str, float], events_per_second: float) -> Section:
     """`report`: counts of the same chain (device_code.py); `seconds` per event, by kernel, and the rate of the slots as
-    measured."""
+    measured. The kernel of the lines, made from the trigger file, is not in the counts and left out here, too."""
     slow, fast = estimate(report, SLOW), estimate(report, FAST)
+    seconds = {kernel: one for kernel, one in seconds.items() if kernel != SELECT_LINES_KERNEL}
     lines = [
         (kernel, one, fast.kernels[kernel].seconds, slow.kernels[kernel].seconds, slow.kernels[kernel].bound)
         for kernel, one in seconds.items()

@@ -63,7 +63,7 @@ class EncodedEvents:
 
 
 def counter_name(collection: str) -> str:
-    """The name of the luminosity counter of a collection: "velo_tracks" is counted as "VeloTracks"."""
+    """The name of the luminosity counter of a collection: "long_tracks" is counted as "LongTracks"."""
     return "".join(part[:1].upper() + part[1:] for part in collection.split("_"))
 
 

@@ -1,6 +1,6 @@
 """What lines select: collections of candidates, and the fields by which a selection knows them.
 
-A detector declares its inputs (processing/lhcb/lines/inputs.py). A field is an element of a column, an expression of
+A detector declares its inputs. A field is an element of a column, an expression of
 other fields, or a candidate of another input: the tracks of a vertex, the primary vertex of a track.
 """
 

@@ -17,6 +17,7 @@ from benchmarks.gpu.throughput import node_rate, node_throughput
 from hltnode.daemon.cli import app
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
 from tests.processing.framework.cupy_stand_in import CupyStandIn, install
 from tests.processing.framework.simulated_gpu import ILLEGAL_ADDRESS, Order, SimulatedGpu
 
@@ -77,9 +78,10 @@ def test_everything_is_measured_and_reported(cupy: CupyStandIn, tmp_path: Path) 
     assert found["Machine"]["data"]["GPU"] == "GPU 0, Simulated GPU"
     kernels = [algorithm.name for algorithm in HLT1_SEQUENCE]
     times = found["Kernel times: simulated, retina"]["data"]["seconds_per_event"]
-    assert list(times) == kernels
+    assert list(times) == [*kernels, SELECT_LINES_KERNEL]
     # Each launch and the event behind it, a millisecond each, for two events.
-    assert times == {algorithm.name: 0.001 * len(algorithm.launches) for algorithm in HLT1_SEQUENCE}
+    expected = {algorithm.name: 0.001 * len(algorithm.launches) for algorithm in HLT1_SEQUENCE}
+    assert times == expected | {SELECT_LINES_KERNEL: 0.001}
     spans = found["Overlap of slots: simulated, retina"]["data"]["spans"]
     assert [span["slot"] for span in spans] == [0, 1, 2, 0]
     assert all(span["begin"] < span["on_device"] < span["computed"] < span["back"] for span in spans)
