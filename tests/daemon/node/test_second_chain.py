@@ -71,7 +71,7 @@ async def test_a_node_decides_writes_and_counts_for_another_experiment(tiny: Mod
     assert f'hlt1_objects_total{{collection="hits"}} {float(sum(hits))}' in metrics
     assert f'hlt1_line_accepts_total{{line="TinyManyHits"}} {float(sum(accepted))}' in metrics
     [summary] = (tmp_path / "out").glob("*_summary.json")
-    assert json.loads(summary.read_text())["objects"] == {"hits": sum(hits)}
+    assert json.loads(summary.read_text())["objects"] == {"hits": sum(hits), "unknown_selections": 0}
 
 
 def record_of(tiny: ModuleType, event: list[bytes]) -> bytes:
