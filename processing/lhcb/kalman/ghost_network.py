@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Record, SharedTypes, constant_column
 from hltnode.processing.lhcb.geometry.errors import GeometryError
+from hltnode.processing.lhcb.geometry.json_file import numbers, read_json_file
 from hltnode.processing.lhcb.long_tracks.collections import TrackOrigin
 from hltnode.processing.lhcb.ut.collections import NO_HIT
 
@@ -96,34 +97,22 @@ class GhostNetwork:
     @classmethod
     def load(cls, directory: Path | str) -> Self:
         """Read ghost_network.json of a directory. Raises GhostNetworkError, which names the file."""
-        path = Path(directory) / GHOST_NETWORK_FILE
-        try:
-            content = json.loads(path.read_bytes())
-        except OSError as error:
-            raise GhostNetworkError(f"{path}: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise GhostNetworkError(f"{path}: is not JSON: {error}") from error
-        try:
-            return cls._of(content)
-        except (LookupError, TypeError, ValueError) as error:
-            raise GhostNetworkError(f"{path}: {error}") from error
+        return read_json_file(Path(directory) / GHOST_NETWORK_FILE, (FORMAT, VERSION), cls._of, GhostNetworkError)
 
     @classmethod
-    def _of(cls, content: Any) -> Self:
-        if (content["format"], content["version"]) != (FORMAT, VERSION):
-            raise ValueError(f"is {content['format']!r} version {content['version']}, expected {FORMAT!r} {VERSION}")
+    def _of(cls, content: Mapping[str, Any]) -> Self:
         if tuple(content["inputs"]) != INPUTS:
             raise ValueError(f"has the inputs {content['inputs']}, expected {list(INPUTS)}")
-        spread = _numbers(content, "spread", (N_INPUTS,))
+        spread = numbers(content, "spread", (N_INPUTS,))
         if not (spread > 0.0).all():
             raise ValueError("spread must be above 0")
         return cls(
-            mean=_numbers(content, "mean", (N_INPUTS,)),
+            mean=numbers(content, "mean", (N_INPUTS,)),
             spread=spread,
-            hidden=_numbers(content, "hidden", (N_INPUTS, N_HIDDEN)),
-            hidden_bias=_numbers(content, "hidden_bias", (N_HIDDEN,)),
-            output=_numbers(content, "output", (N_HIDDEN,)),
-            output_bias=float(_numbers(content, "output_bias", ())),
+            hidden=numbers(content, "hidden", (N_INPUTS, N_HIDDEN)),
+            hidden_bias=numbers(content, "hidden_bias", (N_HIDDEN,)),
+            output=numbers(content, "output", (N_HIDDEN,)),
+            output_bias=float(numbers(content, "output_bias", ())),
             provenance=content["provenance"],
         )
 
@@ -179,10 +168,3 @@ def inputs_of(columns: Mapping[str, NDArray[Any]]) -> FloatArray:
 def _logarithm_of_1_and(values: NDArray[Any]) -> FloatArray:
     found: FloatArray = np.log1p(np.clip(np.nan_to_num(values.astype(np.float64)), 0.0, 1e4))
     return found
-
-
-def _numbers(content: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
-    values = np.array(content[name], np.float64)
-    if values.shape != shape or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite numbers of the shape {list(shape)}")
-    return values

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
+from hltnode.processing.lhcb.geometry.json_file import numbers, read_json_file
 from hltnode.processing.lhcb.parametrisation.filter_noise import Noise, Step
 from hltnode.processing.lhcb.parametrisation.forms import (
     BEFORE_UT,
@@ -79,37 +80,25 @@ class LongTrackParameters:
     @classmethod
     def load(cls, directory: Path | str) -> Self:
         """Read long_track_parameters.json of a directory. Raises ParametersError, which names the file."""
-        path = Path(directory) / PARAMETERS_FILE
-        try:
-            content = json.loads(path.read_bytes())
-        except OSError as error:
-            raise ParametersError(f"{path}: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise ParametersError(f"{path}: is not JSON: {error}") from error
-        try:
-            return cls._of(content)
-        except (LookupError, TypeError, ValueError) as error:
-            raise ParametersError(f"{path}: {error}") from error
+        return read_json_file(Path(directory) / PARAMETERS_FILE, (FORMAT, VERSION), cls._of, ParametersError)
 
     @classmethod
-    def _of(cls, content: Any) -> Self:
-        if (content["format"], content["version"]) != (FORMAT, VERSION):
-            raise ValueError(f"is {content['format']!r} version {content['version']}, expected {FORMAT!r} {VERSION}")
+    def _of(cls, content: Mapping[str, Any]) -> Self:
         polarity = float(content["polarity"])
         if abs(polarity) != 1.0:
             raise ValueError(f"polarity is {polarity:g}, expected 1 or -1")
-        errors = {q: _numbers(content["errors"], q.value, (3,)) for q in Quantity}
+        errors = {q: numbers(content["errors"], q.value, (3,)) for q in Quantity}
         return cls(
             polarity=polarity,
-            energy_loss=float(_numbers(content, "energy_loss", ())),
+            energy_loss=float(numbers(content, "energy_loss", ())),
             behind_velo=_functions(BehindMagnet, content, BEHIND_MAGNET),
             behind_ut=_functions(BehindMagnet, content["behind_ut"], BEHIND_MAGNET),
             before_ut=_functions(BeforeUt, content["before_ut"], BEFORE_UT),
             in_ut=_functions(InUt, content["in_ut"], IN_UT),
             seeds=_functions(Seeds, content["seeds"], SEED_FORMS),
-            seed_spreads={name: _numbers(content["seed_spreads"], name, (2,)) for name in SEED_SPREADS},
+            seed_spreads={name: numbers(content["seed_spreads"], name, (2,)) for name in SEED_SPREADS},
             errors=ExpectedErrors(errors),
-            noise={step: _numbers(content["noise"], step.value, (3,)) for step in Step},
+            noise={step: numbers(content["noise"], step.value, (3,)) for step in Step},
             provenance=content["provenance"],
             accuracy=content["accuracy"],
         )
@@ -149,14 +138,7 @@ class LongTrackParameters:
 
 
 def _functions(kind: type[F], content: Mapping[str, Any], forms: Mapping[str, Form]) -> F:
-    return kind(forms, {name: _numbers(content, name, SHAPE) for name in forms})
-
-
-def _numbers(content: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
-    values = np.array(content[name], np.float64)
-    if values.shape != shape or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite numbers of the shape {list(shape)}")
-    return values
+    return kind(forms, {name: numbers(content, name, SHAPE) for name in forms})
 
 
 def _rounded(coefficients: Mapping[str, FloatArray]) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""JSON files of numbers that say what they are: format, version and fields."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry.errors import GeometryError
+
+T = TypeVar("T")
+
+
+def read_json_file(
+    path: Path, form: tuple[str, int], make: Callable[[Mapping[str, Any]], T], error: type[GeometryError]
+) -> T:
+    """What `make` makes of the content of a file of this format and version.
+
+    Raises `error`, which names the file; also where `make` raises a LookupError, TypeError or ValueError.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as problem:
+        raise error(f"{path}: cannot be read: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise error(f"{path}: is not JSON: {problem}") from problem
+    try:
+        found = (content["format"], content["version"])
+        if found != form:
+            raise ValueError(f"is {found[0]!r} version {found[1]}, expected {form[0]!r} {form[1]}")
+        return make(content)
+    except (LookupError, TypeError, ValueError) as problem:
+        raise error(f"{path}: {problem}") from problem
+
+
+def numbers(content: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """A field as an array. Raises ValueError if it is not of this shape or not finite."""
+    values = np.array(content[name], np.float64)
+    if values.shape != shape or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite numbers of the shape {list(shape)}")
+    return values
