@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hltnode.protocol._native import Packer, seal_frames
 from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import MfpError, RejectReason
-from hltnode.protocol.raw_data.mfp import Mfp
+from hltnode.protocol.raw_data.mfp import Mfp, set_event_id
 from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
@@ -137,14 +137,20 @@ def bank_keys(block: EventBlock) -> set[tuple[int, int, int]]:
     return {(key & 0xFF, key >> 8 & 0xFF, key >> 16) for key in keys}
 
 
-def frames_of_mfps(mfps: Mapping[int, Buffer]) -> PackedFrames:
-    """The frames that carry copies of the encoded MFPs of a MEP, by source id. Raises MfpError if there are none."""
+def frames_of_mfps(mfps: Mapping[int, Buffer], first_event: int | None = None) -> PackedFrames:
+    """The frames that carry copies of the encoded MFPs of a MEP, by source id.
+
+    first_event: the id that the first event gets, None to keep it. Raises MfpError if there are no MFPs.
+    """
     if not mfps:
         raise MfpError(RejectReason.BAD_SIZE, "a MEP without MFPs")
     sizes = [HEADER_SIZE + len(mfp) for mfp in mfps.values()]
     places = [0, *itertools.accumulate(sizes)]
     buffer = np.empty(places[-1], np.uint8)
     for place, mfp in zip(places, mfps.values(), strict=False):
-        buffer[place + HEADER_SIZE : place + HEADER_SIZE + len(mfp)] = np.frombuffer(mfp, np.uint8)
+        packed = buffer[place + HEADER_SIZE : place + HEADER_SIZE + len(mfp)]
+        packed[:] = np.frombuffer(mfp, np.uint8)
+        if first_event is not None:
+            set_event_id(packed.data, first_event)
     n_events = Mfp.parse(next(iter(mfps.values()))).n_fragments
     return PackedFrames(tuple(mfps), n_events, buffer, places[:-1], sizes)

@@ -15,7 +15,7 @@ from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.packing import EventBlock, EventPacker, PackedFrames, bank_keys, frames_of_mfps
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.raw_data.mep import Mep, iter_meps
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp, with_event_id
+from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.source_id import NUMBER_BITS, SubDetector, source_id
@@ -211,7 +211,7 @@ def _frames_of_mep_files(paths: Sequence[Path], inventory: Inventory, n_passes: 
     first_event = 0
     for mfps in chain.from_iterable(_mfps_of_mep_files(paths) for _ in range(n_passes)):
         n_events = Mfp.parse(next(iter(mfps.values()))).n_fragments
-        complete = {}
+        complete: dict[int, Buffer] = {}
         for source in sources:
             mfp = mfps.get(source)
             if mfp is None:
@@ -222,8 +222,8 @@ def _frames_of_mep_files(paths: Sequence[Path], inventory: Inventory, n_passes: 
                     types=[NO_BANK] * n_events,
                     fragments=[b""] * n_events,
                 )
-            complete[source] = with_event_id(mfp, first_event)
-        yield frames_of_mfps(complete)
+            complete[source] = mfp
+        yield frames_of_mfps(complete, first_event)
         first_event += n_events
 
 
@@ -250,7 +250,7 @@ def _run_of(odin: Mfp) -> int | None:
 def _mfps_of_mep_files(paths: Sequence[Path]) -> Iterator[dict[int, Buffer]]:
     for path in paths:
         for mep in _meps_of_file(path):
-            yield {mfp.source_id: bytes(mfp.view) for mfp in mep.mfps}
+            yield {mfp.source_id: mfp.view for mfp in mep.mfps}
 
 
 def _meps_of_file(path: Path) -> Iterator[Mep]:

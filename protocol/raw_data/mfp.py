@@ -183,14 +183,12 @@ def encode_mfp(
     return b"".join(parts)
 
 
-def with_event_id(mfp: Buffer, event_id: int) -> bytes:
-    """A copy of an encoded MFP for events that are numbered from `event_id`.  Raises MfpError if that does not fit."""
-    copy = bytearray(mfp)
+def set_event_id(mfp: bytearray | memoryview, event_id: int) -> None:
+    """Number the events of an encoded MFP from `event_id`.  Raises MfpError if that does not fit."""
     try:
-        _EVENT_ID.pack_into(copy, _EVENT_ID_AT, event_id)
+        _EVENT_ID.pack_into(mfp, _EVENT_ID_AT, event_id)
     except struct.error as error:
         raise MfpError(RejectReason.MALFORMED, f"MFP: event id {event_id}: {error}") from error
-    return bytes(copy)
 
 
 def group_into_mfps(
