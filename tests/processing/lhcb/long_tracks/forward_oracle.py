@@ -3,259 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-Z_VELO, Z_UT, Z_REFERENCE = 770.0, 2485.0, 8520.0
-MEV = 1e-3
-X_LAYERS, STEREO_LAYERS = (0, 3, 4, 7, 8, 11), (1, 2, 5, 6, 9, 10)
-# First and last layer of a pair, the layers between, those beside.
-SEEDS: tuple[Seed, ...] = ((0, 8, (4, 7), (3, 11)), (3, 11, (4, 7), (0, 8)))
-UT_DX_DY = (0.0, 0.08748867, -0.0874886, 0.0)
-Float64Array = NDArray[np.float64]
-Seed = tuple[int, int, tuple[int, int], tuple[int, int]]
-Line = tuple[float, float, float, float]
-"""x, y, tx, ty of a VELO track at Z_VELO."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The constants of the search; mm, MeV. Errors are pairs: what does not depend on the momentum, and per kink."""
-
-    min_p: float = 1800.0
-    qop_low: float = 0.43
-    qop_high: float = 1.75
-    qop_margin: float = 0.045
-    offset_of_ut: float = 2.66
-    shift_of_ut: float = -3.86
-    slope_of_ut: float = 7.5e-4
-    sigma_offset: tuple[float, float] = (1.0, 27.0)
-    sigma_shift: tuple[float, float] = (1.7, 41.0)
-    sigma_offset_ut: tuple[float, float] = (0.6, 10.0)
-    sigma_shift_ut: tuple[float, float] = (1.2, 20.0)
-    sigma_ty: tuple[float, float] = (3e-4, 7.5e-3)
-    sigma_a: tuple[float, float] = (0.15, 5.0)
-    sigma_b: tuple[float, float] = (1e-4, 4e-3)
-    sigma_c: tuple[float, float] = (0.35, 7.5)
-    sigma_hit: tuple[float, float] = (0.1, 0.0)
-    hit_scatter: float = 0.67
-    sigma_curvature: tuple[float, float] = (1.5e-7, 1e-6)
-    n_sigma: float = 3.5
-    x_window: tuple[float, float] = (0.5, 1.4)
-    max_pairs: int = 200_000
-    max_candidates: int = 12_000
-    stereo_margin: float = 0.7
-    max_shift_spread: float = 7.0
-    max_stereo_hits: int = 3
-    min_hits: int = 9
-    max_hit_chi2: float = 16.0
-    weight_chi2: float = 0.6
-    penalty_missing: float = 4.0
-    penalty_missing_ut: float = 8.0
-    per_kink: float = 15.0
-    max_quality: float = 70.0
-    good_quality: float = 40.0
-    max_shared: float = 0.4
-    max_used_hits: int = 2
-    max_tx: float = 0.35
-    max_ty: float = 0.30
-
-
-WITHOUT_UT = Settings(min_p=5000.0, n_sigma=2.5, max_quality=14.0, good_quality=6.0)
-"""The constants of the search without UT."""
-
-
-@dataclass(frozen=True, slots=True)
-class OracleHits:
-    """SciFi hits of an event in the order of the chain: x, z at y = 0; zone offsets [25]."""
-
-    x: Float64Array
-    z: Float64Array
-    zone_offset: NDArray[np.int64]
-
-    def zone(self, layer: int, half: int) -> slice:
-        zone = 2 * layer + half
-        return slice(int(self.zone_offset[zone]), int(self.zone_offset[zone + 1]))
-
-    def window(self, layer: int, half: int, low: float, high: float) -> tuple[int, int]:
-        zone = self.zone(layer, half)
-        begin, end = zone.start + np.searchsorted(self.x[zone], [low, high])
-        return int(begin), int(end)
-
-
-@dataclass(frozen=True, slots=True)
-class UtPart:
-    """Hits of a VELO-UT track, and its q/p: layer, x and z at y = 0, 1/sigma^2 of each."""
-
-    number: int
-    qop: float
-    layer: Sequence[int]
-    x: Sequence[float]
-    z: Sequence[float]
-    weight: Sequence[float]
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A VELO track and the SciFi hits that continue it: layer -> hit."""
-
-    velo_track: int
-    hits: dict[int, int]
-    qop: float
-    x: float
-    y: float
-    tx: float
-    ty: float
-    quality: float
-    ut_track: int = -1
-    terms: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Budget:
-    """What the search for a track may still look at."""
-
-    pairs: int
-    candidates: int
-
-
-class Bend:
-    """The functions of the magnet for one VELO track, as polynomials of the kink (or of s)."""
-
-    def __init__(self, record: np.void, tx: float, ty: float) -> None:
-        self.polarity = float(record["polarity"])
-        self.coefficients: dict[str, list[float]] = {}
-        names = ("z_magnet", "curvature", "cubic", "kick", "kick_of_momentum", "y_shift", "y_slope")
-        for name in (*names, "ut_z_magnet", "ut_kick"):
-            odd = name in ("y_shift", "y_slope")
-            table = record[name].astype(np.float64)
-            self.coefficients[name] = [
-                sum(
-                    table[k, i, j] * tx ** (2 * i + (1 - k % 2 if odd else k % 2)) * ty ** (2 * j)
-                    for i in range(2)
-                    for j in range(3)
-                )
-                for k in range(5)
-            ]
-        self.tx, self.ty = tx, ty
-        self.sine = tx / sqrt(1 + tx * tx + ty * ty)
-
-    def value(self, name: str, bend: float) -> float:
-        a = self.coefficients[name]
-        return a[0] + bend * (a[1] + bend * (a[2] + bend * (a[3] + bend * a[4])))
-
-    def lever(self, z: float, kink: float) -> float:
-        dz = z - Z_REFERENCE
-        return (
-            z
-            - self.value("z_magnet", kink)
-            + (self.value("curvature", kink) + self.value("cubic", kink) * dz) * dz * dz
-        )
-
-    def y_change(self, z: float, kink: float) -> float:
-        return self.ty * kink * (self.value("y_shift", kink) + self.value("y_slope", kink) * (z - Z_REFERENCE))
-
-    def s(self, kink: float) -> float:
-        """polarity q/p in c/GeV."""
-        ty = self.ty * (1 + kink * self.value("y_slope", kink))
-        tx = self.tx + kink
-        return (tx / sqrt(1 + tx * tx + ty * ty) - self.sine) / (MEV * self.value("kick", kink))
-
-    def kink(self, s: float) -> float:
-        return self._tx(s * MEV * self.value("kick_of_momentum", s)) - self.tx
-
-    def ut(self, s: float) -> tuple[float, float]:
-        """How far the magnet has moved the track in the middle of the UT, and its change of slope there."""
-        change = self._tx(s * MEV * self.value("ut_kick", s)) - self.tx
-        return change * (Z_UT - self.value("ut_z_magnet", s)), change
-
-    def _tx(self, change: float) -> float:
-        sine = min(max(self.sine + change, -0.9), 0.9)
-        return sine * sqrt((1 + self.ty**2) / (1 - sine * sine))
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """Where a VELO track may be found in the SciFi: kinks from `low` to `high`; offset in x (mm) = offset + per_kink
-    kink, and shift in y, with their errors."""
-
-    low: float
-    high: float
-    offset: float
-    per_kink: float
-    shift: float
-    sigma_offset: tuple[float, float]
-    sigma_shift: tuple[float, float]
-    ut: UtPart | None = None
-    # a, b, c of the UT hits relative to the line of the VELO, chi2, and what the magnet does to a and b per kink.
-    abc: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    ut_chi2: float = 0.0
-    a_per_kink: float = 0.0
-    b_per_kink: float = 0.0
-
-
-def parabola(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Coefficients of the parabola through three points."""
-    first = (y[1] - y[0]) / (x[1] - x[0])
-    second = (y[2] - y[1]) / (x[2] - x[1])
-    a = (second - first) / (x[2] - x[0])
-    b = first - a * (x[0] + x[1])
-    return y[0] - x[0] * (b + a * x[0]), b, a
-
-
-def value(coefficients: tuple[float, float, float], x: float) -> float:
-    return coefficients[0] + x * (coefficients[1] + x * coefficients[2])
-
-
-def _sigma(pair: tuple[float, float], kink: float) -> float:
-    return pair[0] + pair[1] * abs(kink)
-
-
-def without_ut(bend: Bend, s: Settings) -> Hypothesis:
-    """Any momentum above the smallest one."""
-    ends = [bend.kink(sign * 1e3 / s.min_p) for sign in (-1, 1)]
-    return Hypothesis(min(ends), max(ends), 0.0, 0.0, 0.0, s.sigma_offset, s.sigma_shift)
-
-
-def with_ut(bend: Bend, line: Line, ut: UtPart, s: Settings) -> Hypothesis:
-    """The momentum of a VELO-UT track, and what its hits say of the scattering behind the VELO."""
-    x, y, tx, ty = line
-    polarity_qop = bend.polarity * ut.qop * 1e3
-    sign = 1.0 if polarity_qop >= 0 else -1.0
-    most = 1e3 / s.min_p
-    ends = [
-        bend.kink(min(max(bound, -most), most))
-        for bound in (polarity_qop * s.qop_low - sign * s.qop_margin, polarity_qop * s.qop_high + sign * s.qop_margin)
-    ]
-    rows = [(0.0, 1 / 0.02, 0.0, 0.0), (0.0, 0.0, 1 / 6.0, 0.0)]
-    for layer, hit_x, hit_z, weight in zip(ut.layer, ut.x, ut.z, ut.weight, strict=True):
-        u = hit_x + UT_DX_DY[layer] * (y + ty * (hit_z - Z_VELO)) - x - tx * (hit_z - Z_VELO)
-        root = sqrt(weight)
-        rows.append((root, root * (hit_z - Z_UT), root * UT_DX_DY[layer], root * u))
-    table = np.array(rows)
-    abc = np.linalg.lstsq(table[:, :3], table[:, 3], rcond=None)[0]
-    chi2 = float(((table[:, 3] - table[:, :3] @ abc) ** 2).sum())
-    # Of a track of 5 GeV or the momentum found, whatever bends more.
-    probe = sign * max(abs(polarity_qop), 0.2)
-    kink = bend.kink(probe)
-    a, b = bend.ut(probe)
-    return Hypothesis(
-        min(ends),
-        max(ends),
-        s.offset_of_ut * abc[0],
-        -s.offset_of_ut * a / kink,
-        s.shift_of_ut * abc[2],
-        s.sigma_offset_ut,
-        s.sigma_shift_ut,
-        ut,
-        (float(abc[0]), float(abc[1]), float(abc[2])),
-        chi2,
-        a / kink,
-        b / kink,
-    )
+from tests.processing.lhcb.long_tracks.forward_hypothesis_oracle import (
+    MEV,
+    SEEDS,
+    STEREO_LAYERS,
+    Z_REFERENCE,
+    Z_VELO,
+    Bend,
+    Budget,
+    Candidate,
+    Hypothesis,
+    Line,
+    OracleHits,
+    Seed,
+    Settings,
+    UtPart,
+    parabola,
+    sigma_at,
+    value,
+    with_ut,
+    without_ut,
+)
 
 
 class ForwardSearch:
@@ -328,8 +99,8 @@ class ForwardSearch:
         }
         to_tolerance = s.n_sigma * differences[1] / levers[first][1]
         per_dx = where.sigma_offset[1] / levers[first][1]
-        low = nodes[0] * levers[first][0] - s.n_sigma * _sigma(where.sigma_offset, where.low)
-        high = nodes[2] * levers[first][2] + s.n_sigma * _sigma(where.sigma_offset, where.high)
+        low = nodes[0] * levers[first][0] - s.n_sigma * sigma_at(where.sigma_offset, where.low)
+        high = nodes[2] * levers[first][2] + s.n_sigma * sigma_at(where.sigma_offset, where.high)
         begin, end = hits.window(first, half, straight[first] + low, straight[first] + high)
         self._count("first hits", end - begin)
         for i in range(begin, end):
@@ -345,7 +116,7 @@ class ForwardSearch:
                 kink = rise * value(per_rise, rise)
                 if not where.low <= kink <= where.high:
                     continue
-                most = _sigma(s.x_window, kink)
+                most = sigma_at(s.x_window, kink)
                 chosen = {first: i, last: j}
                 for layer in (*middle, *beside):
                     place = straight[layer] + dx + rise * value(share[layer], rise)
@@ -377,7 +148,7 @@ class ForwardSearch:
         """Add stereo hits, fit, remove outliers, judge."""
         x, y, tx, ty = line
         s, hits = self.settings, self.hits
-        sigma_shift = _sigma(where.sigma_shift, kink)
+        sigma_shift = sigma_at(where.sigma_shift, kink)
         # Stereo hits in the window, by the shift in y that they ask for.
         found: list[tuple[int, int, float]] = []
         n_missing = 0
@@ -432,7 +203,7 @@ class ForwardSearch:
         x, y, tx, ty = line
         s, hits = self.settings, self.hits
         sigma_hit2 = s.sigma_hit[0] ** 2 + (s.hit_scatter * kink) ** 2
-        sigma = (_sigma(where.sigma_shift, kink), _sigma(s.sigma_ty, kink), _sigma(s.sigma_curvature, kink))
+        sigma = (sigma_at(where.sigma_shift, kink), sigma_at(s.sigma_ty, kink), sigma_at(s.sigma_curvature, kink))
         while True:
             layers = sorted(chosen)
             design, residual = np.empty((len(layers), 5)), np.empty(len(layers))
@@ -462,17 +233,17 @@ class ForwardSearch:
         terms = {
             "chi2": s.weight_chi2 * float(chi2.sum()),
             "missing": s.penalty_missing * (12 - len(chosen)),
-            "offset": ((offset - where.offset - where.per_kink * kink) / _sigma(where.sigma_offset, kink)) ** 2,
-            "shift": (shift_left / _sigma(where.sigma_shift, kink)) ** 2,
-            "slope": (slope / _sigma(s.sigma_ty, kink)) ** 2,
+            "offset": ((offset - where.offset - where.per_kink * kink) / sigma_at(where.sigma_offset, kink)) ** 2,
+            "shift": (shift_left / sigma_at(where.sigma_shift, kink)) ** 2,
+            "slope": (slope / sigma_at(s.sigma_ty, kink)) ** 2,
             "kink": s.per_kink * abs(kink),
         }
         if where.ut is not None:
             a, b, c = where.abc
             a, b = a - where.a_per_kink * kink, b - where.b_per_kink * kink
-            terms["ut a"] = (a / _sigma(s.sigma_a, kink)) ** 2
-            terms["ut b"] = ((b - s.slope_of_ut * a) / _sigma(s.sigma_b, kink)) ** 2
-            terms["ut c"] = (c / _sigma(s.sigma_c, kink)) ** 2
+            terms["ut a"] = (a / sigma_at(s.sigma_a, kink)) ** 2
+            terms["ut b"] = ((b - s.slope_of_ut * a) / sigma_at(s.sigma_b, kink)) ** 2
+            terms["ut c"] = (c / sigma_at(s.sigma_c, kink)) ** 2
             terms["ut chi2"] = where.ut_chi2
             terms["ut missing"] = s.penalty_missing_ut * (4 - len(where.ut.layer))
         z, dz = 9410.0, 9410.0 - Z_REFERENCE

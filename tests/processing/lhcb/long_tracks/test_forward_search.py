@@ -33,14 +33,14 @@ from tests.processing.lhcb.long_tracks.forward_chain import (
     forward_chain,
     forward_constants,
 )
-from tests.processing.lhcb.long_tracks.forward_oracle import (
+from tests.processing.lhcb.long_tracks.forward_hypothesis_oracle import (
     WITHOUT_UT,
     Candidate,
     OracleHits,
     Settings,
     UtPart,
-    forward_tracks,
 )
+from tests.processing.lhcb.long_tracks.forward_oracle import forward_tracks
 from tests.processing.lhcb.ut.ut_chain import Detector, limits_of
 from tests.processing.lhcb.velo.velo_chain import real_events
 from tests.ptx.chain import PtxLauncher
