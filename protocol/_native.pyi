@@ -73,7 +73,7 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: list[NDArray[np.uint32]],
+        selected: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...
     def of_events(
@@ -83,6 +83,6 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: list[NDArray[np.uint32]],
+        selected: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...

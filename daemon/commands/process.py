@@ -194,9 +194,7 @@ def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
     """A copy of the results of a batch, because the next batch overwrites them."""
-    output = batch.workspace.output
-    counts = {name: count.copy() for name, count in output.counts.items()}
-    return BatchOutput(output.accepted.copy(), output.lines.copy(), output.flags.copy(), counts)
+    return batch.workspace.output.copy()
 
 
 def _per_event(

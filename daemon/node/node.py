@@ -336,6 +336,7 @@ class Node:
         self._pipeline = Pipeline(
             self._workspaces,
             len(self._engine.lines),
+            self._engine.selected_words,
             self._engine.collections,
             self._store.journal,
             self._slot_advanced,

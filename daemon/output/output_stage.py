@@ -29,7 +29,7 @@ from hltnode.protocol.transport.feeder_messages import Revoked
 # A full disk seldom gets room within a second; more frequent retries would only count more write errors.
 RETRY_SECONDS = 1.0
 
-_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT)
+_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT | EventFlag.CANDIDATES_LEFT_OUT)
 """Flags that do not make an event one for the error stream."""
 
 log = get_logger("output_stage")
@@ -256,7 +256,7 @@ class OutputStage:
         kept = np.flatnonzero((results.accepted != 0) | (to_error != 0))
         if not len(kept):
             return [], 0
-        decided = Decided(results.lines, results.flags, results.counts)
+        decided = Decided(results.lines, results.flags, results.counts, results.selected)
         encoded = self._encoder.encode_mep(self._buffers[slot], mep.fragments, kept, run, decided)
         if encoded.banks_too_large:
             log.error("banks_too_large", run=run, mep=mep.mep, banks=encoded.banks_too_large)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import F32, Collection, Column
+from hltnode.processing.framework.limits import line_words
 from hltnode.processing.selection import float_functions
 from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable
 from hltnode.processing.selection.line import Line
@@ -57,10 +58,6 @@ class Evaluator:
         self.unknown = np.zeros(n_events, np.uint32)
         """Selections of each event that a NaN has left open."""
 
-    def decide(self, line: Line) -> Bools:
-        """Whether the line selects a candidate of each event, before scalers."""
-        return _of_events(self.selected(line)[0], self.n_events)
-
     def selected(self, line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(event, number in the event) of each candidate that the line selects, before scalers; ascending. An event
         as a whole has number 0."""
@@ -70,6 +67,17 @@ class Evaluator:
         self._count_unknown(scope, truth)
         number = np.zeros_like(scope.number) if variable is None else scope.number
         return scope.event[truth.true], number[truth.true]
+
+    def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
+        """A number of some objects, given by their events and their numbers there."""
+        scope = self._scope(variable, self._events)
+        counts = self._columns[variable.count][: self.n_events].astype(np.int64)
+        places = (np.cumsum(counts) - counts)[event] + number
+        return cast(NDArray[Any], self._value(root, scope)[places])
+
+    def place(self, collection: Collection, event: NDArray[Any], number: NDArray[Any]) -> NDArray[np.int64]:
+        """Where objects stand in the columns of a collection."""
+        return self._first(collection)[event] + number.astype(np.int64)
 
     def numbers(self, root: Node) -> NDArray[np.uint32]:
         """A count that depends on the event alone, of each event."""
@@ -252,18 +260,39 @@ def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Boo
     return mix_words(int(scaler["seed"]), words) < scaler["limit"]
 
 
-def decide(
-    lines: Sequence[Line], event_words: Sequence[Node], columns: Columns, n_events: int
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """(words of decisions u32[events, words], selections that a NaN has left open u32[events]) of all lines."""
-    evaluator = Evaluator(columns, n_events)
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """lines: bool[events, lines], scalers included. candidates: of each line those that it selects in events that it
+    accepts, as Evaluator.selected gives them. unknown: u32[events], selections that a NaN has left open."""
+
+    lines: Bools
+    candidates: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    unknown: NDArray[np.uint32]
+
+    @property
+    def accepted(self) -> Bools:
+        """bool[events]."""
+        return cast(Bools, self.lines.any(axis=1))
+
+    @property
+    def words(self) -> NDArray[np.uint32]:
+        """u32[events, words], 32 lines in each."""
+        packed = np.zeros((len(self.lines), line_words(self.lines.shape[1]) * 4), np.uint8)
+        bits = np.packbits(self.lines, axis=1, bitorder="little")
+        packed[:, : bits.shape[1]] = bits
+        return packed.view("<u4")
+
+
+def decide(lines: Sequence[Line], event_words: Sequence[Node], evaluator: Evaluator) -> Decisions:
+    """Of all lines. event_words: by what scalers know an event."""
     words = [evaluator.numbers(word) for word in event_words]
-    decisions = np.zeros((n_events, len(lines)), np.bool_)
+    decisions = np.zeros((evaluator.n_events, len(lines)), np.bool_)
+    candidates = []
     for i, line in enumerate(lines):
         record = line.record()
-        selected = evaluator.decide(line)
-        decisions[:, i] = selected & passes(record["prescale"], words) & passes(record["postscale"], words)
-    packed = np.zeros((n_events, -(-len(lines) // 32) * 4), np.uint8)
-    bits = np.packbits(decisions, axis=1, bitorder="little")
-    packed[:, : bits.shape[1]] = bits
-    return packed.view("<u4"), evaluator.unknown
+        event, number = evaluator.selected(line)
+        found = _of_events(event, evaluator.n_events)
+        decisions[:, i] = found & passes(record["prescale"], words) & passes(record["postscale"], words)
+        of_accepted = decisions[event, i]
+        candidates.append((event[of_accepted], number[of_accepted]))
+    return Decisions(decisions, candidates, evaluator.unknown)

@@ -25,6 +25,7 @@ from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.selected import selected
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
@@ -157,12 +158,13 @@ class TriggerChain(Chain):
             if missing := _missing(line, chain.sequence):
                 name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
                 raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
-        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words))
+        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words, chain.reports))
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
             accepted=accepted,
             lines=lines,
+            selected=selected,
             counts={**chain.counts, "unknown_selections": unknown_selections},
         )
 

@@ -40,6 +40,7 @@ class FakeOutput:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
+    selected: NDArray[np.uint32]
     counts: dict[str, NDArray[np.uint32]]
 
 
@@ -120,13 +121,15 @@ class FakeWorkspace:
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
         counts = {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
-        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, counts)
+        selected = np.zeros((n, 0), dtype=np.uint32)
+        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, selected, counts)
 
 
 class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    selected_words = 0
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)
 

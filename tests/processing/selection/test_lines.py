@@ -118,7 +118,7 @@ def test_an_error_points_at_the_line_of_the_source() -> None:
 def test_a_large_expression_of_shared_parts_is_as_large_as_its_parts() -> None:
     line = Line("Mine", tracks, doubled(MAX_DEPTH - 10))
     assert len(line.content()["selection"]) < MAX_DEPTH + 10
-    assert len(str(select_lines([line], toy.EVENT_WORDS).generated)) < 100_000
+    assert len(str(select_lines([line], toy.EVENT_WORDS, toy.REPORTS).generated)) < 100_000
 
 
 def test_units_are_numbers_of_the_same_thing() -> None:
@@ -151,7 +151,7 @@ def test_what_lines_share_is_computed_once() -> None:
         return lambda t: log(t.a) + t.b > threshold
 
     lines = [Line(f"L{i}", tracks, above(1.0 * i)) for i in range(20)]
-    generated = select_lines(lines, toy.EVENT_WORDS).generated
+    generated = select_lines(lines, toy.EVENT_WORDS, toy.REPORTS).generated
     assert generated is not None
     assert generated.body.count("natural_logarithm(") == 1
     assert generated.body.count("for (uint32_t i0") == 1
