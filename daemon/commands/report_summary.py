@@ -27,6 +27,8 @@ class Decisions:
     n_lines: int = 0
     accepts: Counter[int] = field(default_factory=Counter)
     candidates: Counter[int] = field(default_factory=Counter)
+    selected: defaultdict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """Of each line: selected objects by class."""
 
 
 class ReportSummary:
@@ -42,6 +44,8 @@ class ReportSummary:
             for schema in (lumi_schema(document.collections) for document in self._documents.values())
         }
         self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
+        self._of_event: Decisions | None = None
+        """To which the event belongs; its decision report stands in front of what was selected."""
         self._routing: Counter[int] = Counter()
         self._objects: Counter[int] = Counter()
         self._summaries: Counter[int] = Counter()
@@ -56,6 +60,7 @@ class ReportSummary:
 
     def add(self, banks: Sequence[RawBank]) -> None:
         """The banks of one event. Raises ProtocolError for one that is damaged."""
+        self._of_event = None
         for bank in banks:
             read = self._readers.get((bank.type, bank.version))
             if read is not None:
@@ -63,7 +68,7 @@ class ReportSummary:
 
     def _add_decisions(self, bank: RawBank) -> None:
         report = decode_dec_reports(bank)
-        decisions = self._decisions[report.tck, report.task_id]
+        decisions = self._of_event = self._decisions[report.tck, report.task_id]
         decisions.events += 1
         decisions.n_lines = max(decisions.n_lines, len(report.lines))
         for line in report.lines:
@@ -76,7 +81,11 @@ class ReportSummary:
             self._routing.update(32 * i + bit for bit in range(32) if word >> bit & 1)
 
     def _add_objects(self, bank: RawBank) -> None:
-        self._objects.update(reported.class_id for reported in decode_sel_reports(bank).objects)
+        report = decode_sel_reports(bank)
+        self._objects.update(reported.class_id for reported in report.objects)
+        if self._of_event is not None:
+            for line, objects in report.selections.items():
+                self._of_event.selected[line].update(report.objects[i].class_id for i in objects)
 
     def _add_lumi_summary(self, bank: RawBank) -> None:
         key = lumi_key(bank)
@@ -99,6 +108,7 @@ class ReportSummary:
                             "name": self._name(tck, line),
                             "events": n,
                             "candidates": decisions.candidates[line],
+                            "selected": _by_name(decisions.selected[line]),
                         }
                         for line, n in sorted(decisions.accepts.items())
                     ],
@@ -106,9 +116,7 @@ class ReportSummary:
                 for (tck, task), decisions in sorted(self._decisions.items())
             ],
             "routing_bits": {str(bit): n for bit, n in sorted(self._routing.items())},
-            "selected": {
-                CLASS_NAMES.get(class_id, f"class {class_id}"): n for class_id, n in sorted(self._objects.items())
-            },
+            "selected": _by_name(self._objects),
             "lumi_summaries": [
                 {
                     "key": f"0x{key:08X}",
@@ -125,12 +133,18 @@ class ReportSummary:
         return names[decision_id - 1] if 0 < decision_id <= len(names) else None
 
 
+def _by_name(objects: Counter[int]) -> dict[str, int]:
+    return {CLASS_NAMES.get(class_id, f"class {class_id}"): n for class_id, n in sorted(objects.items())}
+
+
 def print_reports(result: dict[str, Any], console: Console) -> None:
     """The object `trigger` for people; nothing for a file without banks of the trigger."""
     for decisions in result["decisions"]:
-        table = Table("id", "line", "events", "candidates", title=f"TCK {decisions['tck']}, task {decisions['task']}")
+        columns = ("id", "line", "events", "candidates", "selected")
+        table = Table(*columns, title=f"TCK {decisions['tck']}, task {decisions['task']}")
         for line in decisions["lines"]:
-            table.add_row(str(line["id"]), line["name"] or "?", str(line["events"]), str(line["candidates"]))
+            selected = ", ".join(f"{n} {name}" for name, n in line["selected"].items())
+            table.add_row(str(line["id"]), line["name"] or "?", str(line["events"]), str(line["candidates"]), selected)
         console.print(f"{decisions['events']} events with decisions of {decisions['n_lines']} lines")
         console.print(table)
     for title, values in (("routing bits", result["routing_bits"]), ("selected", result["selected"])):

@@ -3,14 +3,20 @@
 Origin of the cuts: docs/physics/selection-lines.md.
 """
 
-from hltnode.processing.lhcb.lines.dimuons import (
+from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
     DiMuonNoIP,
     DiMuonSoft,
     DisplacedDiMuon,
 )
-from hltnode.processing.lhcb.lines.event import BeamGas, GecPassthrough, OdinCrossingType, OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.event_lines import (
+    BeamGas,
+    GecPassthrough,
+    OdinCrossingType,
+    OdinEventType,
+    Passthrough,
+)
 from hltnode.processing.lhcb.lines.tracks import LowPtMuon, SingleHighPtMuon, SingleHighPtTrack, TrackMuonMVA, TrackMVA
 from hltnode.processing.lhcb.lines.two_tracks import (
     D2KK,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
-from hltnode.processing.lhcb.lines.event import Passthrough
+from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_config import Override, TriggerConfig

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.lines.event import BeamGas, OdinCrossingType, OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.event_lines import BeamGas, OdinCrossingType, OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.lhcb.raw_data.odin_decode import ODIN_DATA
