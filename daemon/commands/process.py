@@ -29,6 +29,7 @@ from hltnode.daemon.commands.common import (
     thread_count,
     user_errors,
     write_json,
+    write_text,
 )
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.chain import Chain
@@ -97,6 +98,11 @@ def process(
             accepted=accepted,
         )
         write_json(json, result)
+    ran = result["trigger"]
+    typer.echo(
+        f"{ran['lines']} lines, {ran['of_built_in_menu']} of them of the built-in menu; sequence {ran['sequence']}, "
+        f"TCK {ran['tck']}"
+    )
     n_accepted = sum(event["accepted"] for event in result["per_event"])
     typer.echo(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
@@ -120,7 +126,8 @@ def process_files(
     accepted: Path | None = None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
-    touch of memory, which a node has behind it when it reports ready, are not counted."""
+    touch of memory, which a node has behind it when it reports ready, are not counted. The document of the trigger
+    configuration is written beside `accepted`."""
     check_encoding(chain.readout, encoding)
     configuration = chain.load_trigger(trigger, sequence)
     engine = chain.create_engine(
@@ -159,7 +166,16 @@ def process_files(
             if written is not None:
                 _write_accepted(written, chunk, results)
     engine.close()
+    document = chain.document(configuration)
+    if accepted is not None:
+        write_text(accepted.with_name(document.file_name), document.text)
     return {
+        "trigger": {
+            "tck": document.name,
+            "sequence": document.sequence,
+            "lines": len(engine.lines),
+            "of_built_in_menu": configuration.from_menu,
+        },
         "events": events,
         "seconds": seconds,
         "events_per_second": events / seconds if seconds else 0.0,

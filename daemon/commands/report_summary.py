@@ -11,7 +11,7 @@ from rich.table import Table
 from hltnode.daemon.output.event_encoder import lumi_schema
 from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.raw_data import lumi_summary, reports, selection_reports
-from hltnode.protocol.raw_data.lumi_summary import decode_lumi_summary, lumi_key
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports, decode_routing_bits
 from hltnode.protocol.raw_data.selection_reports import ClassId, decode_sel_reports
@@ -34,15 +34,15 @@ class Decisions:
 class ReportSummary:
     """Counts over the banks of the trigger. Banks of versions that are not known are left out.
 
-    documents: trigger configurations whose lines and counters have names.
+    documents: trigger configurations whose lines and counters have names. find: looks for that of another TCK.
     """
 
-    def __init__(self, documents: Iterable[TckDocument]) -> None:
+    def __init__(self, documents: Iterable[TckDocument], find: Callable[[int], TckDocument | None]) -> None:
         self._documents = {document.tck: document for document in documents}
-        self._schemas = {
-            schema.key: schema
-            for schema in (lumi_schema(document.collections) for document in self._documents.values())
-        }
+        self._find = find
+        self._schemas: dict[int, LumiSchema] = {}
+        for document in self._documents.values():
+            self._know(document)
         self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
         self._of_event: Decisions | None = None
         """To which the event belongs; its decision report stands in front of what was selected."""
@@ -58,6 +58,11 @@ class ReportSummary:
         for version in selection_reports.READABLE_VERSIONS:
             self._readers[BankType.HLT_SEL_REPORTS, version] = self._add_objects
 
+    def _know(self, document: TckDocument) -> None:
+        self._documents[document.tck] = document
+        schema = lumi_schema(document.collections)
+        self._schemas[schema.key] = schema
+
     def add(self, banks: Sequence[RawBank]) -> None:
         """The banks of one event. Raises ProtocolError for one that is damaged."""
         self._of_event = None
@@ -68,7 +73,12 @@ class ReportSummary:
 
     def _add_decisions(self, bank: RawBank) -> None:
         report = decode_dec_reports(bank)
-        decisions = self._of_event = self._decisions[report.tck, report.task_id]
+        key = report.tck, report.task_id
+        if key not in self._decisions and report.tck not in self._documents:
+            document = self._find(report.tck)
+            if document is not None:
+                self._know(document)
+        decisions = self._of_event = self._decisions[key]
         decisions.events += 1
         decisions.n_lines = max(decisions.n_lines, len(report.lines))
         for line in report.lines:

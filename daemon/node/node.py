@@ -58,6 +58,7 @@ from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
@@ -80,7 +81,7 @@ Context = zmq.Context[zmq.Socket[bytes]]
 class Node:
     """One trigger node. `start`, then `run`, which lasts until `request_stop`; `run` returns the exit code.
 
-    `config_file` is what a reload reads again.
+    `trigger` is put beside the events that its lines accept. `config_file` is what a reload reads again.
 
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -96,6 +97,7 @@ class Node:
         *,
         backend: str,
         version: str,
+        trigger: TckDocument | None = None,
         config_file: Path | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -105,6 +107,7 @@ class Node:
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
         self.session = secrets.token_hex(8)
+        self._trigger = trigger
         self._config_file = config_file
         self._engine = engine
         self._clock_ns = clock_ns
@@ -332,6 +335,8 @@ class Node:
         self._store = take_over(
             output.directory, config.node.name, self.session, self.counters.writer, settings, boot=boot_id()
         )
+        if self._trigger is not None:
+            log.info("tck_document", tck=self._trigger.name, file=self._store.keep_tck(self._trigger))
         self.feeder_protocol.remember(self._store.journal.content.done())
         self._pipeline = Pipeline(
             self._workspaces,

@@ -2,7 +2,7 @@
 does by candidate_code.py."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def _sum_in_group(values: NDArray[Any], group: Ints) -> Ints:
     total = np.cumsum(values)
     begin = np.flatnonzero(np.r_[True, group[1:] != group[:-1]][: len(group)])
     before = np.repeat(total[begin] - values[begin], np.diff(np.r_[begin, len(group)]))
-    return total - before
+    return cast(Ints, total - before)
 
 
 def _candidates(decisions: Decisions, lines: ReportedLines) -> tuple[_Candidates, Ints]:

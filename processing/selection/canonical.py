@@ -18,6 +18,7 @@ import numpy as np
 from hltnode.processing.framework.collections import F32, Column
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expression import (
+    MAX_LEVEL,
     Element,
     Kind,
     Node,
@@ -53,7 +54,6 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
 _PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3}
 """Words between the operation and its arguments."""
 _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,5})\](?:\.(\w+))?")
-_MAX_LEVEL = 100
 
 
 def canonical(root: Node) -> list[str]:
@@ -113,7 +113,7 @@ class Reader:
         column = self._column(count)
         if collection not in self._collections or not column.of_event or column.dtype.kind != "u":
             fail(f"{collection} counted by {count}: no candidates of the sequence")
-        return Variable(self._collections[collection], column, _integer(level, _MAX_LEVEL))
+        return Variable(self._collections[collection], column, _integer(level, MAX_LEVEL + 1))
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:

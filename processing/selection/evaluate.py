@@ -3,7 +3,7 @@
 For machines without a compiler. The same single-precision operations in the same order: decisions are equal bit by bit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.collections import F32, Collection, Column
 from hltnode.processing.framework.limits import line_words
 from hltnode.processing.selection import float_functions
-from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable
+from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.scalers import mix_words
+
+MAX_VALUES = 1 << 26
+"""Values that are kept at once, 4 bytes each: more events, or more candidates of an inner collection, are computed in
+pieces."""
 
 Bools = NDArray[np.bool_]
 Columns = Mapping[Column, NDArray[Any]]
@@ -46,12 +50,12 @@ class _Scope:
 
 
 class Evaluator:
-    """Computes expressions over the events of one batch."""
+    """Computes expressions over the events of one batch, or over some of them."""
 
-    def __init__(self, columns: Columns, n_events: int) -> None:
+    def __init__(self, columns: Columns, n_events: int, events: range | None = None) -> None:
         self._columns = columns
         self.n_events = n_events
-        every = np.arange(n_events)
+        every = np.arange(n_events) if events is None else np.array(events)
         self._events = _Scope(None, None, every, every, every)
         self._scopes: dict[Variable, _Scope] = {}
         self._firsts: dict[Collection, NDArray[np.int64]] = {}
@@ -77,22 +81,41 @@ class Evaluator:
 
     def place(self, collection: Collection, event: NDArray[Any], number: NDArray[Any]) -> NDArray[np.int64]:
         """Where objects stand in the columns of a collection."""
-        return self._first(collection)[event] + number.astype(np.int64)
+        first = self._first(collection)
+        return cast(NDArray[np.int64], first[event] + number.astype(np.int64))
 
     def numbers(self, root: Node) -> NDArray[np.uint32]:
-        """A count that depends on the event alone, of each event."""
-        return cast(NDArray[np.uint32], self._value(root, self._events))
+        """A count that depends on the event alone, of each event; 0 of those that are not computed."""
+        values = np.zeros(self.n_events, np.uint32)
+        values[self._events.event] = self._value(root, self._events)
+        return values
 
-    def _scope(self, variable: Variable, around: _Scope) -> _Scope:
+    def _scope(self, variable: Variable, around: _Scope, rows: slice = slice(None)) -> _Scope:
+        """Of all objects around it, or of some rows of them."""
         if around is self._events and variable in self._scopes:
             return self._scopes[variable]
-        counts = self._columns[variable.count][: self.n_events].astype(np.int64)[around.event]
-        outer = np.repeat(np.arange(len(counts)), counts)
+        objects = np.arange(len(around.event))[rows]
+        counts = self._columns[variable.count][: self.n_events].astype(np.int64)[around.event[objects]]
+        outer = np.repeat(objects, counts)
         number = np.arange(len(outer)) - np.repeat(np.cumsum(counts) - counts, counts)
         scope = _Scope(variable, around, around.event[outer], number, outer)
         if around is self._events:
             self._scopes[variable] = scope
         return scope
+
+    def _inner_scopes(self, at: Node, around: _Scope) -> Iterator[_Scope]:
+        """The scopes in which the body of a count is computed: one for all events, else pieces of limited size."""
+        if around is self._events:
+            yield self._scope(at.payload, around)
+            return
+        most = max(1, MAX_VALUES // len(postorder_without_bodies(at.args[0])))
+        end = np.cumsum(self._columns[at.payload.count][: self.n_events].astype(np.int64)[around.event])
+        begin = 0
+        while begin < len(end):
+            before = end[begin - 1] if begin else 0
+            next_begin = max(begin + 1, int(np.searchsorted(end, before + most, side="right")))
+            yield self._scope(at.payload, around, slice(begin, next_begin))
+            begin = next_begin
 
     def _count_unknown(self, scope: _Scope, truth: _Truth) -> None:
         np.add.at(self.unknown, scope.event[~(truth.true | truth.false)], np.uint32(1))
@@ -164,13 +187,16 @@ class Evaluator:
         return values if at.kind is Kind.FLOAT else values.astype(np.uint32)
 
     def _count(self, at: Node, scope: _Scope) -> Any:
-        inner = self._scope(at.payload, scope)
-        truth = self._truth(at.args[0], inner)
         n = len(scope.event)
-        if at.op is Op.COUNT:
-            self._count_unknown(inner, truth)
-            return np.bincount(inner.outer[truth.true], minlength=n).astype(np.uint32)
-        return _Truth(_any_of(inner.outer, truth.true, n), ~_any_of(inner.outer, ~truth.false, n))
+        count = np.zeros(n, np.int64)
+        is_open = np.zeros(n, np.bool_)
+        for inner in self._inner_scopes(at, scope):
+            truth = self._truth(at.args[0], inner)
+            count += np.bincount(inner.outer[truth.true], minlength=n)
+            is_open |= _any_of(inner.outer, ~truth.false, n)
+            if at.op is Op.COUNT:
+                self._count_unknown(inner, truth)
+        return count.astype(np.uint32) if at.op is Op.COUNT else _Truth(count > 0, ~is_open)
 
 
 def postorder_without_bodies(root: Node) -> list[Node]:
@@ -283,16 +309,38 @@ class Decisions:
         return packed.view("<u4")
 
 
-def decide(lines: Sequence[Line], event_words: Sequence[Node], evaluator: Evaluator) -> Decisions:
-    """Of all lines. event_words: by what scalers know an event."""
-    words = [evaluator.numbers(word) for word in event_words]
-    decisions = np.zeros((evaluator.n_events, len(lines)), np.bool_)
-    candidates = []
-    for i, line in enumerate(lines):
-        record = line.record()
-        event, number = evaluator.selected(line)
-        found = _of_events(event, evaluator.n_events)
-        decisions[:, i] = found & passes(record["prescale"], words) & passes(record["postscale"], words)
-        of_accepted = decisions[event, i]
-        candidates.append((event[of_accepted], number[of_accepted]))
-    return Decisions(decisions, candidates, evaluator.unknown)
+def decide(
+    lines: Sequence[Line], event_words: Sequence[Node], columns: Columns, n_events: int
+) -> Iterator[Decisions | None]:
+    """Decide by all lines; None again and again while it is being computed, the decisions of all events at last.
+
+    event_words: by what scalers know an event.
+    """
+    decisions = np.zeros((n_events, len(lines)), np.bool_)
+    found: list[list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = [[] for _ in lines]
+    unknown = np.zeros(n_events, np.uint32)
+    for events in _pieces(lines, columns, n_events):
+        evaluator = Evaluator(columns, n_events, events)
+        words = [evaluator.numbers(word) for word in event_words]
+        for i, line in enumerate(lines):
+            record = line.record()
+            event, number = evaluator.selected(line)
+            passed = passes(record["prescale"], words) & passes(record["postscale"], words)
+            decisions[:, i] |= _of_events(event, n_events) & passed
+            found[i].append((event[passed[event]], number[passed[event]]))
+            yield None
+        unknown += evaluator.unknown
+    candidates = [
+        (np.concatenate([event for event, _ in parts]), np.concatenate([number for _, number in parts]))
+        for parts in found
+    ]
+    yield Decisions(decisions, candidates, unknown)
+
+
+def _pieces(lines: Sequence[Line], columns: Columns, n_events: int) -> Iterator[range]:
+    """Events that are computed together, at least one, so that there are not too many values."""
+    counts = [columns[line.variable.count][:n_events] for line in lines if line.variable is not None]
+    most = 1 + max((int(count.max(initial=0)) for count in counts), default=0)
+    n = max(1, MAX_VALUES // (most * len(postorder(tuple(line.condition for line in lines)))))
+    for begin in range(0, max(n_events, 1), n):
+        yield range(begin, min(begin + n, n_events))

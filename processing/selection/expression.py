@@ -30,6 +30,9 @@ MAX_DEPTH = 300
 """Operations that may follow one another in an expression."""
 MAX_NODES = 20_000
 """Operations that one line may record."""
+MAX_LEVEL = 2
+"""Collections that may be looked through for each candidate, one inside another: a line on tracks may ask for pairs of
+others, not for triples, of which a large event has billions."""
 
 
 class Kind(Enum):

@@ -1,7 +1,7 @@
 """select_lines: all lines of a configuration, the decision on each event, and what the lines selected in accepted
 events. Its kernel is generated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,15 @@ def select_lines(lines: Sequence[Line], event_words: Sequence[Expression], repor
     )
     body = _kernel(algorithm, lines, words, reported)
 
-    def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> None:
-        evaluator = Evaluator(columns, n_events)
-        decisions = decide(lines, words, evaluator)
+    def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> Iterator[None]:
+        for decisions in decide(lines, words, columns, n_events):
+            if decisions is None:
+                yield
+        assert decisions is not None
         columns[decided_lines][: decisions.words.size] = decisions.words.ravel()
         columns[accepted][:n_events] = decisions.accepted
         columns[unknown_selections][:n_events] = decisions.unknown
-        write_candidates(decisions, reported, evaluator, columns)
+        write_candidates(decisions, reported, Evaluator(columns, n_events), columns)
 
     return replace(algorithm, generated=GeneratedKernel(INCLUDES, body, evaluate))
 
@@ -70,14 +72,12 @@ def _kernel(algorithm: Algorithm, lines: Sequence[Line], words: Sequence[Node], 
         item.name: members[column] for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True)
     }
     firsts = {
-        column.collection: f"{members[column].rpartition('.')[0]}.first" for column in members if _is_placed(column)
+        column.collection: f"{name.rpartition('.')[0]}.first"
+        for column, name in members.items()
+        if column.collection is not None and not column.of_event
     }
     candidates = CandidateWriter(reported, members, scratch, firsts, members[selected], members[event_flags])
     return KernelWriter(members, firsts, candidates).write(NAME, lines, words)
-
-
-def _is_placed(column: Column) -> bool:
-    return not column.of_event and column.collection is not None
 
 
 def columns_read(lines: Sequence[Line], event_words: Sequence[Node], reported: ReportedLines) -> tuple[Column, ...]:

@@ -81,7 +81,8 @@ class Override:
 class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
-    sequence: the name of the sequence, None: the default one of the chain.
+    sequence: the name of the sequence, None: the default one of the chain. from_menu: how many of the lines are those
+    of the built-in menu, perhaps with other cuts.
 
     Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
     or two of one name.
@@ -90,6 +91,7 @@ class TriggerConfig:
     lines: tuple[Line, ...]
     overrides: tuple[Override, ...] = ()
     sequence: str | None = None
+    from_menu: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -106,7 +108,8 @@ class TriggerConfig:
     @classmethod
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
         """The lines of a menu for a sequence, and the declared constants."""
-        return cls(lines=tuple(line.line() for line in menu.of(sequence)), sequence=sequence)
+        lines = tuple(line.line() for line in menu.of(sequence))
+        return cls(lines=lines, sequence=sequence, from_menu=len(lines))
 
     @classmethod
     def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
@@ -169,7 +172,7 @@ class TriggerConfig:
         else:
             types = _changed_menu(menu.of(sequence), content.get("menu", {}))
         lines = (*(one.line() for one in types), *_lines_of_users(content, folder))
-        return cls(lines=lines, overrides=overrides, sequence=sequence)
+        return cls(lines, overrides, sequence, from_menu=0 if "lines" in content else len(types))
 
     @property
     def line_names(self) -> tuple[str, ...]:

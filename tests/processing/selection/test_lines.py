@@ -13,7 +13,7 @@ import pytest
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expression import MAX_DEPTH, MAX_NODES
 from hltnode.processing.selection.functions import log, sqrt, where
-from hltnode.processing.selection.inputs import count_of
+from hltnode.processing.selection.inputs import any_of, count_of
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.processing.selection.units import GeV, MeV, m, mm, um
@@ -155,3 +155,17 @@ def test_what_lines_share_is_computed_once() -> None:
     assert generated is not None
     assert generated.body.count("natural_logarithm(") == 1
     assert generated.body.count("for (uint32_t i0") == 1
+
+
+def test_collections_inside_one_another_are_bounded() -> None:
+    """Triples of tracks for each track would be billions in a large event."""
+
+    def pairs(t: Any) -> Any:
+        return any_of(tracks, lambda s: any_of(tracks, lambda u: u.a + s.a > t.a))
+
+    def triples(t: Any) -> Any:
+        return any_of(tracks, lambda s: any_of(tracks, lambda u: count_of(tracks, lambda v: v.a > u.a + s.a) > 2))
+
+    assert Line("Pairs", tracks, pairs).content()
+    with pytest.raises(LineError, match=rf"line Triples: count_of: more than 2 collections .*\({HERE}:\d+\)"):
+        Line("Triples", tracks, triples)
