@@ -166,6 +166,7 @@ def geometry_constants(velo: VeloGeometry) -> Constants:
 
 HLT1 = TriggerChain.offering(
     SEQUENCES,
+    "forward_then_matching",
     name="hlt1",
     kernels=KernelSources("lhcb/generated/hlt1_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._hlt1_kernels"),
     source=Path(__file__),

@@ -44,7 +44,7 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None), LIMITS)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None, "velo"), LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_retained_transferred_and_constant_columns_are_fetched(backend: Counting
     engine = HLT1.create_engine(
         backend,
         geometry_constants(GEOMETRY),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         LIMITS,
         retain=("velo_hits.x",),
     )

@@ -56,7 +56,7 @@ class Costs:
         engine = HLT1.create_engine(
             CpuBackend(self._work.kernels),
             geometry_constants(GEOMETRY),
-            HLT1.load_trigger(None),
+            HLT1.load_trigger(None, "velo"),
             BatchLimits(events=16, meps=1, input_bytes=4 << 20, rows=1024),
         )
         self._workspace: Workspace = engine.create_workspace()
