@@ -30,7 +30,7 @@ def test_the_committed_headers_are_what_the_declarations_say() -> None:
 def test_an_engine_refuses_a_sequence_whose_header_is_out_of_date() -> None:
     changed = replace(kill_clones, constants=())
     algorithms = tuple(changed if algorithm is kill_clones else algorithm for algorithm in HLT1_SEQUENCE)
-    chain = replace(HLT1, sequence=AlgorithmSequence(algorithms))
+    chain = replace(HLT1.with_sequence("velo"), sequence=AlgorithmSequence(algorithms))
     with pytest.raises(DeclarationError, match=r"chain hlt1: generated headers are out of date: velo_kill_clones\.h"):
         chain.check_headers()
 

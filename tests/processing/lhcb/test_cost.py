@@ -48,6 +48,9 @@ class Cost:
     flags: EventFlag
 
 
+VELO = HLT1.with_sequence("velo")
+
+
 class Costs:
     """The whole chain, built so that it counts its work."""
 
@@ -63,7 +66,7 @@ class Costs:
 
     def of(self, events: Sequence[Sequence[RawBank]]) -> Cost:
         """The mean over some events."""
-        mep = encode_mep(HLT1, events)
+        mep = encode_mep(VELO, events)
         workspace = self._workspace
         workspace.input_data[: mep.data.nbytes] = mep.data
         workspace.seal([MepInBatch(mep.n_events, mep.fragments)])

@@ -91,7 +91,7 @@ def test_an_event_that_is_cut_changes_no_other_event() -> None:
 
 
 def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
-    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu)
+    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu, "velo")
     default = HLT1.load_trigger(None, "velo")
     assert lower.tck(HLT1_SEQUENCE) != default.tck(HLT1_SEQUENCE)
     mep = encode_mep(HLT1, list(simulate_events(3, seed=2, geometry=GEOMETRY, nu=7.6)))
