@@ -42,7 +42,7 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
     **dict.fromkeys((Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ATAN2, Op.MIN, Op.MAX), (((_FLOAT, _FLOAT), _FLOAT),)),
     **dict.fromkeys((Op.NEG, Op.ABS, Op.SQRT, Op.LOG, Op.EXP), (((_FLOAT,), _FLOAT),)),
     Op.WHERE: (((_BOOL, _FLOAT, _FLOAT), _FLOAT), ((_BOOL, _INT, _INT), _INT)),
-    Op.BITS: (((_INT, _INT), _INT),),
+    **dict.fromkeys((Op.BITS, Op.REMAINDER), (((_INT, _INT), _INT),)),
     **dict.fromkeys((Op.LESS, Op.LESS_EQUAL, Op.EQUAL), (((_FLOAT, _FLOAT), _BOOL), ((_INT, _INT), _BOOL))),
     **dict.fromkeys((Op.AND, Op.OR), (((_BOOL, _BOOL), _BOOL),)),
     Op.NOT: (((_BOOL,), _BOOL),),
@@ -146,6 +146,8 @@ class Reader:
         result = dict(_TYPES[op]).get(kinds)
         if result is None:
             fail(f"{op.name} of {', '.join(_KIND_NAMES[kind] for kind in kinds) or 'nothing'}")
+        if op is Op.REMAINDER and (args[1].op is not Op.CONST or args[1].payload == 0):
+            fail("REMAINDER by what is no constant, or 0")
         return node(op, args, kind=result, payload=self.variable(payload) if payload else None)
 
     def _load(self, text: str, args: tuple[Node, ...]) -> Node:

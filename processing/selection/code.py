@@ -19,7 +19,7 @@ from hltnode.processing.selection.line import Line
 
 INCLUDES = ("selection/functions.cuh", "selection/scalers.cuh")
 
-_BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&"}
+_BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&", Op.REMAINDER: "%"}
 _CALLS = {
     Op.SQRT: "hlt::lines::square_root",
     Op.LOG: "hlt::lines::natural_logarithm",

@@ -270,6 +270,7 @@ _OPERATIONS: dict[Op, Any] = {
     Op.MAX: float_functions.maximum,
     Op.WHERE: _where,
     Op.BITS: np.bitwise_and,
+    Op.REMAINDER: np.remainder,
     Op.LESS: lambda a, b: _Truth(a < b, a >= b),
     Op.LESS_EQUAL: lambda a, b: _Truth(a <= b, a > b),
     Op.EQUAL: lambda a, b: _Truth(a == b, (a < b) | (a > b)),
