@@ -23,6 +23,7 @@ from hltnode.processing.framework.backends.interface import BackendError, Device
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -185,9 +186,11 @@ async def running_node(
 
 
 @asynccontextmanager
-async def node_of_engine(config: NodeConfig, engine: Engine, backend: str) -> AsyncIterator[Node]:
+async def node_of_engine(
+    config: NodeConfig, engine: Engine, backend: str, trigger: TckDocument | None = None
+) -> AsyncIterator[Node]:
     """The same with an engine that the test has made."""
-    node = Node(config, engine, backend=backend, version="0")
+    node = Node(config, engine, backend=backend, version="0", trigger=trigger)
     await node.start()
     task = asyncio.create_task(node.run())
     try:

@@ -53,6 +53,7 @@ LINES = (
     Line("Twice", event, lambda e: count_of(tracks, lambda t: (t.hits > 20) & (count_of(muons) >= 12)) > 10),
     Line("Pairs", tracks, lambda t: any_of(tracks, lambda s: (s.hits == t.hits) & (s.x > t.x * 90))),
     Line("Bits", event, lambda e: (e.type & 0x0101) == 0x0101),
+    Line("Remainder", event, lambda e: (e.number % 7 == 3) | (e.type % 2 == 0) & (e.number % 1 != 0)),
     Line("Every", event, lambda e: True),
     Line("None", event, lambda e: False),
     Line("Half", event, lambda e: True, prescale=0.5),
