@@ -272,7 +272,6 @@ event = Input(
                 "bunch_id": "bunch crossing",
                 "orbit": "of the LHC since the run began",
                 "tae_half_window": "crossings on either side that were read out with this one",
-                "_tae_central": "1 for the middle one of them",
                 "gps_time_low": "lower word of the time in µs",
                 "gps_time_high": "upper word of it",
                 "event_id_low": "lower word of the event number",
@@ -280,6 +279,7 @@ event = Input(
             }.items()
         },
         "flags": ColumnField(event_flags, "bits of EventFlag"),
+        "_tae_central": ColumnField(odin, "1 for the middle one of several crossings", member="tae_central"),
         "is_tae_central": DerivedField(
             lambda e: e._tae_central != 0, "whether it is the middle one of several crossings"
         ),
