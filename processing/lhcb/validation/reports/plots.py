@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning, wilson_interval
+from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.validation.checker.residuals import DRAWN_TOGETHER, summary
 from hltnode.processing.lhcb.validation.checker.vertices import PV_BINNINGS
