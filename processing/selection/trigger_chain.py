@@ -22,6 +22,7 @@ from hltnode.processing.selection.decisions import accepted, line_table, lines, 
 from hltnode.processing.selection.errors import LineError, TriggerConfigError
 from hltnode.processing.selection.expression import Expression
 from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
@@ -54,6 +55,7 @@ class TriggerChain(Chain):
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
     routing: which lines set which routing bits.
+    reported: what is said of selected objects, parts in front of what is made of them.
     """
 
     event_words: tuple[Expression, ...]
@@ -61,6 +63,7 @@ class TriggerChain(Chain):
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
+    reported: tuple[Reported, ...] = ()
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
@@ -86,6 +89,11 @@ class TriggerChain(Chain):
             )
         chosen = self.sequences[name]
         return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
+
+    @property
+    def reports(self) -> Reports:
+        """What the sequence can say of the objects of collections."""
+        return reports_of(self.reported, (*BATCH_INPUTS, *self.sequence.columns))
 
     def load_geometry(self, directory: Path | None) -> Constants:
         """The constants of the detector that the sequence reads, from a folder of files or as built in (None). Raises
