@@ -8,18 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
-from hltnode.processing.framework.batch import batch_header
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.framework.readout import AUTO, check_encoding
-from hltnode.processing.selection.decisions import line_table
-from hltnode.processing.selection.evaluate import Bools, Evaluator, passes
+from hltnode.processing.selection.candidates import (
+    Candidates,
+    Constituents,
+    candidates_of,
+    columns_of_candidates,
+    constituents,
+)
+from hltnode.processing.selection.evaluate import Bools, Columns, Evaluator, passes
 from hltnode.processing.selection.expression import Node
-from hltnode.processing.selection.line import Line
-from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.line import Line, columns_of
+from hltnode.processing.selection.reported import Reports
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -28,44 +32,64 @@ EVENTS_PER_MEP = 16
 LIMITS = BatchLimits(events=128, input_bytes=16 << 20)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What lines read of a batch: their columns, the numbers by which scalers know an event, parts of objects."""
+
+    columns: Sequence[Column]
+    words: Sequence[Node]
+    reports: Reports
+
+
 @dataclass(frozen=True, eq=False)
 class DecidedEvents:
     """The events of a batch, valid until the next batch is asked for.
 
     banks: all of each event, also those that the sequence does not read. fired: bool[events, lines], the decisions of
-    the configuration. columns: what lines read; words: by what scalers know an event.
+    the configuration.
     """
 
     banks: Sequence[Sequence[RawBank]]
     fired: Bools
     workspace: Workspace
-    columns: Sequence[Column]
-    words: Sequence[Node]
+    asked: Asked
 
     @cached_property
-    def evaluator(self) -> Evaluator:
-        """Lines on what the sequence has made of the events."""
-        return Evaluator({column: self.workspace.fetch(column.name) for column in self.columns}, len(self.banks))
+    def _columns(self) -> Columns:
+        return {column: self.workspace.fetch(column.name) for column in self.asked.columns}
 
     @cached_property
-    def _event_words(self) -> list[NDArray[np.uint32]]:
-        return [self.evaluator.numbers(word) for word in self.words]
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self._columns, len(self.banks))
+
+    @cached_property
+    def _words(self) -> list[NDArray[np.uint32]]:
+        return [self._evaluator.numbers(word) for word in self.asked.words]
+
+    def passes_scalers(self, line: Line) -> Bools:
+        """bool[events]: prescale and postscale of one of the lines that the pass was made for."""
+        record = line.record()
+        return passes(record["prescale"], self._words) & passes(record["postscale"], self._words)
 
     def decisions(self, lines: Sequence[Line]) -> Bools:
         """bool[events, lines] of some of the lines that the pass was made for."""
         found = np.zeros((len(self.banks), len(lines)), np.bool_)
         for i, line in enumerate(lines):
-            record = line.record()
-            scaled = passes(record["prescale"], self._event_words) & passes(record["postscale"], self._event_words)
-            found[:, i] = self.evaluator.decide(line) & scaled
+            found[:, i] = self._evaluator.decide(line) & self.passes_scalers(line)
         return found
+
+    def candidates(self, line: Line) -> tuple[Candidates, Constituents]:
+        """What one of these lines selects before scalers, and what that is made of. Raises ValueError for a line that
+        looks at whole events."""
+        found = candidates_of(line, self._evaluator)
+        return found, constituents(found, self.asked.reports, self._columns, len(self.banks))
 
 
 class DecidingPass:
     """Runs samples through the sequence and the lines of a trigger configuration.
 
-    lines: what DecidedEvents can be asked for, besides the decisions of the configuration. retain: columns that the
-    workspaces keep.
+    lines: those that DecidedEvents can be asked for, besides the decisions of the configuration. retain: columns that
+    the workspaces keep.
 
     Raises TriggerConfigError for lines that the sequence cannot run, BackendError where memory is short.
     """
@@ -83,12 +107,11 @@ class DecidingPass:
     ) -> None:
         check_encoding(chain.readout, encoding)
         self._encoding = encoding
-        self._words = tuple(word.node for word in chain.event_words)
-        self._columns: tuple[Column, ...] = ()
-        if lines:
-            reads = select_lines(lines, chain.event_words).all_reads
-            self._columns = tuple(column for column in reads if column not in (batch_header, line_table))
-        kept: Retain = (*retain, *(column.name for column in self._columns))
+        reports = chain.with_sequence(trigger.sequence).reports
+        words = tuple(word.node for word in chain.event_words)
+        columns = (*columns_of_candidates(lines, reports), *columns_of(words)) if lines else ()
+        self._asked = Asked(tuple(dict.fromkeys(columns)), words, reports)
+        kept = (*retain, *(column.name for column in self._asked.columns))
         self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept)
         self._runner = OfflineRunner(self.engine)
 
@@ -99,4 +122,4 @@ class DecidingPass:
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)
             fired = np.unpackbits(words, axis=1, count=n_lines, bitorder="little").astype(np.bool_)
             banks = [event for mep in batch.meps for event in mep.events]
-            yield DecidedEvents(banks, fired, batch.workspace, self._columns, self._words)
+            yield DecidedEvents(banks, fired, batch.workspace, self._asked)

@@ -71,9 +71,7 @@ class RateCounts:
 
     def add(self, banks: Sequence[Sequence[RawBank]], fired: Bools, varied: Sequence[Bools] = ()) -> None:
         """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
-        of_scans = [
-            counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)
-        ]
+        of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
         kept = fired.any(axis=1)
         # Only what some line keeps is measured.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
