@@ -90,8 +90,8 @@ def efficiency(
             result = head | found.result()
             results.append((name, result | ({"truth": faults.result()} if faults.events else {})))
         text = efficiency_text(results)
-        (_, result), *others = results
-        write_json(json, result | {"compare": other for _, other in others})
+        result = results[0][1]
+        write_json(json, result if compare is None else result | {"compare": results[1][1]})
         if report is not None:
             _write_report(report, results, text)
     typer.echo(text)

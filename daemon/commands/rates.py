@@ -99,8 +99,8 @@ def rates(
             }
             results.append((name, head | counts.result(crossing_rate)))
         text = rates_text(results)
-        (_, result), *others = results
-        write_json(json, result | {"compare": other for _, other in others})
+        result = results[0][1]
+        write_json(json, result if compare is None else result | {"compare": results[1][1]})
         if report is not None:
             _write_report(report, results, text)
     typer.echo(text)

@@ -116,7 +116,7 @@ class DecidingPass:
         self._runner = OfflineRunner(self.engine)
 
     def run(self, events: Iterable[Sequence[RawBank]]) -> Iterator[DecidedEvents]:
-        """Decide on events, a batch at a time. Raises BackendError, ProtocolError for banks that do not fit together."""
+        """Decide on events, a batch at a time. Raises BackendError, ProtocolError for banks that are damaged."""
         n_lines = len(self.engine.lines)
         for batch in self._runner.run(encode_meps(self.engine.chain, events, EVENTS_PER_MEP, self._encoding)):
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)

@@ -91,9 +91,9 @@ class RateCounts:
             counts.total_bytes += size @ of_scan.total.astype(np.int64)
 
     def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
-        """The JSON object of `hltnode rates`; rates in Hz, sizes in bytes per second. Raises ValueError without events.
+        """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
 
-        "error_hz" is half of the interval from "low_hz" to "high_hz", which holds the rate and is not symmetric about it.
+        "error_hz" is half of the interval from "low_hz" to "high_hz", which holds the rate but not in its middle.
         """
         if not self.events:
             raise ValueError("there is no event to take rates from")

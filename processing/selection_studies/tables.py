@@ -36,8 +36,7 @@ def _lines(results: Sequence[Result]) -> str:
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
         f"{'':<{width}}" + "".join(f"{f'{name}: rate [kHz]':>28}{'alone':>22}{'MB/s':>10}" for name, _ in results),
     ]
-    for name in names:
-        rows.append(f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results))
+    rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
     rows.append(f"{'total':<{width}}" + "".join(_cells(result["total"]) for _, result in results))
     return "\n".join(rows)
 

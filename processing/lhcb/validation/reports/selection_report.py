@@ -8,7 +8,7 @@ from hltnode.processing.lhcb.validation.reports.html_report import Section, draw
 from hltnode.processing.lhcb.validation.reports.selection_plots import Result
 
 _NOTES = {
-    "rates": "Error bars: Wilson score intervals of 68.3 %. Scalers are included. A line without an event has no point.",
+    "rates": "Error bars: Wilson score intervals of 68.3 %. Scalers are included; no point: no event.",
     "efficiency": "Error bars: Wilson score intervals of 68.3 %. Scalers are included. On signal: all tracks of a "
     "candidate have at least 70 % of their hits from particles of the signal.",
 }
@@ -21,9 +21,7 @@ def rates_page(results: Sequence[Result], text: str) -> str:
             "Rates of lines",
             [drawn(selection_plots.rate_figure(results), "Rate of each line, and rate of what it alone accepts.")],
         ),
-        *_scans(
-            results, selection_plots.rate_scan_figure, "Rate of the line, what it alone accepts, and of all lines."
-        ),
+        *_scans(results, selection_plots.rate_scan_figure, "Rate of the line, of what it alone accepts, of all lines."),
         Section(
             "Events that lines have in common",
             [
@@ -46,9 +44,7 @@ def efficiency_page(results: Sequence[Result], text: str) -> str:
             "Efficiencies of lines",
             [
                 drawn(selection_plots.efficiency_figure(results), "Efficiency of each line, and trigger on signal."),
-                drawn(
-                    selection_plots.pt_figure(results), "Any line, and any line on signal; bins of ten decays or more."
-                ),
+                drawn(selection_plots.pt_figure(results), "Any line, and any line on signal; bins of ten decays."),
             ],
         ),
         *_scans(results, selection_plots.efficiency_scan_figure, "Efficiency of the line and of any line."),

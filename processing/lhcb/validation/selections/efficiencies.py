@@ -74,9 +74,7 @@ class Efficiencies:
     ) -> None:
         """Raises ValueError where no event has a signal decay."""
         if not found.products.any():
-            raise ValueError(
-                "no event has a signal decay: efficiencies need a sample of them, and minimum bias has none"
-            )
+            raise ValueError("no event has a signal decay: efficiencies need a sample of them, not minimum bias")
         self.names = tuple(names)
         self.has_tracks = tuple(has_tracks)
         self.scans = tuple(scans)

@@ -29,15 +29,14 @@ def _lines(results: Sequence[Result]) -> str:
     rows = [
         f"{first['events']} events; {first['reconstructible']} with a decay whose {first['products']} products are all "
         "long-reconstructible in 2 < eta < 5",
-        f"the global event cut keeps {kept_text} of the reconstructible decays and of all events; what it removes counts "
-        "as not selected",
+        f"the global event cut keeps {kept_text} of the reconstructible decays and of all events; what it removes is not "
+        "selected",
         "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of all events",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
         f"{'':<{width}}"
         + "".join(f"{f'{name}: efficiency':>24}{'TOS':>18}{'of all':>9}{'TOS':>7}" for name, _ in results),
     ]
-    for name in names:
-        rows.append(f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results))
+    rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
     rows.append(f"{'any line':<{width}}" + "".join(_cells(result["any"]) for _, result in results))
     return "\n".join(rows)
 
