@@ -71,19 +71,16 @@ def lines_of(scans: Sequence[Scan]) -> tuple[Line, ...]:
 def _values(text: str, values: str) -> tuple[float, ...]:
     try:
         if ":" in values:
-            first, last, n = values.split(":")
-            if not 1 <= int(n) <= MAX_POINTS:
-                raise ScanError(f"--scan {text}: 1 to {MAX_POINTS} values are possible, not {n}")
-            found = tuple(np.linspace(float(first), float(last), int(n)).tolist())
+            first, last, number = values.split(":")
+            given, n = [float(first), float(last)], int(number)
         else:
-            found = tuple(float(value) for value in values.split(","))
-    except ScanError:
-        raise
+            given = [float(value) for value in values.split(",")]
+            n = len(given)
     except ValueError:
         raise _wrong(text) from None
-    if len(found) > MAX_POINTS or not np.isfinite(found).all():
-        raise ScanError(f"--scan {text}: at most {MAX_POINTS} finite values are possible")
-    return found
+    if not 1 <= n <= MAX_POINTS or not np.isfinite(given).all():
+        raise ScanError(f"--scan {text}: 1 to {MAX_POINTS} finite values are possible")
+    return tuple(np.linspace(*given, n).tolist() if ":" in values else given)
 
 
 def _wrong(text: str) -> ScanError:

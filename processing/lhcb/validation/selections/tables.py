@@ -29,7 +29,7 @@ def _lines(results: Sequence[Result]) -> str:
     rows = [
         f"{first['events']} events; {first['reconstructible']} with a decay whose {first['products']} products are all "
         "long-reconstructible in 2 < eta < 5",
-        f"the global event cut keeps {kept_text} of the reconstructible decays and of all events; what it removes is not "
+        f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
         "selected",
         "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of all events",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
