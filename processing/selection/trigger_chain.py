@@ -106,23 +106,20 @@ class TriggerChain(Chain):
         needed = {column.name for column in self.sequence.columns}
         return {name: read(directory) for name, read in self.geometry.items() if name in needed}
 
-    def load_trigger(
-        self, path: Path | None, sequence: str | None = None, *, default_sequence: str | None = None
-    ) -> TriggerConfig:
+    def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
         """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
-        sequence: the name of the sequence that runs instead of the configured one; default_sequence: of the one that
-        runs where none is configured, None: the first of the chain.
+        sequence: the name of the sequence that runs instead of the configured one.
 
         Raises TriggerConfigError.
         """
         if path is None:
-            trigger = TriggerConfig.default(self.menu, sequence or default_sequence)
+            trigger = TriggerConfig.default(self.menu, sequence)
         elif path.suffix == TCK_SUFFIX:
             trigger = self.trigger_of(TckDocument.load(path))
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
-            trigger = TriggerConfig.load(path, self.menu, sequence, default_sequence=default_sequence)
+            trigger = TriggerConfig.load(path, self.menu, sequence)
         self.with_lines(trigger)
         return trigger
 

@@ -112,12 +112,10 @@ class TriggerConfig:
         return cls(lines=tuple(line.line() for line in types), sequence=sequence, types=types)
 
     @classmethod
-    def load(cls, path: Path, menu: Menu, sequence: str | None = None, *, default_sequence: str | None = None) -> Self:
+    def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
         """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
         try:
-            return cls.from_toml(
-                path.read_text(encoding="utf-8"), menu, sequence, path.parent, default_sequence=default_sequence
-            )
+            return cls.from_toml(path.read_text(encoding="utf-8"), menu, sequence, path.parent)
         except (OSError, UnicodeDecodeError) as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
@@ -150,19 +148,11 @@ class TriggerConfig:
         return config
 
     @classmethod
-    def from_toml(
-        cls,
-        text: str,
-        menu: Menu,
-        sequence: str | None = None,
-        folder: Path = Path(),
-        *,
-        default_sequence: str | None = None,
-    ) -> Self:
+    def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
         """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
 
-        sequence: the name of the sequence that runs instead of the configured one; default_sequence: of the one that
-        runs where none is configured, None: that of the chain. folder: where names of files of lines start.
+        sequence: the name of the sequence that runs instead of the configured one. folder: where names of files of
+        lines start.
 
         Raises TriggerConfigError.
         """
@@ -174,7 +164,7 @@ class TriggerConfig:
             if key not in _KEYS:
                 raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
         configured, overrides = _parse_sequence(content.get("sequence", {}))
-        sequence = sequence or configured or default_sequence
+        sequence = configured if sequence is None else sequence
         if "lines" in content and "menu" in content:
             raise TriggerConfigError("menu: there is no menu to change, since [[lines]] stand in its place")
         if "lines" in content:

@@ -107,5 +107,5 @@ HLT1_MENU = Menu(
         "needs calorimeters, which no sequence reads",
     ),
 )
-"""Cuts and scales are Allen's of 2023 where the types above do not say otherwise; cuts that are given with the lines are
-tuned here (docs/physics/selection.md), those of the dimuon lines aside."""
+"""Cuts and scales are Allen's of 2023 where the types above do not say otherwise. Cuts given with the lines tell dimuon
+lines apart, or are tuned here to the rate of the menu (docs/physics/selection.md)."""
