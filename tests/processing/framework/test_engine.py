@@ -90,6 +90,19 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
     assert results(7) == whole
 
 
+def test_meps_have_fewer_events_where_these_have_too_many_bytes(meps: list[EncodedMep]) -> None:
+    events = [banks for mep in meps for banks in mep.events]
+    most = meps[0].data.nbytes // 2
+    cut = list(encode_meps(HLT1, events, 8, max_bytes=most))
+    assert [banks for mep in cut for banks in mep.events] == events
+    assert len(cut) > len(meps)
+    assert all(mep.data.nbytes <= most or mep.n_events == 1 for mep in cut)
+    first = [int(mep.data[8:16].view(np.uint64)[0]) for mep in cut]
+    assert first == np.cumsum([0, *(mep.n_events for mep in cut[:-1])]).tolist()
+    alone = encode_meps(HLT1, events, 8, max_bytes=1)
+    assert [mep.n_events for mep in alone] == [1] * len(events)
+
+
 def test_an_event_without_odin_is_flagged_and_the_others_are_not(backend: CountingBackend) -> None:
     events = list(simulate_events(3, 5, geometry=GEOMETRY))
     events[1] = [bank for bank in events[1] if bank.type != BankType.ODIN]
