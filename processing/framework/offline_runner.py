@@ -16,6 +16,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import AUTO
+from hltnode.protocol.errors import MfpError, RejectReason
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import subdetector_of
 
@@ -78,7 +79,7 @@ def encode_meps(
     max_bytes: int | None = None,
 ) -> Iterator[EncodedMep]:
     """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer, and so do those of events
-    that would have more than `max_bytes` together. An event alone may have more."""
+    that would have more than `max_bytes` together, or banks of several versions. An event alone may have more bytes."""
     iterator = iter(events)
     first = 0
     while of_mep := list(islice(iterator, events_per_mep)):
@@ -89,11 +90,15 @@ def encode_meps(
 def _encode_in_parts(
     chain: Chain, events: Sequence[Sequence[RawBank]], first: int, encoding: str, max_bytes: int | None
 ) -> Iterator[EncodedMep]:
-    """The events as one MEP, or as halves for as long as they have too many bytes."""
-    mep = encode_mep(chain, events, first, encoding)
-    if max_bytes is None or mep.data.nbytes <= max_bytes or len(events) == 1:
-        yield mep
-        return
+    """The events as one MEP, or as halves for as long as they have too many bytes or do not go together."""
+    try:
+        mep = encode_mep(chain, events, first, encoding)
+        if max_bytes is None or mep.data.nbytes <= max_bytes or len(events) == 1:
+            yield mep
+            return
+    except MfpError as error:
+        if error.reason is not RejectReason.MISMATCH or len(events) == 1:
+            raise
     half = len(events) // 2
     yield from _encode_in_parts(chain, events[:half], first, encoding, max_bytes)
     yield from _encode_in_parts(chain, events[half:], first + half, encoding, max_bytes)

@@ -21,7 +21,7 @@ from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 LIMITS = BatchLimits(events=64, meps=16, input_bytes=2 << 20, rows=8192)
 GEOMETRY = VeloGeometry.builtin()
@@ -101,6 +101,27 @@ def test_meps_have_fewer_events_where_these_have_too_many_bytes(meps: list[Encod
     assert first == np.cumsum([0, *(mep.n_events for mep in cut[:-1])]).tolist()
     alone = encode_meps(HLT1, events, 8, max_bytes=1)
     assert [mep.n_events for mep in alone] == [1] * len(events)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_events_of_both_encodings_in_one_stream_are_all_read(backend: CountingBackend, version: int) -> None:
+    runner = OfflineRunner(an_engine(backend))
+    retina, super_pixels = (
+        list(simulate_events(3, 5, geometry=GEOMETRY, velo_banks=encoding)) for encoding in ("retina", "superpixel")
+    )
+    # Of the same version as retina clusters, both stand in one packet; of another one, in several.
+    super_pixels = [
+        [bank._replace(version=version) if bank.type == BankType.VP else bank for bank in banks]
+        for banks in super_pixels
+    ]
+
+    def clusters(events: list[list[RawBank]]) -> list[int]:
+        batches = runner.run(encode_meps(HLT1, events, 8))
+        return [n for batch in batches for n in batch.workspace.output.counts["velo_clusters"].tolist()]
+
+    apart = clusters(retina) + clusters(super_pixels)
+    assert min(apart) > 0
+    assert clusters(retina + super_pixels) == apart
 
 
 def test_an_event_without_odin_is_flagged_and_the_others_are_not(backend: CountingBackend) -> None:
