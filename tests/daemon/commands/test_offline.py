@@ -48,7 +48,8 @@ def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> Non
     full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, struct.pack("<I", 0) + bytes(60_000)) for sensor in range(8)]
     path, out = tmp_path / "dense.mdf", tmp_path / "out.json"
     path.write_bytes(12 * encode_record(encode_banks(full), run=1))
-    result = runner.invoke(app, ["process", str(path), "--repeat", str(repeat), "--json", str(out)])
+    arguments = ["process", str(path), "--sequence", "velo", "--repeat", str(repeat), "--json", str(out)]
+    result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text())
     assert (found["events"], len(found["per_event"])) == (12 * repeat, 12)
