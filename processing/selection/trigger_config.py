@@ -9,7 +9,7 @@ stands in every decision and report. As a file it is TOML:
     [sequence]
     name = "forward"
 
-    [sequence.fit_vertices]
+    [sequence.secondary_vertices_fit_vertices]
     max_chi2 = 9.0
 
     [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
@@ -161,7 +161,7 @@ class TriggerConfig:
         """
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise TriggerConfigError(f"not a TOML file: {error}") from error
         for key in content:
             if key not in _KEYS:
