@@ -38,7 +38,8 @@ pv_tracks = Collection(
 """VELO tracks that may make primary vertices. An event has room for its tracks and for padding to full lanes."""
 pv_track_count = pv_tracks.per_event("count", U32)
 pv_track_columns = tuple(pv_tracks.column(name, F32) for name in ("x", "y", "z", "tx", "ty", "weight"))
-"""x, y, z in mm at the closest approach to the beam line; weight = 1 / var(x) = 1 / var(y), in 1/mm²."""
+"""x, y, z in mm at the closest approach to the beam line; weight = 1 / var(x) = 1 / var(y) as the vertices take it, in
+1/mm²."""
 
 pv_seeds = Collection(
     "pv_seeds",

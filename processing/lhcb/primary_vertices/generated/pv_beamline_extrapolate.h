@@ -35,6 +35,9 @@ struct pv_beamline_extrapolate_parameters {
     struct {
         const uint32_t* bound;
     } velo_clusters;
+    float min_variance_scale;
+    float max_variance_scale;
+    float variance_slope;
     uint32_t min_event_size;
     uint32_t max_event_size;
 

@@ -14,7 +14,7 @@ MIN_DIP = 2.5  # tracks per mm
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """States at the beam line, one row each; `weight` is the inverse variance of x and of y."""
+    """States at the beam line, one row each; `weight` is the inverse variance of x and of y (`track_weight`)."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
@@ -37,6 +37,14 @@ class Vertex:
     position: NDArray[np.float64]
     covariance: NDArray[np.float64]
     n_tracks: float
+
+
+def track_weight(
+    tx: NDArray[np.float64], ty: NDArray[np.float64], c00: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights of tracks of collisions; c00: the variance of x and y that the VELO filter gives."""
+    slope2 = tx**2 + ty**2
+    return 1.0 / (c00 * (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
 
 
 def histogram(tracks: Tracks, beamline: tuple[float, float]) -> NDArray[np.float64]:
