@@ -30,6 +30,7 @@ struct pv_beamline_extrapolate_parameters {
         float* tx;
         float* ty;
         float* weight;
+        float* fit_weight;
         __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
     } pv_tracks;
     struct {

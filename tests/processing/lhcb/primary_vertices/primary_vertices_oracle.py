@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ MIN_DIP = 2.5  # tracks per mm
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """States at the beam line, one row each; `weight` is the inverse variance of x and of y (`track_weight`)."""
+    """States at the beam line, one row each; `weight` is the inverse variance of x and of y."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
@@ -37,14 +37,6 @@ class Vertex:
     position: NDArray[np.float64]
     covariance: NDArray[np.float64]
     n_tracks: float
-
-
-def track_weight(
-    tx: NDArray[np.float64], ty: NDArray[np.float64], c00: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Weights of tracks of collisions; c00: the variance of x and y that the VELO filter gives."""
-    slope2 = tx**2 + ty**2
-    return 1.0 / (c00 * (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
 
 
 def histogram(tracks: Tracks, beamline: tuple[float, float]) -> NDArray[np.float64]:
@@ -109,6 +101,12 @@ def _interpolated(content: NDArray[np.float64], peak: int) -> float:
     return Z_MIN + BIN * (peak + 0.5 + (0.5 * (below - above) / (below + above) if below + above > 0 else 0.0))
 
 
+def scattered(tracks: Tracks) -> Tracks:
+    """Tracks with the variance of one of a collision, where the filter assumes that of a long particle."""
+    slope2 = tracks.tx**2 + tracks.ty**2
+    return replace(tracks, weight=tracks.weight / (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
+
+
 def fit_seeds(tracks: Tracks, seeds: list[float], beamline: tuple[float, float]) -> list[Vertex | None]:
     """The adaptive fit of each seed; None where it is rejected."""
     places = [np.array([*beamline, z]) for z in seeds]
@@ -163,4 +161,4 @@ def find_vertices(tracks: Tracks, beamline: tuple[float, float]) -> list[Vertex]
     """All steps."""
     inside = (tracks.z > Z_MIN) & (tracks.z < Z_MAX)
     used = Tracks(*(getattr(tracks, name)[inside] for name in ("x", "y", "z", "tx", "ty", "weight")))
-    return clean_up(fit_seeds(used, find_seeds(histogram(used, beamline)), beamline))
+    return clean_up(fit_seeds(scattered(used), find_seeds(histogram(used, beamline)), beamline))

@@ -29,7 +29,6 @@ from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
     find_seeds,
     find_vertices,
     histogram,
-    track_weight,
 )
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
 
@@ -58,7 +57,7 @@ def tracks_of(result: dict[str, NDArray[Any]], sample: TrackSample, event: int) 
         result[f"velo_beamline.{name}"][first : first + len(sample.events[event])].astype(np.float64)
         for name in ("x", "y", "z", "tx", "ty", "c00")
     )
-    return Tracks(x, y, z, tx, ty, track_weight(tx, ty, c00))
+    return Tracks(x, y, z, tx, ty, 1.0 / c00)
 
 
 def collision_sample(seed: int, n_events: int) -> TrackSample:
