@@ -1,5 +1,6 @@
-// Two passes over the banks of some events, without the interpreter: the first makes the banks of the trigger and finds
-// the sizes, the second copies everything to its place in one buffer. Each bank of the input is copied once.
+// Two passes over the banks of some events of a batch, without the interpreter: the first makes the banks of the
+// trigger and finds the sizes, the second copies everything to its place in one buffer. Each bank of the input is
+// copied once.
 //
 // Banks of the trigger that came with the input are left out: those that are written here take their place.
 #include "event_records.h"
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "buffer_view.h"
+#include "jenkins.h"
 #include "mfp.h"
 #include "raw_bank.h"
 #include "trigger_banks.h"
@@ -23,7 +25,7 @@ namespace nb = nanobind;
 
 namespace {
 
-constexpr std::size_t mdf_header_size = 48;
+constexpr std::size_t mdf_header_size = 48, checksum_at = 12, checksum_from = 16;
 
 template <typename T, int dimensions>
 using Array = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
@@ -31,7 +33,8 @@ using Words = Array<const uint32_t, 1>;
 using Rows = Array<const uint32_t, 2>;
 using Events = Array<const int64_t, 1>;
 using Ends = Array<uint64_t, 1>;
-using Fragments = std::vector<std::tuple<uint32_t, std::size_t, std::size_t>>;  // source id, offset, bytes
+using Places = Array<const int64_t, 2>;                     // source id, offset, bytes of each MFP
+using Meps = std::vector<std::tuple<std::size_t, Places>>;  // events, and where the MFPs are
 
 // One event on its way.
 struct Record {
@@ -41,26 +44,36 @@ struct Record {
     std::array<uint32_t, 3> routing{};
 };
 
-// The banks of some events of a MEP, event by event, those of the trigger left out. Throws where an MFP is not sound.
+// The banks of some events of a MEP, event by event, those of the trigger left out. Throws where an MFP is not sound,
+// or not what the receiver has let in.
 class MfpBanks {
   public:
-    MfpBanks(const View& buffer, const Fragments& fragments, const Events& events, std::size_t n_events)
+    // `events` are numbers in the batch; the MEP has those from `first` to before `first + n_events`.
+    MfpBanks(const View& buffer, const Places& places, const int64_t* events, std::size_t n_kept, std::size_t first,
+             std::size_t n_events)
     {
-        for (const auto& [source, offset, size] : fragments) {
+        mfps_.reserve(places.shape(0));
+        for (std::size_t i = 0; i < places.shape(0); ++i) {
+            const uint64_t offset = static_cast<uint64_t>(places(i, 1)), size = static_cast<uint64_t>(places(i, 2));
             const uint8_t* mfp = buffer.bytes() + offset;
-            if (offset > buffer.size() || size > buffer.size() - offset || *refusal_of_mfp(mfp, size) ||
+            if (offset > buffer.size() || size > buffer.size() - offset || *refusal_of_mfp_head(mfp, size) ||
                 MfpView{mfp}.n_fragments() != n_events)
                 throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
             mfps_.push_back({mfp});
         }
-        pieces_.resize(events.size() * mfps_.size());
+        std::sort(mfps_.begin(), mfps_.end(), [](const MfpView& a, const MfpView& b) {
+            return std::make_tuple(a.source(), a.bytes) < std::make_tuple(b.source(), b.bytes);
+        });
+        pieces_.resize(n_kept * mfps_.size());
         for (std::size_t m = 0; m < mfps_.size(); ++m) {
             const MfpView& mfp = mfps_[m];
             uint32_t fragment = 0, at = mfp.data_at();
-            for (std::size_t k = 0; k < events.size(); ++k) {
-                const uint32_t wanted = static_cast<uint32_t>(events(k));
+            for (std::size_t k = 0; k < n_kept; ++k) {
+                const uint32_t wanted = static_cast<uint32_t>(events[k] - static_cast<int64_t>(first));
                 at += mfp.padded_sum(fragment, wanted);
                 fragment = wanted;
+                if (uint64_t{at} + mfp.size(wanted) > mfp.packet_size())
+                    throw std::invalid_argument("an MFP is not sound: a fragment reaches beyond it");
                 pieces_[k * mfps_.size() + m] = {at, mfp.size(wanted), mfp.type(wanted)};
             }
         }
@@ -89,6 +102,35 @@ class MfpBanks {
     };
     std::vector<MfpView> mfps_;
     std::vector<Piece> pieces_;
+};
+
+// The same for the MEPs of a batch.
+class BatchBanks {
+  public:
+    BatchBanks(const View& buffer, const Meps& meps, const Events& events)
+    {
+        std::size_t first = 0, k = 0;
+        for (const auto& [n_events, places] : meps) {
+            const std::size_t begin = k;
+            while (k < events.size() && static_cast<std::size_t>(events(k)) < first + n_events) ++k;
+            if (k > begin) {
+                begins_.push_back(begin);
+                meps_.emplace_back(buffer, places, events.data() + begin, k - begin, first, n_events);
+            }
+            first += n_events;
+        }
+    }
+
+    template <typename Use>
+    void for_each(std::size_t k, const Use& use) const
+    {
+        const auto mep = std::upper_bound(begins_.begin(), begins_.end(), k) - begins_.begin() - 1;
+        meps_[mep].for_each(k - begins_[mep], use);
+    }
+
+  private:
+    std::vector<std::size_t> begins_;  // the first kept event of each MEP that has some
+    std::vector<MfpBanks> meps_;
 };
 
 // Banks given as a list for each event, those of the trigger left out.
@@ -151,7 +193,8 @@ class RecordEncoder {
   public:
     RecordEncoder(uint32_t key, uint32_t tck, uint32_t task_id, uint16_t source_id, uint32_t not_run,
                   uint32_t unreadable, uint32_t cut, uint32_t error_bit, uint32_t lumi_bit, const Rows& routing,
-                  uint32_t lumi_key, uint32_t lumi_words, const Rows& lumi_counters)
+                  uint32_t lumi_key, uint32_t lumi_words, const Rows& lumi_counters, bool checksums)
+        : checksums_(checksums)
     {
         format_.key = key;
         format_.tck = tck;
@@ -181,20 +224,24 @@ class RecordEncoder {
         n_counts_ -= std::min<std::size_t>(n_counts_, trigger_banks::first_count);
     }
 
-    // Records of the events `events` (ascending) of a MEP, whose MFPs lie in `buffer`.
-    nb::tuple of_mep(const nb::handle& buffer, Fragments fragments, const Events& events, uint32_t run,
-                     const Rows& lines, const Words& flags, const Rows& counts, const std::vector<Words>& selected,
-                     const Ends& ends) const
+    // Records of the events `events` (ascending) of a batch, whose MFPs lie in `buffer`.
+    nb::tuple of_batch(const nb::handle& buffer, const Meps& meps, const Events& events, uint32_t run,
+                       const Rows& lines, const Words& flags, const Rows& counts, const std::vector<Words>& selected,
+                       const Ends& ends) const
     {
         check_rows(lines, flags, counts);
         check_events(events, flags.size());
+        std::size_t n_events = 0;
+        for (const auto& [n, places] : meps) {
+            n_events += n;
+            if (places.shape(1) != 3) throw nb::value_error("an MFP has a source, an offset and bytes");
+        }
+        if (n_events != flags.size()) throw nb::value_error("the MEPs have not the events of the batch");
         const View bytes(buffer.ptr());
-        std::sort(fragments.begin(), fragments.end());
         std::vector<Record> records(events.size());
         for (Record& record : records) record.run = run;
         return encode(
-            records, [&] { return MfpBanks(bytes, fragments, events, flags.size()); }, events, lines, flags, counts,
-            selected, ends);
+            records, [&] { return BatchBanks(bytes, meps, events); }, events, lines, flags, counts, selected, ends);
     }
 
     // Records of some events (ascending) whose raw banks are given as lists of (type, version, source id, payload).
@@ -293,17 +340,29 @@ class RecordEncoder {
                 at = std::copy(reinterpret_cast<const uint8_t*>(trailer), reinterpret_cast<const uint8_t*>(end), at);
                 trailer = end;
             }
+            if (checksums_) put_checksums(at - total, ends);
         }
         return nb::make_tuple(encoded, too_large, left_out);
     }
 
-    // The checksum is left 0, as in real data: the format's byte-wise hash would cost 2 ms per MB, more than all else.
+    static void put_checksums(uint8_t* data, const Ends& ends)
+    {
+        std::vector<HashedBytes> parts;
+        for (std::size_t k = 0; k < ends.size(); ++k) {
+            const uint8_t *begin = data + (k ? ends(k - 1) : 0) + checksum_from, *end = data + ends(k);
+            parts.push_back({begin, static_cast<std::size_t>(end - begin)});
+        }
+        std::vector<uint32_t> hashes(parts.size());
+        jenkins(parts.data(), parts.size(), hashes.data());
+        for (std::size_t k = 0; k < ends.size(); ++k) put_u32(data + (k ? ends(k - 1) : 0) + checksum_at, hashes[k]);
+    }
+
     static void put_header(uint8_t* at, std::size_t size, const Record& record)
     {
         constexpr uint8_t version = 3, subheader_words = 7, data_type_banks = 1;
         constexpr uint32_t no_mask = 0xFFFFFFFF;
         for (int copy = 0; copy < 3; ++copy) put_u32(at + 4 * copy, static_cast<uint32_t>(size));
-        put_u32(at + 12, 0);
+        put_u32(at + checksum_at, 0);
         at[16] = 0;
         at[17] = version << 4 | subheader_words;
         at[18] = data_type_banks;
@@ -317,6 +376,7 @@ class RecordEncoder {
 
     trigger_banks::Format format_;
     std::size_t n_counts_ = 0;
+    bool checksums_;
 };
 
 }  // namespace
@@ -326,13 +386,14 @@ void add_event_records(nb::module_& module)
     nb::class_<RecordEncoder>(module, "RecordEncoder",
                               "Writes kept events as MDF records with the banks of the trigger")
         .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
-                      const Rows&, uint32_t, uint32_t, const Rows&>(),
+                      const Rows&, uint32_t, uint32_t, const Rows&, bool>(),
              nb::kw_only(), nb::arg("key"), nb::arg("tck"), nb::arg("task_id"), nb::arg("source_id"),
              nb::arg("not_run"), nb::arg("unreadable"), nb::arg("cut"), nb::arg("error_bit"), nb::arg("lumi_bit"),
-             nb::arg("routing"), nb::arg("lumi_key"), nb::arg("lumi_words"), nb::arg("lumi_counters"))
-        .def("of_mep", &RecordEncoder::of_mep, nb::arg("buffer"), nb::arg("fragments"), nb::arg("events"),
+             nb::arg("routing"), nb::arg("lumi_key"), nb::arg("lumi_words"), nb::arg("lumi_counters"),
+             nb::arg("checksums"))
+        .def("of_batch", &RecordEncoder::of_batch, nb::arg("buffer"), nb::arg("meps"), nb::arg("events"),
              nb::arg("run"), nb::arg("lines"), nb::arg("flags"), nb::arg("counts"), nb::arg("selected"),
-             nb::arg("ends"), "Records of some events of a MEP; ValueError for tables that do not fit together")
+             nb::arg("ends"), "Records of some events of a batch; ValueError for tables that do not fit together")
         .def("of_events", &RecordEncoder::of_events, nb::arg("banks"), nb::arg("events"), nb::arg("lines"),
              nb::arg("flags"), nb::arg("counts"), nb::arg("selected"), nb::arg("ends"),
              "Records of some events whose banks are given; ValueError for tables that do not fit together");

@@ -42,8 +42,8 @@ inline int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint
     return absent_with_size ? -1 : static_cast<int64_t>(padded_sum(sizes, 0, n, (1u << align) - 1));
 }
 
-// Why an MFP is refused, as a RejectReason's value, or "".
-inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+// Why an MFP is refused for what its header says, as a RejectReason's value, or "".
+inline const char* refusal_of_mfp_head(const uint8_t* mfp, std::size_t size)
 {
     if (size < mfp_header_size) return "truncated";
     if (u16_at(mfp) != mfp_magic) return "bad_magic";
@@ -52,12 +52,18 @@ inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
     const uint32_t n = u16_at(mfp + 2), align = mfp[18];
     if (n == 0) return "bad_size";
     if (align < 2 || align > 8) return "malformed";
-    const std::size_t data_at = mfp_data_at(n);
-    if (data_at > size) return "bad_size";
-    if (u64_at(mfp + 8) > UINT64_MAX - (n - 1)) return "malformed";
-    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, align);
+    if (mfp_data_at(n) > size) return "bad_size";
+    return u64_at(mfp + 8) > UINT64_MAX - (n - 1) ? "malformed" : "";
+}
+
+// Why an MFP is refused, as a RejectReason's value, or "".
+inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+{
+    if (const char* refusal = refusal_of_mfp_head(mfp, size); *refusal) return refusal;
+    const uint32_t n = u16_at(mfp + 2);
+    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, mfp[18]);
     if (fragments < 0) return "malformed";
-    return data_at + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
+    return mfp_data_at(n) + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
 }
 
 // An MFP that is not refused.
@@ -65,6 +71,7 @@ struct MfpView {
     const uint8_t* bytes;
 
     uint32_t n_fragments() const { return u16_at(bytes + 2); }
+    uint32_t packet_size() const { return u32_at(bytes + 4); }
     uint16_t source() const { return u16_at(bytes + 16); }
     uint8_t version() const { return bytes[19]; }
     uint32_t data_at() const { return static_cast<uint32_t>(mfp_data_at(n_fragments())); }

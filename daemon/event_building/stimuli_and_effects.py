@@ -7,6 +7,9 @@ per second.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason
 
@@ -79,6 +82,11 @@ class MepRecord:
         self.error_stream = False
         self.overtaken_ns: int | None = None
         self.missing: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Source id, offset and bytes of each fragment, i64[n, 3]."""
+        return np.array(self.fragments, dtype=np.int64).reshape(-1, 3)
 
     def __repr__(self) -> str:
         end = "open" if self.close_reason is None else str(self.close_reason)
@@ -177,9 +185,15 @@ class SlotAdvanced(NamedTuple):
 
 
 class SlotFreed(NamedTuple):
-    """The batch of a slot is acknowledged: the slot can fill again."""
+    """What is kept of the batch of a slot is gathered: the slot can fill again."""
 
     slot: int
+
+
+class MepsAcknowledged(NamedTuple):
+    """MEPs that were in slots, by id, are about to be acknowledged, or need not be: they were revoked."""
+
+    meps: tuple[int, ...]
 
 
 class Drain(NamedTuple):
@@ -233,6 +247,7 @@ Stimulus = (
     | AcknowledgedBelow
     | SlotAdvanced
     | SlotFreed
+    | MepsAcknowledged
     | Drain
     | Resume
     | SetTimes

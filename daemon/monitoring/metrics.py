@@ -225,6 +225,8 @@ class NodeCollector(Collector):
         yield _counters("events_dropped", "Events not written because the disk refused.", "stream", left_out)
         yield _counters("write_errors", "Attempts that the disk refused.", "kind", writer.errors.items())
         yield _gauge("event_bytes_pending", "Bytes waiting for the disk.", writer.pending_bytes)
+        text = "Records and decisions of batches that are gathered and not yet acknowledged."
+        yield _gauge("output_queue_bytes", text, state.output_queue_bytes)
         by_reason = writer.quarantined_events.items()
         yield _counters("quarantined_events", "Events moved to quarantine/, by reason.", "reason", by_reason)
         by_reason = writer.quarantined_files.items()

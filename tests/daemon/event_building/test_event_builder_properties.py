@@ -20,6 +20,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     FragmentArrived,
     MepRecord,
+    MepsAcknowledged,
     Place,
     Reject,
     SealSlot,
@@ -58,6 +59,7 @@ class BuilderMachine(RuleBasedStateMachine):
         self.builder = EventBuilder(pool, limits, Counters())
         self.now = 0
         self.sealed: list[int] = []
+        self.gathered: list[tuple[int, ...]] = []
         self.closed: list[MepRecord] = []
         self.next_mep = 0
         # Closing or abandoning by force takes places away that credits had counted on, until slots come back.
@@ -138,7 +140,13 @@ class BuilderMachine(RuleBasedStateMachine):
         if self.sealed:
             slot = self.sealed.pop(0)
             self.stimulate(SlotAdvanced(slot, SlotState.DONE))
+            self.gathered.append(tuple(mep.mep for mep in self.builder.pool.slots[slot].meps))
             self.stimulate(SlotFreed(slot))
+
+    @rule()
+    def a_batch_is_acknowledged(self) -> None:
+        if self.gathered:
+            self.stimulate(MepsAcknowledged(self.gathered.pop(0)))
 
     @rule()
     def everything_open_is_closed(self) -> None:

@@ -5,7 +5,7 @@ import structlog
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.stimuli_and_effects import SlotAdvanced
-from hltnode.daemon.output.output_stage import RevokeEvents
+from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.feeder_protocol import MAX_ACKS_OF_A_HELLO
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import (
