@@ -51,57 +51,85 @@ class MfpBanks {
     // `events` are numbers in the batch; the MEP has those from `first` to before `first + n_events`.
     MfpBanks(const View& buffer, const Places& places, const int64_t* events, std::size_t n_kept, std::size_t first,
              std::size_t n_events)
+        : n_kept_(n_kept)
     {
         mfps_.reserve(places.shape(0));
         for (std::size_t i = 0; i < places.shape(0); ++i) {
             const uint64_t offset = static_cast<uint64_t>(places(i, 1)), size = static_cast<uint64_t>(places(i, 2));
-            const uint8_t* mfp = buffer.bytes() + offset;
-            if (offset > buffer.size() || size > buffer.size() - offset || *refusal_of_mfp_head(mfp, size) ||
-                MfpView{mfp}.n_fragments() != n_events)
-                throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
-            mfps_.push_back({mfp});
+            if (offset > buffer.size() || size > buffer.size() - offset) throw_not_sound();
+            mfps_.push_back({static_cast<uint32_t>(places(i, 0)), size, {buffer.bytes() + offset}, 0});
         }
-        std::sort(mfps_.begin(), mfps_.end(), [](const MfpView& a, const MfpView& b) {
-            return std::make_tuple(a.source(), a.bytes) < std::make_tuple(b.source(), b.bytes);
+        std::sort(mfps_.begin(), mfps_.end(), [](const Placed& a, const Placed& b) {
+            return std::tie(a.source, a.mfp.bytes) < std::tie(b.source, b.mfp.bytes);
         });
         pieces_.resize(n_kept * mfps_.size());
         for (std::size_t m = 0; m < mfps_.size(); ++m) {
-            const MfpView& mfp = mfps_[m];
-            uint32_t fragment = 0, at = mfp.data_at();
+            auto& [source, size, mfp, version] = mfps_[m];
+            if (m + 1 < mfps_.size()) prefetch_sizes(mfps_[m + 1], n_events);
+            if (*refusal_of_mfp_head(mfp.bytes, size) || mfp.n_fragments() != n_events) throw_not_sound();
+            version = mfp.version();
+            FragmentFinder find(mfp);
             for (std::size_t k = 0; k < n_kept; ++k) {
                 const uint32_t wanted = static_cast<uint32_t>(events[k] - static_cast<int64_t>(first));
-                at += mfp.padded_sum(fragment, wanted);
-                fragment = wanted;
-                if (uint64_t{at} + mfp.size(wanted) > mfp.packet_size())
-                    throw std::invalid_argument("an MFP is not sound: a fragment reaches beyond it");
-                pieces_[k * mfps_.size() + m] = {at, mfp.size(wanted), mfp.type(wanted)};
+                const Piece piece{find(wanted), mfp.size(wanted), mfp.type(wanted)};
+                if (uint64_t{piece.offset} + piece.size > size) throw_not_sound();
+                pieces_[k * mfps_.size() + m] = piece;
             }
         }
     }
 
-    template <typename Use>
-    void for_each(std::size_t k, const Use& use) const
+    // Calls use(k, type, version, source, data, size) for the banks of an event in the order of their sources.
+    template <bool reads_data, typename Use>
+    void for_each(const Use& use) const
     {
-        // Fragments of one event lie far apart: those of the next sources are asked for in time.
-        constexpr std::size_t ahead = 8;
-        const Piece* pieces = pieces_.data() + k * mfps_.size();
-        for (std::size_t m = 0; m < mfps_.size(); ++m) {
-            if (m + ahead < mfps_.size()) __builtin_prefetch(mfps_[m + ahead].bytes + pieces[m + ahead].offset);
-            const auto& [offset, size, type] = pieces[m];
-            if (type == no_bank || trigger_banks::is_trigger_bank(type)) continue;
-            const MfpView& mfp = mfps_[m];
-            use(type, mfp.version(), mfp.source(), mfp.bytes + offset, size);
+        // Fragments of one event lie far apart: those of the next sources are asked for in time, both ends.
+        constexpr std::size_t ahead = 16;
+        const std::size_t n = mfps_.size();
+        for (std::size_t k = 0; k < n_kept_; ++k) {
+            const Piece* pieces = pieces_.data() + k * n;
+            for (std::size_t m = 0; m < n; ++m) {
+                if (reads_data && m + ahead < n) {
+                    const Piece& next = pieces[m + ahead];
+                    const uint8_t* data = mfps_[m + ahead].mfp.bytes + next.offset;
+                    __builtin_prefetch(data);
+                    if (next.size > 1) __builtin_prefetch(data + next.size - 1);
+                }
+                const auto& [offset, size, type] = pieces[m];
+                if (type == no_bank || trigger_banks::is_trigger_bank(type)) continue;
+                const Placed& placed = mfps_[m];
+                use(k, type, placed.version, static_cast<uint16_t>(placed.source), placed.mfp.bytes + offset, size);
+            }
         }
     }
 
   private:
+    struct Placed {
+        uint32_t source;
+        uint64_t size;
+        MfpView mfp;
+        uint8_t version;
+    };
     struct Piece {
         uint32_t offset;
         uint16_t size;
         uint8_t type;
     };
-    std::vector<MfpView> mfps_;
-    std::vector<Piece> pieces_;
+
+    [[noreturn]] static void throw_not_sound()
+    {
+        throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
+    }
+    // The processor follows one array by itself, but not from one MFP to the next.
+    static void prefetch_sizes(const Placed& next, std::size_t n_events)
+    {
+        constexpr std::size_t line = 64, most = 64 * line;
+        const std::size_t end = std::min<std::size_t>({mfp_data_at(n_events), next.size, most});
+        for (std::size_t at = 0; at < end; at += line) __builtin_prefetch(next.mfp.bytes + at);
+    }
+
+    std::size_t n_kept_;
+    std::vector<Placed> mfps_;
+    std::vector<Piece> pieces_;  // event by event
 };
 
 // The same for the MEPs of a batch.
@@ -121,11 +149,12 @@ class BatchBanks {
         }
     }
 
-    template <typename Use>
-    void for_each(std::size_t k, const Use& use) const
+    template <bool reads_data, typename Use>
+    void for_each(const Use& use) const
     {
-        const auto mep = std::upper_bound(begins_.begin(), begins_.end(), k) - begins_.begin() - 1;
-        meps_[mep].for_each(k - begins_[mep], use);
+        for (std::size_t i = 0; i < meps_.size(); ++i)
+            meps_[i].template for_each<reads_data>(
+                [&, begin = begins_[i]](std::size_t k, auto... bank) { use(begin + k, bank...); });
     }
 
   private:
@@ -152,13 +181,14 @@ class ListedBanks {
         }
     }
 
-    template <typename Use>
-    void for_each(std::size_t k, const Use& use) const
+    template <bool reads_data, typename Use>
+    void for_each(const Use& use) const
     {
-        for (std::size_t i = k ? ends_[k - 1] : 0; i < ends_[k]; ++i) {
-            const Bank& bank = banks_[i];
-            use(bank.type, bank.version, bank.source, bank.payload.bytes(), bank.payload.size());
-        }
+        for (std::size_t k = 0, i = 0; k < ends_.size(); ++k)
+            for (; i < ends_[k]; ++i) {
+                const Bank& bank = banks_[i];
+                use(k, bank.type, bank.version, bank.source, bank.payload.bytes(), bank.payload.size());
+            }
     }
 
   private:
@@ -253,8 +283,8 @@ class RecordEncoder {
         if (banks_of_events.size() != events.size()) throw nb::value_error("each event has a list of banks");
         const ListedBanks banks(banks_of_events);
         std::vector<Record> records(events.size());
-        for (std::size_t k = 0; k < records.size(); ++k)
-            banks.for_each(k, [&](uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
+        banks.for_each<true>(
+            [&](std::size_t k, uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
                 if (trigger_banks::Odin::of_bank(type, version, data, size).readable) records[k].run = u32_at(data);
             });
         return encode(
@@ -295,52 +325,59 @@ class RecordEncoder {
             std::vector<uint32_t> trailers;
             trigger_banks::Writer writer(format_, selected);
             std::size_t total = 0;
-            for (std::size_t k = 0; k < records.size(); ++k) {
-                Record& record = records[k];
-                std::size_t body = 0;
-                banks.for_each(k, [&](uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
-                    if (!record.odin.readable && type == trigger_banks::odin_type)
-                        record.odin = trigger_banks::Odin::of_bank(type, version, data, size);
+            std::vector<std::size_t> bodies(records.size());
+            banks.template for_each<false>(
+                [&](std::size_t k, uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
+                    if (type == trigger_banks::odin_type && !records[k].odin.readable)
+                        records[k].odin = trigger_banks::Odin::of_bank(type, version, data, size);
                     // A fragment of an MFP may be 8 bytes larger than what a bank with its header may have.
                     if (bank_header_size + size > max_bank_size)
                         ++too_large;
                     else
-                        body += bank_header_size + padded_to_4(size);
+                        bodies[k] += bank_header_size + padded_to_4(size);
                 });
+            for (std::size_t k = 0; k < records.size(); ++k) {
+                Record& record = records[k];
                 const std::size_t e = static_cast<std::size_t>(events(k)), trailer = trailers.size();
                 record.routing = writer.append(
                     {e, lines.data() + e * lines.shape(1), flags(e), counts.data() + e * counts.shape(1), record.odin},
                     trailers);
                 record.trailer_end = trailers.size();
-                total += mdf_header_size + body + 4 * (record.trailer_end - trailer);
+                total += mdf_header_size + bodies[k] + 4 * (record.trailer_end - trailer);
                 ends(k) = total;
             }
             left_out = writer.left_out;
-            uint8_t* at;
+            uint8_t* data;
             {
                 const nb::gil_scoped_acquire acquired;
                 encoded = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(total)));
                 if (!encoded.is_valid()) throw nb::python_error();
-                at = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(encoded.ptr()));
+                data = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(encoded.ptr()));
             }
+            std::vector<uint8_t*> places(records.size());
+            for (std::size_t k = 0; k < records.size(); ++k) places[k] = data + (k ? ends(k - 1) : 0) + mdf_header_size;
+            banks.template for_each<true>([&](std::size_t k, uint8_t type, uint8_t version, uint16_t source,
+                                              const uint8_t* bank, std::size_t size) {
+                if (bank_header_size + size > max_bank_size) return;
+                uint8_t* at = places[k];
+                const std::size_t end = bank_header_size + padded_to_4(size);
+                put_bank_header(at, bank_header_size + size, type, version, source);
+                // Padding is the end of the last word of the payload.
+                if (size) {
+                    put_u32(at + end - 4, 0);
+                    std::memcpy(at + bank_header_size, bank, size);
+                }
+                places[k] = at + end;
+            });
             const uint32_t* trailer = trailers.data();
             for (std::size_t k = 0; k < records.size(); ++k) {
-                put_header(at, ends(k) - (k ? ends(k - 1) : 0), records[k]);
-                at += mdf_header_size;
-                banks.for_each(
-                    k, [&](uint8_t type, uint8_t version, uint16_t source, const uint8_t* data, std::size_t size) {
-                        if (bank_header_size + size > max_bank_size) return;
-                        const std::size_t padded = padded_to_4(size);
-                        put_bank_header(at, bank_header_size + size, type, version, source);
-                        if (size) std::memcpy(at + bank_header_size, data, size);
-                        std::memset(at + bank_header_size + size, 0, padded - size);
-                        at += bank_header_size + padded;
-                    });
+                const std::size_t begin = k ? ends(k - 1) : 0;
+                put_header(data + begin, ends(k) - begin, records[k]);
                 const uint32_t* end = trailers.data() + records[k].trailer_end;
-                at = std::copy(reinterpret_cast<const uint8_t*>(trailer), reinterpret_cast<const uint8_t*>(end), at);
+                std::copy(reinterpret_cast<const uint8_t*>(trailer), reinterpret_cast<const uint8_t*>(end), places[k]);
                 trailer = end;
             }
-            if (checksums_) put_checksums(at - total, ends);
+            if (checksums_) put_checksums(data, ends);
         }
         return nb::make_tuple(encoded, too_large, left_out);
     }

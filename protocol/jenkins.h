@@ -58,13 +58,18 @@ inline void jenkins(const HashedBytes* pieces, std::size_t n, uint32_t* hashes)
         // A lane without work follows one that has some.
         for (std::size_t lane = 0; lane < lanes; ++lane)
             if (piece[lane] == none) at[lane] = at[busy];
+        // Words are put together some time before they are used: a load right behind smaller stores would wait for
+        // them.
+        constexpr std::size_t ahead = 16;
         std::size_t i = 0;
-        for (; i + 4 <= shortest; i += 4) {
-            uint32_t words[lanes];
-            for (std::size_t lane = 0; lane < lanes; ++lane) std::memcpy(&words[lane], at[lane] + i, 4);
-            for (int byte = 0; byte < 4; ++byte)
-                for (std::size_t lane = 0; lane < lanes; ++lane)
-                    hash[lane] = jenkins_step(hash[lane], words[lane] >> 8 * byte);
+        for (; i + 4 * ahead <= shortest; i += 4 * ahead) {
+            uint32_t words[ahead][lanes];
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                for (std::size_t k = 0; k < ahead; ++k) std::memcpy(&words[k][lane], at[lane] + i + 4 * k, 4);
+            for (std::size_t k = 0; k < ahead; ++k)
+                for (int byte = 0; byte < 4; ++byte)
+                    for (std::size_t lane = 0; lane < lanes; ++lane)
+                        hash[lane] = jenkins_step(hash[lane], words[k][lane] >> 8 * byte);
         }
         for (; i < shortest; ++i)
             for (std::size_t lane = 0; lane < lanes; ++lane) hash[lane] = jenkins_step(hash[lane], at[lane][i]);

@@ -71,17 +71,39 @@ struct MfpView {
     const uint8_t* bytes;
 
     uint32_t n_fragments() const { return u16_at(bytes + 2); }
-    uint32_t packet_size() const { return u32_at(bytes + 4); }
     uint16_t source() const { return u16_at(bytes + 16); }
     uint8_t version() const { return bytes[19]; }
-    uint32_t data_at() const { return static_cast<uint32_t>(mfp_data_at(n_fragments())); }
     uint8_t type(uint32_t fragment) const { return bytes[mfp_header_size + fragment]; }
     uint16_t size(uint32_t fragment) const { return u16_at(sizes() + 2 * std::size_t{fragment}); }
-    uint32_t padded_sum(uint32_t first, uint32_t last) const
-    {
-        return ::padded_sum(sizes(), first, last, (1u << bytes[18]) - 1);
-    }
 
   private:
     const uint8_t* sizes() const { return bytes + mfp_sizes_at(n_fragments()); }
+};
+
+// Finds where fragments of an MFP begin, which are asked for in ascending order.
+class FragmentFinder {
+  public:
+    explicit FragmentFinder(const MfpView& mfp)
+        : mask_((1u << mfp.bytes[18]) - 1),
+          n_(mfp.n_fragments()),
+          sizes_(mfp.bytes + mfp_sizes_at(n_)),
+          at_(static_cast<uint32_t>(mfp_data_at(n_)))
+    {
+    }
+
+    // The byte of the MFP at which a fragment begins.
+    uint32_t operator()(uint32_t fragment)
+    {
+        for (; block_ + block_size <= fragment; block_ += block_size)
+            at_ += padded_sum(sizes_, block_, block_ + block_size, mask_);
+        return at_ + padded_sum(sizes_, block_, fragment, mask_);
+    }
+
+  private:
+    // The compiler makes a sum over a fixed number of sizes parallel, without a loop over what is left.
+    static constexpr uint32_t block_size = 16;
+
+    uint32_t mask_, n_;
+    const uint8_t* sizes_;
+    uint32_t block_ = 0, at_;  // the block of the last fragment, and where its first one begins
 };
