@@ -102,4 +102,4 @@ def run(shared: Path) -> Iterator[Result]:
 def summary(results: list[Result]) -> dict[str, object]:
     """The figures of real events in MEPs of `HEADLINE`."""
     found = next(r for r in results if r.name.startswith("real") and f"{HEADLINE:,} events per MEP (" in r.name)
-    return {"gather": {"events_per_core_second": found.value, "ratio": found.ratio}}
+    return {"events_per_core_second": found.value, "ratio": found.ratio}

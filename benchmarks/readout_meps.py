@@ -66,5 +66,3 @@ def _in_slot(name: str, n_events: int, mfps: dict[int, memoryview]) -> ReadoutMe
         places.append((source, offset, len(mfp)))
         offset += sizes[source]
     return ReadoutMep(name, n_events, data, np.array(places, np.int64))
-
-

@@ -153,7 +153,7 @@ class EventBuilder:
     @property
     def fragments_in_build(self) -> int:
         """Fragments of the MEPs that are open."""
-        return sum(len(mep.fragments) for mep in self.open.values())
+        return sum(mep.n_fragments for mep in self.open.values())
 
     def missing(self, mep: MepRecord) -> tuple[int, ...]:
         """The sources of the run that a MEP lacks."""
@@ -250,7 +250,7 @@ class EventBuilder:
         mep.bytes += needed
         mep.last_ns = now_ns
         mep.sources = sources = mep.sources | bit
-        mep.fragments.append((source, offset, size))
+        mep.places.extend((source, offset, size))
         if sources != self._all_sources:
             return _NO_EFFECTS
         effects: list[Effect] = []
@@ -361,7 +361,7 @@ class EventBuilder:
     def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
         for mep in list(self.open.values()):
             self._drop(mep)
-            self.counters.fragments_abandoned += len(mep.fragments)
+            self.counters.fragments_abandoned += mep.n_fragments
         for slot in list(self.pool.filling):
             if not slot.meps:
                 self.pool.free(slot.index)
@@ -372,7 +372,7 @@ class EventBuilder:
         revoked = MepRanges(revoke.meps)
         for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
             self._drop(mep)
-            self.counters.fragments_lost_in_drop += len(mep.fragments)
+            self.counters.fragments_lost_in_drop += mep.n_fragments
         return []
 
     def _return_meps(self, _now_ns: int, returned: ReturnMeps) -> list[Effect]:
@@ -431,7 +431,7 @@ class EventBuilder:
             for source in mep.missing:
                 self.counters.sources[source].missing += 1
         self.counters.meps_closed[reason] += 1
-        self.counters.fragments_built += len(mep.fragments)
+        self.counters.fragments_built += mep.n_fragments
         self.counters.mep_build.observe((now_ns - mep.opened_ns) * 1e-9)
         effects.append(CloseMep(mep))
 

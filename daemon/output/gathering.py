@@ -101,7 +101,7 @@ class EventGatherer:
         batch, results = computed.batch, computed.results
         encoded = self._encoder.encode_batch(
             self._buffers[batch.slot],
-            [(mep.n_events, mep.places) for mep in batch.meps],
+            [(mep.n_events, mep.fragments) for mep in batch.meps],
             numbers,
             batch.run,
             Decided(results.lines, results.flags, results.counts),

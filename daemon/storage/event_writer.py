@@ -17,7 +17,7 @@ from crc32c import crc32c
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.vocabulary import EventStream, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
-from hltnode.daemon.storage.event_files import FileKey, Piece, Row
+from hltnode.daemon.storage.event_files import FileKey, Piece
 from hltnode.daemon.storage.file_bytes import copy_bytes
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.record_block import RecordBlock

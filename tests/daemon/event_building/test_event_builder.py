@@ -100,7 +100,7 @@ def test_a_mep_with_all_its_sources_closes_as_complete() -> None:
     effects = send_mep(builder, 0)
     records = [e.record for e in effects if isinstance(e, CloseMep)]
     assert [(r.mep, r.close_reason, r.missing) for r in records] == [(0, CloseReason.COMPLETE, ())]
-    assert records[0].fragments == [(10, 0, 100), (20, 104, 100), (30, 208, 100)]
+    assert records[0].fragments.tolist() == [[10, 0, 100], [20, 104, 100], [30, 208, 100]]
     assert builder.counters.meps_closed[CloseReason.COMPLETE] == 1
     check_identities(builder)
 

@@ -165,7 +165,7 @@ class BuilderMachine(RuleBasedStateMachine):
     def every_fragment_and_every_mep_is_in_one_class(self) -> None:
         accounts = accounting(self.builder.counters, self.builder)
         assert closes(accounts), accounts
-        assert accounts["fragments"]["built"] == sum(len(mep.fragments) for mep in self.closed)
+        assert accounts["fragments"]["built"] == sum(mep.n_fragments for mep in self.closed)
 
     @invariant()
     def fragments_in_a_slot_do_not_overlap_and_stay_inside(self) -> None:

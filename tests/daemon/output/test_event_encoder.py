@@ -378,8 +378,8 @@ def test_tables_that_contradict_themselves_are_refused(column: str, value: int, 
     assert results.selected is not None
     getattr(results.selected, column)[-1] = value
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    buffer, places = mep_of([of_event])
     with pytest.raises(ValueError, match=what):
-        buffer, places = mep_of([of_event])
         encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
 
 

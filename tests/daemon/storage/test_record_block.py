@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from tests.daemon.storage.sessions import block_of
 
-records = st.lists(
-    st.tuples(st.integers(0, 6), st.binary(min_size=1, max_size=9)), min_size=1, max_size=12
-).map(lambda drawn: sorted(drawn, key=lambda record: record[0]))
+records = st.lists(st.tuples(st.integers(0, 6), st.binary(min_size=1, max_size=9)), min_size=1, max_size=12).map(
+    lambda drawn: sorted(drawn, key=lambda record: record[0])
+)
 
 
 @given(records, st.data())
@@ -37,5 +37,7 @@ def test_as_many_records_fit_as_their_bytes_allow(drawn: list[tuple[int, bytes]]
 @given(records, st.sets(st.integers(0, 6)))
 def test_the_records_of_revoked_meps_are_left_out(drawn: list[tuple[int, bytes]], revoked: set[int]) -> None:
     left = list(block_of(7, drawn).without(revoked))
-    found = [(mep, bytes(record)) for block in left for mep, record in zip(block.meps.tolist(), block.records(), strict=True)]
+    found = [
+        (mep, bytes(record)) for block in left for mep, record in zip(block.meps.tolist(), block.records(), strict=True)
+    ]
     assert found == [(mep, record) for mep, record in drawn if mep not in revoked]
