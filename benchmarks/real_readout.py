@@ -132,7 +132,7 @@ def process(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
 def node_us(directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
     """Processor time of a node for each event (µs)."""
     data, control, decisions, http = free_ports(4)
-    mep_bytes = -(-int(mep.data.nbytes * 1.3) // MIB + 1) * MIB
+    mep_bytes = max(int(mep.data.nbytes * 1.3), 16 * MIB)
     config = directory / "node.toml"
     config.write_text(f"""
 [network]
