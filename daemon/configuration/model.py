@@ -168,7 +168,7 @@ class PipelineSection(_Section):
     """Slots, and the back end that computes their batches."""
 
     slots: int = Field(default=3, ge=2, le=64)
-    """Number of slots: with three, one fills, one computes and one drains."""
+    """Number of slots: with three, one fills, one computes and one is gathered."""
     slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
