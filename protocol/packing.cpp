@@ -29,7 +29,8 @@ using Positions = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::dev
 
 constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
-constexpr std::size_t frame_alignment = 64, max_fragments = 0xFFFF;
+constexpr std::size_t max_fragments = 0xFFFF;
+constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not made
 
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
 
@@ -67,42 +68,41 @@ class Packer {
         order_.clear();
     }
 
-    // Where the frames of some events begin and end; what is wrong with the events; and the keys of their banks that
-    // were not known, which are left out until they are routed.
+    // The sizes of the frames of some events; what is wrong with the events; and the keys of their banks that were not
+    // known, which are left out until they are routed.
     nb::tuple measure(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {
         check_positions(bytes, begins, ends);
         Finding finding;
-        std::vector<uint64_t> places(sources_.size() + 1, 0);
+        std::vector<uint64_t> sizes(sources_.size(), 0);
         {
             const nb::gil_scoped_release released;
-            finding = add_sizes(bytes, begins, ends, places);
+            finding = add_sizes(bytes, begins, ends, sizes);
             const std::size_t n = begins.size();
-            std::size_t at = 0;
             for (std::size_t column = 0; column < sources_.size(); ++column) {
-                const std::size_t size = frame_header_size + mfp_data_at(n) + places[column];
-                if (size > std::numeric_limits<uint32_t>::max() && finding.problem == Problem::none)
+                sizes[column] += frame_header_size + mfp_data_at(n);
+                if (sizes[column] > std::numeric_limits<uint32_t>::max() && finding.problem == Problem::none)
                     finding = {Problem::too_large, 0, column};
-                places[column] = at;
-                at += aligned(size, frame_alignment);
             }
-            places[sources_.size()] = at;
         }
         const std::vector<uint32_t> unknown = std::move(unknown_);
         unknown_.clear();
-        return nb::make_tuple(places, as_tuple(finding), unknown);
+        return nb::make_tuple(sizes, as_tuple(finding), unknown);
     }
 
-    // Write the MFPs of some events behind room for their headers. `places` and the events are those of `measure`.
-    // Returns the sizes of the frames.
-    std::vector<uint64_t> pack(const Bytes& bytes, const Positions& begins, const Positions& ends,
-                               const std::vector<uint64_t>& places, const WritableBytes& to, uint64_t first_event)
+    // Write the MFPs of some events behind room for their headers, each at its place, those of no place not at all.
+    // The events and `sizes` are those of `measure`.
+    void pack(const Bytes& bytes, const Positions& begins, const Positions& ends, const std::vector<uint64_t>& places,
+              const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
         check_positions(bytes, begins, ends);
-        if (places.size() != sources_.size() + 1 || places.back() > to.size())
-            throw nb::value_error("the buffer is not that of these events");
+        if (places.size() != sources_.size() || sizes.size() != sources_.size())
+            throw nb::value_error("each source has a place and a size");
+        for (std::size_t column = 0; column < sources_.size(); ++column)
+            if (places[column] != not_made && (places[column] > to.size() || sizes[column] > to.size() - places[column]))
+                throw nb::value_error("the buffer is not that of these events");
         const nb::gil_scoped_release released;
-        return write(bytes, begins, ends, places, to, first_event);
+        write(bytes, begins, ends, places, sizes, to, first_event);
     }
 
   private:
@@ -178,15 +178,17 @@ class Packer {
         return {};
     }
 
-    std::vector<uint64_t> write(const Bytes& bytes, const Positions& begins, const Positions& ends,
-                                const std::vector<uint64_t>& places, const WritableBytes& to, uint64_t first_event)
+    void write(const Bytes& bytes, const Positions& begins, const Positions& ends, const std::vector<uint64_t>& places,
+               const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
         const std::size_t n = begins.size();
-        std::vector<uint8_t*> next(sources_.size());
+        std::vector<uint8_t*> next(sources_.size(), nullptr);
         for (std::size_t column = 0; column < sources_.size(); ++column) {
+            if (places[column] == not_made) continue;
             uint8_t* mfp = to.data() + places[column] + frame_header_size;
             put_u16(mfp, mfp_magic);
             put_u16(mfp + 2, static_cast<uint16_t>(n));
+            put_u32(mfp + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
             put_u64(mfp + 8, first_event);
             put_u16(mfp + 16, sources_[column]);
             mfp[18] = align;
@@ -198,6 +200,7 @@ class Packer {
         for (std::size_t event = 0; event < n; ++event)
             walk(bytes.data(), begins.data()[event], ends.data()[event],
                  [&](std::size_t column, const uint8_t* bank, std::size_t length) {
+                     if (!next[column]) return Problem::none;
                      uint8_t* mfp = to.data() + places[column] + frame_header_size;
                      const std::size_t size = length - bank_header_size;
                      mfp[19] = bank[5];
@@ -209,13 +212,6 @@ class Packer {
                      next[column] += padded;
                      return Problem::none;
                  });
-        std::vector<uint64_t> sizes(sources_.size());
-        for (std::size_t column = 0; column < sources_.size(); ++column) {
-            uint8_t* frame = to.data() + places[column];
-            sizes[column] = static_cast<uint64_t>(next[column] - frame);
-            put_u32(frame + frame_header_size + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
-        }
-        return sizes;
     }
 };
 
@@ -292,11 +288,10 @@ void define_packing(nb::module_& module)
         .def("route", &Packer::route, nb::arg("key"), nb::arg("column"),
              "Banks of this key belong to the source at `column`, to none if it is negative")
         .def("measure", &Packer::measure, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"),
-             "Where the frames of some events begin and end, what is wrong with the events, and keys that were not "
-             "known")
+             "The sizes of the frames of some events, what is wrong with the events, and keys that were not known")
         .def("pack", &Packer::pack, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"), nb::arg("places"),
-             nb::arg("to"), nb::arg("first_event"),
-             "Write the MFPs of the events that were measured; the sizes of the frames");
+             nb::arg("sizes"), nb::arg("to"), nb::arg("first_event"),
+             "Write the MFPs of the events that were measured, each at its place");
     module.def("find_events", &find_events, nb::arg("bytes"), nb::arg("at"), nb::arg("most"), nb::arg("verify"),
                "Begins and ends of the events of uncompressed MDF records, and whether one behind them is cut off");
     module.def("seal_frames", &seal, nb::arg("buffer"), nb::arg("places"), nb::arg("sizes"), nb::arg("run"),

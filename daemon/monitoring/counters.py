@@ -21,8 +21,6 @@ from hltnode.daemon.common.vocabulary import (
     DeadTimeReason,
     DropReason,
     EventStream,
-    HelloRefusal,
-    MessageRefusal,
     OutputName,
     QuarantineReason,
     Stage,
@@ -31,6 +29,7 @@ from hltnode.daemon.common.vocabulary import (
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 
 # 1 ms to 10 s around the default MEP timeout of 750 ms: below it MEPs complete, above it a feeder is silent.
 BUILD_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
@@ -25,6 +24,7 @@ from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.feeder_messages import Revoked
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 # A full disk seldom gets room within a second; more frequent retries would only count more write errors.
 RETRY_SECONDS = 1.0

@@ -1,6 +1,6 @@
-"""`hltnode feed` with a record of what was sent when, of damaged fragments and of silences.
+"""`hltnode replay` with a record of what was sent when, of damaged fragments and of silences.
 
-    python -m tests.soak.feeder_process LOG STARTED feed ...
+    python -m tests.soak.feeder_process LOG STARTED replay ...
 
 A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
 damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node, from
@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from hltnode.client.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.cli import app
-from hltnode.daemon.commands.feed import feed
-from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
+from hltnode.daemon.commands.replay import feed
 from hltnode.protocol.buffers import Buffer
 
 # Run, MEP id and source in the header of a frame.

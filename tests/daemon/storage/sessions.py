@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.recovery import StoreSettings, take_over
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 RUN = 7
 NODE = "node"
