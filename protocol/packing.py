@@ -125,7 +125,7 @@ class EventPacker:
             places[i] = place
         buffer = np.empty(made_places[-1], np.uint8)
         self._packer.pack(block.data, block.begins, block.ends, places, sizes, buffer, first_event)
-        return PackedFrames(self._made_sources, len(block), buffer, made_places[:-1], made, max(sizes))
+        return PackedFrames(self._made_sources, len(block), buffer, made_places[:-1], made, max(sizes, default=0))
 
     def _route(self, key: int) -> int:
         source = self._source_of(RawBank(key & 0xFF, key >> 8 & 0xFF, key >> 16, memoryview(b"")))
