@@ -61,6 +61,10 @@ SILENT_HELLOS = 4
 CONFIRM_NS = 2_000_000_000
 
 
+# Frames that are sent before the event loop does something else.
+FRAMES_OF_A_TURN = 32
+
+
 class Report(Protocol):
     """Takes note of what happens between a feeder and its node, for a log; `reason` is one of few words."""
 
@@ -258,6 +262,7 @@ class Feeder:
             self._changed.notify_all()
 
     async def _send_frames(self) -> None:
+        n_sent = 0
         while True:
             if self.window.next_retry_ns is not None:
                 self.window.retry(self._clock.monotonic_ns())
@@ -266,6 +271,10 @@ class Feeder:
                 await self._send_with_faults(self.faults, frame)
             elif frame is not None:
                 await self._send_frame(frame)
+                n_sent += 1
+                if n_sent % FRAMES_OF_A_TURN == 0:
+                    # A frame for which there is room does not wait; hellos and acknowledgements have their turn, too.
+                    await asyncio.sleep(0)
             else:
                 await self._wait_until(self.window.next_retry_ns)
 

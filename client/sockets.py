@@ -15,8 +15,9 @@ from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
 from hltnode.protocol.transport.messages import MAX_MESSAGE_SIZE
 
-# Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy.
-DATA_HWM = 8
+# Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy, of small
+# ones some more.
+DATA_HWM = 64
 RECONNECT_MS = 100
 RECONNECT_MAX_MS = 1000
 # pyzmq's own threshold: below it copying a frame is cheaper than keeping track of its memory.
@@ -77,6 +78,7 @@ class FeederSockets:
         self._data.setsockopt(zmq.SNDHWM, DATA_HWM)
         # Frames wait where the feeder keeps them, and not in a pipe to a node that is not there.
         self._data.setsockopt(zmq.IMMEDIATE, 1)
+        self._data_now = zmq.Socket(shadow=self._data.underlying)
         self._control: AsyncSocket = context.socket(zmq.DEALER)
         self._control.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_SIZE)
         for socket in (self._data, self._control):
@@ -99,7 +101,12 @@ class FeederSockets:
 
     async def send_frame(self, frame: Buffer) -> None:
         """Send a fragment; waits while the node does not read."""
-        await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
+        copy = len(frame) < COPY_THRESHOLD
+        try:
+            # Without a future for each frame as long as there is room.
+            self._data_now.send(frame, zmq.NOBLOCK, copy=copy)
+        except zmq.Again:
+            await self._data.send(frame, copy=copy)
 
     async def send_message(self, message: ControlMessage) -> None:
         """Send a control message."""

@@ -30,6 +30,8 @@ using Positions = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::dev
 constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
 constexpr std::size_t max_fragments = 0xFFFF;
+constexpr uint32_t no_bank_at = std::numeric_limits<uint32_t>::max();
+constexpr std::size_t events_at_a_time = 16;
 constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not made
 
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
@@ -99,10 +101,13 @@ class Packer {
         if (places.size() != sources_.size() || sizes.size() != sources_.size())
             throw nb::value_error("each source has a place and a size");
         for (std::size_t column = 0; column < sources_.size(); ++column)
-            if (places[column] != not_made && (places[column] > to.size() || sizes[column] > to.size() - places[column]))
+            if (places[column] != not_made &&
+                (places[column] > to.size() || sizes[column] > to.size() - places[column]))
                 throw nb::value_error("the buffer is not that of these events");
+        if (bank_at_.size() != begins.size() * sources_.size())
+            throw nb::value_error("the events are not those that were measured");
         const nb::gil_scoped_release released;
-        write(bytes, begins, ends, places, sizes, to, first_event);
+        write(bytes, begins, places, sizes, to, first_event);
     }
 
   private:
@@ -117,6 +122,7 @@ class Packer {
     };
     std::vector<Expected> order_;
     std::vector<uint32_t> unknown_;
+    std::vector<uint32_t> bank_at_;  // of each event and column, from the begin of the event
 
     static void check_positions(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {
@@ -154,19 +160,22 @@ class Packer {
         return {};
     }
 
+    // Sizes of the padded fragments by column. Notes which bank of an event belongs to which column, for `write`.
     Finding add_sizes(const Bytes& bytes, const Positions& begins, const Positions& ends, std::vector<uint64_t>& sizes)
     {
-        constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-        std::vector<std::size_t> last_event(sources_.size(), none);
-        std::vector<uint8_t> version(sources_.size());
-        for (std::size_t event = 0; event < begins.size(); ++event) {
+        const std::size_t n_columns = sources_.size(), n = begins.size();
+        std::vector<int32_t> version(n_columns, -1);
+        bank_at_.assign(n * n_columns, no_bank_at);
+        for (std::size_t event = 0; event < n; ++event) {
+            const uint8_t* data = bytes.data() + begins.data()[event];
+            uint32_t* bank_at = bank_at_.data() + event * n_columns;
             Finding finding = walk(bytes.data(), begins.data()[event], ends.data()[event],
                                    [&](std::size_t column, const uint8_t* bank, std::size_t length) {
                                        if (bank[4] == no_bank) return Problem::reserved_type;
-                                       if (last_event[column] == event) return Problem::second_bank;
-                                       if (last_event[column] == none) version[column] = bank[5];
+                                       if (bank_at[column] != no_bank_at) return Problem::second_bank;
+                                       if (version[column] < 0) version[column] = bank[5];
                                        if (version[column] != bank[5]) return Problem::other_version;
-                                       last_event[column] = event;
+                                       bank_at[column] = static_cast<uint32_t>(bank - data);
                                        sizes[column] += aligned(length - bank_header_size, std::size_t{1} << align);
                                        return Problem::none;
                                    });
@@ -178,12 +187,14 @@ class Packer {
         return {};
     }
 
-    void write(const Bytes& bytes, const Positions& begins, const Positions& ends, const std::vector<uint64_t>& places,
+    // Column after column for a few events at a time: the fragments of a source are written one behind the other, while
+    // the banks of these events are still in the cache. Event after event, each bank would open other pages.
+    void write(const Bytes& bytes, const Positions& begins, const std::vector<uint64_t>& places,
                const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
-        const std::size_t n = begins.size();
-        std::vector<uint8_t*> next(sources_.size(), nullptr);
-        for (std::size_t column = 0; column < sources_.size(); ++column) {
+        const std::size_t n = begins.size(), n_columns = sources_.size();
+        std::vector<uint8_t*> next(n_columns, nullptr);
+        for (std::size_t column = 0; column < n_columns; ++column) {
             if (places[column] == not_made) continue;
             uint8_t* mfp = to.data() + places[column] + frame_header_size;
             put_u16(mfp, mfp_magic);
@@ -197,21 +208,34 @@ class Packer {
             std::memset(mfp + mfp_header_size + n, 0, mfp_data_at(n) - mfp_header_size - n);
             next[column] = mfp + mfp_data_at(n);
         }
-        for (std::size_t event = 0; event < n; ++event)
-            walk(bytes.data(), begins.data()[event], ends.data()[event],
-                 [&](std::size_t column, const uint8_t* bank, std::size_t length) {
-                     if (!next[column]) return Problem::none;
-                     uint8_t* mfp = to.data() + places[column] + frame_header_size;
-                     const std::size_t size = length - bank_header_size;
-                     mfp[19] = bank[5];
-                     mfp[mfp_header_size + event] = bank[4];
-                     put_u16(mfp + mfp_sizes_at(n) + 2 * event, static_cast<uint16_t>(size));
-                     std::memcpy(next[column], bank + bank_header_size, size);
-                     const std::size_t padded = aligned(size, std::size_t{1} << align);
-                     std::memset(next[column] + size, 0, padded - size);
-                     next[column] += padded;
-                     return Problem::none;
-                 });
+        for (std::size_t first = 0; first < n; first += events_at_a_time) {
+            const std::size_t last = first + events_at_a_time < n ? first + events_at_a_time : n;
+            for (std::size_t column = 0; column < n_columns; ++column)
+                if (next[column])
+                    next[column] = write_fragments(bytes.data(), begins.data(), first, last, column,
+                                                   to.data() + places[column] + frame_header_size, next[column]);
+        }
+    }
+
+    uint8_t* write_fragments(const uint8_t* data, const uint64_t* begins, std::size_t first, std::size_t last,
+                             std::size_t column, uint8_t* mfp, uint8_t* to) const
+    {
+        uint8_t* const types = mfp + mfp_header_size;
+        uint8_t* const sizes = mfp + mfp_sizes_at(u16_at(mfp + 2));
+        for (std::size_t event = first; event < last; ++event) {
+            const uint32_t bank_at = bank_at_[event * sources_.size() + column];
+            if (bank_at == no_bank_at) continue;
+            const uint8_t* bank = data + begins[event] + bank_at;
+            const std::size_t size = u16_at(bank + 2) - bank_header_size;
+            mfp[19] = bank[5];
+            types[event] = bank[4];
+            put_u16(sizes + 2 * event, static_cast<uint16_t>(size));
+            const std::size_t padded = aligned(size, std::size_t{1} << align);
+            if (padded) put_u64(to + padded - 8, 0);
+            std::memcpy(to, bank + bank_header_size, size);
+            to += padded;
+        }
+        return to;
     }
 };
 

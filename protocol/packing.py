@@ -40,6 +40,10 @@ class EventBlock:
         """Some of the events."""
         return EventBlock(self.data, self.begins[begin:end], self.ends[begin:end])
 
+    def select(self, events: NDArray[np.intp]) -> "EventBlock":
+        """These events, in this order; one may occur several times."""
+        return EventBlock(self.data, self.begins[events], self.ends[events])
+
     def banks(self, event: int) -> list[RawBank]:
         """The raw banks of one event. Raises BankError."""
         return list(iter_banks(self.data[int(self.begins[event]) : int(self.ends[event])]))

@@ -61,6 +61,11 @@ class InputFiles:
         """MEP if the files are Run-3 MEPs, which keep their packing."""
         return self.files[0].kind
 
+    @property
+    def n_bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.identity[2] for file in self.files)
+
     def paths(self) -> Iterator[Path]:
         """Each path for one pass; a file is looked at before it is read and when the next one is asked for.
 

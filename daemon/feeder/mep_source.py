@@ -10,7 +10,7 @@ from hltnode.client.mep import FeedMep
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.feeder.input_files import FileKind, InputFiles, find_inputs
 from hltnode.daemon.feeder.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
-from hltnode.processing.framework.event_blocks import event_blocks, read_event_blocks
+from hltnode.processing.framework.event_blocks import blocks_of, event_blocks, read_event_blocks, read_whole
 from hltnode.processing.framework.event_files import EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.buffers import Buffer
@@ -27,6 +27,8 @@ from hltnode.protocol.transport.frame_header import HEADER_SIZE
 _TRUTH_BANKS = 3
 # Events that are looked at together for the inventory of an input.
 _INVENTORY_EVENTS = 256
+# Files of this size together are read once and kept: to read them again for each pass costs more than to pack them.
+_IN_MEMORY_BYTES = 256 << 20
 _ODIN = source_id(SubDetector.ODIN, 0)
 
 log = get_logger("mep_source")
@@ -113,10 +115,17 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
         inventory = inventory_of_meps(_meps_of(files), packing.run)
         return MepStream(lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files)
     # Checksums are compared in this first pass.
-    first_pass = read_event_blocks(files.paths(), _INVENTORY_EVENTS, verify_checksum=True)
+    whole = read_whole(files.paths(), verify_checksum=True) if files.n_bytes <= _IN_MEMORY_BYTES else None
+    if whole is not None:
+        first_pass = blocks_of(whole, range(1), _INVENTORY_EVENTS)
+    else:
+        first_pass = read_event_blocks(files.paths(), _INVENTORY_EVENTS, verify_checksum=True)
     inventory = _inventory(first_pass, readout, packing)
 
     def blocks() -> Iterator[EventBlock]:
+        if whole is not None:
+            # What was read stays what it is; a file that has changed is named all the same.
+            return blocks_of(whole, (list(files.paths()) for _ in packing.passes()), packing.events_per_mep)
         paths = chain.from_iterable(files.paths() for _ in packing.passes())
         return read_event_blocks(paths, packing.events_per_mep, verify_checksum=False)
 

@@ -6,6 +6,7 @@ are read event by event (event_files.py) and their events written as such record
 
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -40,6 +41,23 @@ def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: 
         except OSError as error:
             raise EventFileError(f"{path}: {error.strerror}") from error
     yield from blocks.rest()
+
+
+def read_whole(paths: Iterable[Path], *, verify_checksum: bool) -> EventBlock | None:
+    """All events of several files at once, None if there are none. Raises EventFileError."""
+    return next(read_event_blocks(paths, sys.maxsize, verify_checksum=verify_checksum), None)
+
+
+def blocks_of(whole: EventBlock, passes: Iterable[object], n_events: int) -> Iterator[EventBlock]:
+    """Events that are in memory, as often as there are passes, n_events at a time; the last block may have fewer."""
+    waiting = np.empty(0, np.intp)
+    for _ in passes:
+        waiting = np.concatenate((waiting, np.arange(len(whole))))
+        while len(waiting) >= n_events:
+            yield whole.select(waiting[:n_events])
+            waiting = waiting[n_events:]
+    if len(waiting):
+        yield whole.select(waiting)
 
 
 def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[EventBlock]:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,9 +62,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def run_with_a_killed_node(site: Site, command: list[str]) -> str:
-    """Kill the node in the middle of a feed and start it again; returns what the feeder has printed."""
-    node = site.start_node()
+    """Start the node after the feeder, kill it and start it again; returns what the feeder has printed."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as feeder:
+        node = site.start_node()
         site.wait_for_events(5 * EVENTS)
         node.kill()
         node.wait()
@@ -119,13 +118,3 @@ def test_the_feeder_with_pyzmq_only_loses_nothing_when_the_node_is_killed(site: 
     assert f"{MEPS} MEPs acknowledged" in printed
     check_accounts(site)
     assert kept_events(site) == WANTED
-
-
-def test_the_feeder_in_c_waits_for_a_node_that_is_not_there_yet(site: Site, feeder_in_c: Path) -> None:
-    command = [str(feeder_in_c), site.data, site.control, "--meps", "3", "--boards", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as feeder:
-        time.sleep(0.5)
-        site.start_node()
-        printed, _ = feeder.communicate(timeout=30)
-    assert feeder.returncode == 0, site.logs()
-    assert "3 MEPs acknowledged, 6 fragments sent (0 again), 0 refused" in printed
