@@ -31,7 +31,7 @@ constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
 constexpr std::size_t max_fragments = 0xFFFF;
 constexpr uint32_t no_bank_at = std::numeric_limits<uint32_t>::max();
-constexpr std::size_t events_at_a_time = 16;
+constexpr std::size_t events_at_a_time = 64;
 constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not made
 
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
