@@ -10,6 +10,7 @@ from hltnode.daemon.commands.inspect import inspect
 from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.record import record
 from hltnode.daemon.commands.replay import replay
 from hltnode.daemon.commands.replay_check import replay_check
 from hltnode.daemon.commands.serve import serve
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    *(serve, ctl, replay, process, replay_check, validate, compare),
+    *(serve, ctl, replay, record, process, replay_check, validate, compare),
     *(simulate, parametrise, inspect, lines, demo),
 ):
     app.command()(command)

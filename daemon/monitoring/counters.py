@@ -95,6 +95,17 @@ class OutputCounters:
 
 
 @dataclass(slots=True)
+class TapCounters:
+    """The tap of the input."""
+
+    meps: int = 0
+    """MEPs that were closed and published."""
+    dropped: int = 0
+    """MEPs of which a fragment was dropped, because the recorder was slow."""
+    subscribers: int = 0
+
+
+@dataclass(slots=True)
 class StreamCounters:
     """One series of MDF files."""
 
@@ -160,6 +171,7 @@ class Counters:
     """MEPs that the feeders were allowed to send, summed over all increases of the limit."""
     meps_acknowledged: int = 0
     nacks_sent: int = 0
+    tap: TapCounters = field(default_factory=TapCounters)
 
     # Event builder
     meps_opened: int = 0
