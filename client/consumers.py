@@ -64,7 +64,7 @@ def subscribe_decisions(socket: AnySocket, endpoint: str, keys: ClientKeys | Non
 
 def receive_events(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
     """Connect a PULL or SUB socket to the kept events of a node."""
-    if socket.socket_type == zmq.SUB:
+    if socket.type == zmq.SUB:
         for stream in (ACCEPTED, ERROR):
             socket.setsockopt(zmq.SUBSCRIBE, stream)
     return _connect(socket, endpoint, keys)
