@@ -16,7 +16,6 @@ import uvloop
 
 from hltnode.client.fault_injection import FaultPlan
 from hltnode.client.sockets import FeederKeys
-from hltnode.daemon.commands.lhcb_options import load_velo_geometry
 from hltnode.daemon.commands.replay_screen import ReplayScreen, join_states
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
@@ -28,7 +27,8 @@ from hltnode.daemon.feeder.single_node import FeedReport, join_reports
 from hltnode.daemon.feeder.site import MAX_FRAGMENT_BYTES, Site, make_identities
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.lhcb.readout import LHCB_READOUT
-from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
+from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, events_of
+from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_RUN
 from hltnode.processing.selection.trigger_chain import installed_chain
 
 # Processes whose replay has failed get this time to close their connections.
@@ -74,14 +74,9 @@ def make_stream(options: ReplayOptions) -> MepStream:
     )
     if options.inputs:
         return meps_of_files(options.inputs, installed_chain(options.chain).readout, packing)
-    detector = load_velo_geometry(options.geometry)
+    request = SimulationRequest(seed=options.seed, run=options.run or DEFAULT_RUN, geometry=options.geometry)
     return meps_of_simulation(
-        lambda: simulate_events(
-            options.n_simulated, options.seed, geometry=detector, nu=DEFAULT_NU, run=options.run or DEFAULT_RUN
-        ),
-        LHCB_READOUT,
-        packing,
-        options.n_simulated,
+        lambda: events_of(request, options.n_simulated), LHCB_READOUT, packing, options.n_simulated
     )
 
 
