@@ -150,7 +150,7 @@ class Feeder:
     """Sends MEPs against credits."""
 
     def __init__(self, data: str, control: str, name: str) -> None:
-        context = zmq.Context.instance()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self.endpoints = (control, data)
         self.control, self.data = context.socket(zmq.DEALER), context.socket(zmq.PUSH)
         self.data.setsockopt(zmq.SNDHWM, 8)
