@@ -34,7 +34,7 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
-PROTOCOL_PROSE = Path(__file__).with_name("protocol.md")
+PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
 
 # Values of these labels are only known at run time; the sample value below stands for them.
 OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control"}
@@ -114,7 +114,7 @@ def command_line_page() -> str:
 
 
 def protocol_page() -> str:
-    """The prose of tools/protocol.md with the numbers, messages and flags of the code."""
+    """The prose of tools/protocol.md.in with the numbers, messages and flags of the code."""
     values = {
         "CONTROL_MAXRT_MS": sockets.CONTROL_MAXRT_MS,
         "DATA_HWM": sockets.DATA_HWM,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hltnode.client.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.cli import app
-from hltnode.daemon.commands.replay import feed
+from hltnode.daemon.feeder import site
 from hltnode.protocol.buffers import Buffer
 
 # Run, MEP id and source in the header of a frame.
@@ -62,7 +62,7 @@ def install(log: Path, started_s: float) -> None:
     """Feeders of this process record from now on."""
     RecordingInjector.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     RecordingInjector.started_s = started_s
-    feed.__globals__["FaultInjector"] = RecordingInjector
+    vars(site)["FaultInjector"] = RecordingInjector
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from tests.daemon.fakes import RUN, SOURCES, synthetic_meps
 
 def messages(n_meps: int, first: int = 0, sequence: int = 0) -> list[list[bytes]]:
     """What the tap says of some MEPs, source after source."""
-    found = []
+    found: list[list[bytes]] = []
     for mep in synthetic_meps(n_meps, first=first):
         for frame in mep.frames(RUN, 0).values():
             header = TapHeader(FRAGMENT, sequence + len(found), RUN, mep.mep, 0)
