@@ -63,11 +63,12 @@ class RecordEncoder:
         lumi_key: int,
         lumi_words: int,
         lumi_counters: NDArray[np.uint32],
+        checksums: bool,
     ) -> None: ...
-    def of_mep(
+    def of_batch(
         self,
         buffer: memoryview,
-        fragments: list[tuple[int, int, int]],
+        meps: list[tuple[int, NDArray[np.int64]]],
         events: NDArray[np.int64],
         run: int,
         lines: NDArray[np.uint32],

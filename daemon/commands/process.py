@@ -42,7 +42,6 @@ from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
     EncodedMep,
     OfflineRunner,
-    encode_mep,
     encode_meps,
 )
 from hltnode.processing.framework.readout import AUTO, check_encoding
@@ -141,7 +140,7 @@ def process_files(
         LIMITS,
     )
     runner = OfflineRunner(engine)
-    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding)
+    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     per_event: list[dict[str, Any]] = []
     objects = dict.fromkeys(engine.collections, 0)
     events, seconds = 0, 0.0
@@ -203,13 +202,13 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 
 
 def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, `times` times. A chunk that does not fill a MEP is packed several times into one."""
+    """The MEPs of a chunk, `times` times. One that does not fill a MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
         return chained.from_iterable(repeat(chunk, times))
-    packed = encode_mep(chain, events * packing, encoding=encoding)
-    return chained(repeat(packed, times // packing), chained.from_iterable(repeat(chunk, times % packing)))
+    packed = list(encode_meps(chain, events * packing, EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
+    return chained.from_iterable(chained(repeat(packed, times // packing), repeat(chunk, times % packing)))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:

@@ -205,7 +205,7 @@ def _check(
     first: list[dict[str, Any]] = []
     waiting = iter(recorded)
     for batch in OfflineRunner(engine).run(
-        encode_meps(engine.chain, (event.banks for event in recorded), EVENTS_PER_MEP, encoding)
+        encode_meps(engine.chain, (event.banks for event in recorded), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     ):
         decided = _decisions(batch.workspace.output.lines, n_lines)
         events = list(islice(waiting, len(decided)))

@@ -240,7 +240,8 @@ class Workspace:
     def seal(self, meps: Sequence[MepInBatch]) -> None:
         """Write the tables for the MEPs whose MFPs lie in `input_data`. Raises ValueError above the limits."""
         self._tables.fill(meps, self.input_data)
-        self._input_used = max((offset + size for mep in meps for _, offset, size in mep.fragments), default=0)
+        ends = [int(mep.places[:, 1:].sum(axis=1).max(initial=0)) for mep in meps]
+        self._input_used = max(ends, default=0)
 
     def submit(self) -> None:
         """Start the sealed batch; returns at once. Raises BackendError."""

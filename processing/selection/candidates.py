@@ -52,11 +52,12 @@ def columns_of_candidates(lines: Iterable[Line], reports: Reports) -> tuple[Colu
     return tuple(sorted(columns, key=lambda column: column.name))
 
 
-def candidates_of(line: Line, columns: Columns, n_events: int) -> Candidates:
-    """What a line selects, before scalers. Raises ValueError for a line that looks at whole events."""
+def candidates_of(line: Line, evaluator: Evaluator) -> Candidates:
+    """What a line selects, before scalers. Lines that share an evaluator compute once what they have in common. Raises
+    ValueError for a line that looks at whole events."""
     if line.variable is None:
         raise ValueError(f"line {line.name} selects events, not candidates")
-    event, number = Evaluator(columns, n_events).selected(line)
+    event, number = evaluator.selected(line)
     return Candidates(line.variable.collection, event, number)
 
 

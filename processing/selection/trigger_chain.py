@@ -121,7 +121,10 @@ class TriggerChain(Chain):
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
             trigger = TriggerConfig.load(path, self.menu, sequence)
-        self.with_lines(trigger)
+        try:
+            self.with_lines(trigger)
+        except TriggerConfigError as error:
+            raise type(error)(str(error) if path is None else f"{path}: {error}") from error
         return trigger
 
     def trigger_of(self, document: TckDocument) -> TriggerConfig:

@@ -49,6 +49,9 @@ def run3_reports(shared: Path) -> list[RawBank]:
     return [bank for bank in record.banks() if bank.type in TRIGGER_BANKS]
 
 
+Places = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
 @dataclass
 class Event:
     """One event of a MEP: its banks by source, and its results."""
@@ -96,7 +99,7 @@ def decided(events: Sequence[Event], n_lines: int, *, with_candidates: bool = Tr
     )
 
 
-def mep_of(events: Sequence[Event]) -> tuple[memoryview, list[tuple[int, int, int]]]:
+def mep_of(events: Sequence[Event]) -> tuple[memoryview, Places]:
     """The MFPs of the sources, laid out in a buffer in no order; an event without a bank has an absent one."""
     sources = sorted({source for of_event in events for source in of_event.banks}, reverse=True)
     pieces, fragments, offset = [b"slot"], [], 4
@@ -113,7 +116,7 @@ def mep_of(events: Sequence[Event]) -> tuple[memoryview, list[tuple[int, int, in
         pieces.append(mfp)
         fragments.append((source, offset, len(mfp)))
         offset += len(mfp)
-    return memoryview(b"".join(pieces)), fragments
+    return memoryview(b"".join(pieces)), np.array(fragments, dtype=np.int64)
 
 
 def routing_array(routing: Sequence[tuple[int, int, int]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
@@ -130,7 +133,8 @@ def encode(
     encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS)
     wanted = np.array(range(len(events)) if kept is None else kept, dtype=np.int64)
     results = decided(events, len(routing), with_candidates=with_candidates)
-    return encoder.encode_mep(*mep_of(events), wanted, 7, results)
+    buffer, places = mep_of(events)
+    return encoder.encode_batch(buffer, [(len(events), places)], wanted, 7, results)
 
 
 def one(of_event: Event, routing: Sequence[tuple[int, int, int]] = (PHYSICS,) * 3) -> list[RawBank]:
@@ -328,7 +332,8 @@ def test_the_rows_of_a_batch_serve_each_of_its_meps() -> None:
     whole = encode(events, [PHYSICS])
     of_batch = decided(events, 1)
     second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected[2:])
-    part = encoder.encode_mep(*mep_of(events[2:]), np.array([0, 1]), 7, second)
+    buffer, places = mep_of(events[2:])
+    part = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, second)
     assert [bytes(r) for r in part.records()] == [bytes(r) for r in whole.records()[2:]]
 
 
@@ -366,15 +371,17 @@ def test_words_that_contradict_themselves_are_refused(word: int, value: int, wha
     assert results.selected.shape == (1, 12)
     results.selected[0, word] = value
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    buffer, places = mep_of([of_event])
     with pytest.raises(ValueError, match=what):
-        encoder.encode_mep(*mep_of([of_event]), np.array([0]), 7, results)
+        encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
 
 
 def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
     results = decided([event(fired=(0,)), event()], 1)
     results.selected[:, 1] = (5, 7)
     encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
-    encoded = encoder.encode_mep(*mep_of([event(), event()]), np.array([0, 1]), 7, results)
+    buffer, places = mep_of([event(), event()])
+    encoded = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, results)
     assert encoded.candidates_left_out == 5, "what is written of an event that no line accepts means nothing"
 
 
@@ -388,7 +395,8 @@ def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
     row[data.draw(st.integers(0, len(row) - 1))] = data.draw(u32 | st.integers(0, 9))
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
     try:
-        encoded = encoder.encode_mep(*mep_of([event()]), np.array([0]), 7, results)
+        buffer, places = mep_of([event()])
+        encoded = encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
     except ValueError:
         return
     (record,) = iter_records(encoded.data)
@@ -403,11 +411,60 @@ def test_events_that_do_not_ascend_or_are_not_there_are_refused(kept: list[int])
 
 def test_fragments_outside_the_buffer_or_of_other_events_are_refused() -> None:
     events = [event(), event()]
-    buffer, fragments = mep_of(events)
+    buffer, places = mep_of(events)
     encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
-    source, offset, size = fragments[0]
-    for wrong in ((source, len(buffer), size), (source, offset, size - 1), (source, offset + 4, size)):
+    source, offset, size = places[0]
+    for wrong in ((source, len(buffer), size), (source, offset, size - 1), (source, offset + 4, size), (source, -1, 1)):
         with pytest.raises(ValueError, match="MFP"):
-            encoder.encode_mep(buffer, [wrong], np.array([0]), 7, decided(events, 1))
+            encoder.encode_batch(buffer, [(2, np.array([wrong]))], np.array([0]), 7, decided(events, 1))
     with pytest.raises(ValueError, match="MFP"):
-        encoder.encode_mep(buffer, fragments, np.array([0]), 7, decided(events[:1], 1))
+        encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, decided(events[:1], 1))
+    with pytest.raises(ValueError, match="events of the batch"):
+        encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, decided(events, 1))
+
+
+def test_a_fragment_whose_announced_size_reaches_beyond_its_mfp_is_refused() -> None:
+    buffer, places = mep_of([event()])
+    damaged = bytearray(buffer)
+    for _, offset, _ in places:
+        damaged[offset + 24 : offset + 26] = b"\xff\xff"  # the size of the only fragment
+    with pytest.raises(ValueError, match="not sound"):
+        encoder_of(1).encode_batch(memoryview(damaged), [(1, places)], np.array([0]), 7, decided([event()], 1))
+
+
+def test_the_events_of_several_meps_are_those_of_each_mep_alone() -> None:
+    meps = [[event(fired=(i % 3,), counts=(i, n)) for i in range(n)] for n in (3, 1, 4)]
+    kept = [[1, 2], [], [0, 3]]
+    alone = [bytes(encode(events, [PHYSICS] * 3, some).data) for events, some in zip(meps, kept, strict=True)]
+    buffer, places, numbers, first = b"", [], [], 0
+    for events, some in zip(meps, kept, strict=True):
+        of_mep, at = mep_of(events)
+        places.append((len(events), at + np.array([0, len(buffer), 0])))
+        numbers += [first + i for i in some]
+        buffer += bytes(of_mep)
+        first += len(events)
+    batch = decided([of_event for events in meps for of_event in events], 3)
+    together = encoder_of(3).encode_batch(memoryview(buffer), places, np.array(numbers), 7, batch)
+    assert together.data == b"".join(alone)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 40])
+def test_records_have_the_checksum_of_the_format_where_it_is_asked_for(n: int) -> None:
+    bank = RawBank(BankType.VP, 4, 4096, memoryview(b"data" * 50))
+    events = [event(banks={**event().banks, 4096: replace_payload(bank, i)}) for i in range(n)]
+    buffer, places = mep_of(events)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, checksums=True)
+    encoded = encoder.encode_batch(buffer, [(n, places)], np.arange(n), 7, decided(events, 1))
+    records = list(iter_records(encoded.data))
+    assert len(records) == n
+    assert all(record.header.checksum for record in records)
+
+
+def replace_payload(bank: RawBank, size: int) -> RawBank:
+    """The same bank with the first bytes of its payload."""
+    return RawBank(bank.type, bank.version, bank.source_id, bank.payload[: 4 * size + size % 3])
+
+
+def encoder_of(n_lines: int) -> EventEncoder:
+    """An encoder of a menu with this number of physics lines."""
+    return EventEncoder(TCK, routing_array([PHYSICS] * n_lines), COLLECTIONS)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.selection.candidates import candidates_of, columns_of_candidates, constituents
+from hltnode.processing.selection.evaluate import Evaluator
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.units import GeV
 from tests.processing.selection import toy_detector as toy
@@ -36,7 +37,7 @@ def columns(given: dict[str, NDArray[Any]]) -> dict[Column, NDArray[Any]]:
 def test_selected_candidates_are_those_that_a_loop_finds(
     given: dict[str, NDArray[Any]], columns: dict[Column, NDArray[Any]]
 ) -> None:
-    found = candidates_of(TRACKS, columns, N_EVENTS)
+    found = candidates_of(TRACKS, Evaluator(columns, N_EVENTS))
     expected = [
         (event, number)
         for event in range(N_EVENTS)
@@ -54,7 +55,7 @@ def test_selected_candidates_are_those_that_a_loop_finds(
 def test_pairs_consist_of_the_tracks_that_they_name(
     given: dict[str, NDArray[Any]], columns: dict[Column, NDArray[Any]]
 ) -> None:
-    found = candidates_of(PAIRS, columns, N_EVENTS)
+    found = candidates_of(PAIRS, Evaluator(columns, N_EVENTS))
     assert len(found.event) > 10
     made_of = constituents(found, toy.REPORTS, columns, N_EVENTS)
     assert made_of.collection is toy.tracks.collection
@@ -67,4 +68,4 @@ def test_pairs_consist_of_the_tracks_that_they_name(
 
 def test_a_line_on_whole_events_has_no_candidates(columns: dict[Column, NDArray[Any]]) -> None:
     with pytest.raises(ValueError, match="line Events selects events"):
-        candidates_of(EVENTS, columns, N_EVENTS)
+        candidates_of(EVENTS, Evaluator(columns, N_EVENTS))
