@@ -3,7 +3,8 @@
 For machines without a compiler. The same single-precision operations in the same order: decisions are equal bit by bit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -64,6 +65,21 @@ class Evaluator:
         truth = self._truth(line.condition, scope)
         self._count_unknown(scope, truth)
         return _any_of(scope.event, truth.true, self.n_events)
+
+    def of_candidates(
+        self, variable: Variable | None, value: Node, condition: Node
+    ) -> tuple[NDArray[np.float32], Bools, Bools, NDArray[np.int64]]:
+        """Of all candidates: a number, whether a condition is true and whether it is false, and their events."""
+        scope = self._events if variable is None else self._scope(variable, self._events)
+        numbers, truth = self._value(value, scope), self._truth(condition, scope)
+        return numbers, truth.true, truth.false, scope.event
+
+    @contextmanager
+    def unknown_uncounted(self) -> Iterator[None]:
+        """What is computed inside does not count as a selection that a NaN leaves open."""
+        counted = self.unknown.copy()
+        yield
+        self.unknown[:] = counted
 
     def numbers(self, root: Node) -> NDArray[np.uint32]:
         """A count that depends on the event alone, of each event."""
@@ -238,15 +254,22 @@ def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Boo
     """Whether each event passes a scaler; `words`: by what scalers know an event, u32[events] each."""
     if scaler["always"]:
         return np.ones(len(words[0]), np.bool_)
-    return mix_words(int(scaler["seed"]), words) < scaler["limit"]
+    return passes_words(int(scaler["seed"]), int(scaler["limit"]), words)
+
+
+def passes_words(seed: int, limit: int, words: Sequence[NDArray[np.uint32]]) -> Bools:
+    """Whether the hash of each event is below the limit of a scaler."""
+    return mix_words(seed, words) < np.uint32(limit)
 
 
 def decide(
-    lines: Sequence[Line], event_words: Sequence[Node], columns: Columns, n_events: int
+    lines: Sequence[Line], words: Sequence[NDArray[np.uint32]], evaluator: Evaluator
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """(words of decisions u32[events, words], selections that a NaN has left open u32[events]) of all lines."""
-    evaluator = Evaluator(columns, n_events)
-    words = [evaluator.numbers(word) for word in event_words]
+    """(words of decisions u32[events, words], selections that a NaN has left open u32[events]) of all lines.
+
+    words: by what scalers know an event, u32[events] each.
+    """
+    n_events = evaluator.n_events
     decisions = np.zeros((n_events, len(lines)), np.bool_)
     for i, line in enumerate(lines):
         record = line.record()

@@ -19,6 +19,7 @@ from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.histogram import RecordedHistogram
 from hltnode.processing.selection.line import LINE_RECORD, Line
 from hltnode.processing.selection.select_lines import select_lines
 from tests.processing.framework.chain_builder import compiler
@@ -43,11 +44,12 @@ KERNELS = KernelSources("", (PROCESSING,), "")
 @dataclass(frozen=True, slots=True)
 class Decided:
     """masks: the decisions of all lines on each event as one integer; accepted: u8; unknown: selections that a NaN has
-    left open, u32."""
+    left open, u32; counts: the counters of all histograms."""
 
     masks: list[int]
     accepted: list[int]
     unknown: list[int]
+    counts: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,11 @@ class Case:
     event_words: tuple[Expression, ...]
     columns: Columns
     limits: BatchLimits
+    histograms: tuple[RecordedHistogram, ...] = ()
 
     @property
     def algorithm(self) -> Algorithm:
-        return select_lines(self.lines, self.event_words)
+        return select_lines(self.lines, self.event_words, self.histograms)
 
     @property
     def source(self) -> str:
@@ -84,6 +87,7 @@ def _decided(columns: Mapping[str, NDArray[Any]], n_events: int) -> Decided:
         [int.from_bytes(row.tobytes(), "little") for row in words],
         columns["events.accepted"][:n_events].tolist(),
         columns["events.unknown_selections"][:n_events].tolist(),
+        columns["histograms.counts"].tolist() if "histograms.counts" in columns else [],
     )
 
 
