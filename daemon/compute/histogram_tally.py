@@ -84,11 +84,6 @@ class HistogramTally:
             self._take_idle()
             return tuple(self._runs)
 
-    def forget(self, run: int) -> None:
-        """The counts of a run are written; what comes of it later begins with 0."""
-        with self._lock:
-            self._runs.pop(run, None)
-
     def _take_idle(self) -> None:
         for slot in [slot for slot in self._untaken if slot not in self._computing]:
             self._take(slot)

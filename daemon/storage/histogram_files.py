@@ -33,7 +33,6 @@ class CountsOfRuns(Protocol):
     @property
     def runs(self) -> tuple[int, ...]: ...
     def of_run(self, run: int, /) -> list[HistogramContent] | None: ...
-    def forget(self, run: int, /) -> None: ...
 
 
 class HistogramFiles:
@@ -65,8 +64,10 @@ class HistogramFiles:
         self._period_s = period_s
         self._about = about
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._written: dict[int, list[int]] = {}
-        """Sums of the counters in the .part file of each run."""
+        self._in_part: dict[int, int] = {}
+        """Entries in the .part file of each run, those that are not a number included."""
+        self._finished: dict[int, list[HistogramContent]] = {}
+        """What the finished files of each run hold together."""
         self._queue: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hltnode-histograms", daemon=True)
 
@@ -127,11 +128,20 @@ class HistogramFiles:
         return f"{self._prefix}_{run:010d}"
 
     def _write_part(self, run: int) -> None:
-        contents = self._counts.of_run(run)
-        if contents is None or (sums := [int(content.counts.sum()) for content in contents]) == self._written.get(run):
+        _, unwritten = self._contents(run)
+        if (n := _entries(unwritten)) == self._in_part.get(run, 0):
             return
-        self._write(run, contents)
-        self._written[run] = sums
+        self._write(run, unwritten)
+        self._in_part[run] = n
+
+    def _contents(self, run: int) -> tuple[list[HistogramContent], list[HistogramContent]]:
+        """What a run has, and what of it is in no finished file."""
+        contents = self._counts.of_run(run) or []
+        finished = self._finished.get(run)
+        if finished is None:
+            return contents, contents
+        pairs = zip(contents, finished, strict=True)
+        return contents, [HistogramContent(now.shape, now.counts - before.counts) for now, before in pairs]
 
     def _write(self, run: int, contents: Sequence[HistogramContent]) -> None:
         """Replace the .part file of a run."""
@@ -148,13 +158,19 @@ class HistogramFiles:
         self._counters.histogram_files[HistogramFileOutcome.WRITTEN] += 1
 
     def _finish(self, run: int) -> None:
-        contents = self._counts.of_run(run)
-        if contents is None:
+        contents, unwritten = self._contents(run)
+        if not _entries(unwritten):
             return
-        self._write(run, contents)
+        self._write(run, unwritten)
         name = self._free_name(self._stem(run))
         self._directory.rename(self._stem(run) + PART_SUFFIX, name)
         self._directory.sync()
-        self._counts.forget(run)
-        self._written.pop(run, None)
+        self._finished[run] = contents
+        self._in_part.pop(run, None)
+        for forgotten in self._finished.keys() - set(self._counts.runs):
+            del self._finished[forgotten]
         log.info("histograms_written", path=name, run=run)
+
+
+def _entries(contents: Sequence[HistogramContent]) -> int:
+    return sum(int(content.counts.sum()) for content in contents)

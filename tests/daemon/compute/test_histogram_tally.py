@@ -71,15 +71,6 @@ def test_a_slot_is_not_asked_while_it_has_a_batch() -> None:
     assert node.of_run(1) == 105
 
 
-def test_counts_that_are_written_are_forgotten_and_go_on_from_zero() -> None:
-    node = Node()
-    node.batch(0, 1, 5)
-    assert node.of_run(1) == 5
-    node.tally.forget(1)
-    node.batch(0, 1, 2)
-    assert (node.of_run(1), node.tally.since_start()[0].entries) == (2, 7)
-
-
 def test_the_runs_that_are_kept_are_bounded() -> None:
     node = Node()
     for run in range(3 * MAX_RUNS):
