@@ -60,11 +60,17 @@ class Evaluator:
 
     def decide(self, line: Line) -> Bools:
         """Whether the line selects a candidate of each event, before scalers."""
+        return _of_events(self.selected(line)[0], self.n_events)
+
+    def selected(self, line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(event, number in the event) of each candidate that the line selects, before scalers; ascending. An event
+        as a whole has number 0."""
         variable = line.variable
         scope = self._events if variable is None else self._scope(variable, self._events)
         truth = self._truth(line.condition, scope)
         self._count_unknown(scope, truth)
-        return _any_of(scope.event, truth.true, self.n_events)
+        number = np.zeros_like(scope.number) if variable is None else scope.number
+        return scope.event[truth.true], number[truth.true]
 
     def of_candidates(
         self, variable: Variable | None, value: Node, condition: Node
@@ -199,8 +205,13 @@ def _belongs(at: Node, scope: _Scope) -> bool:
 
 
 def _any_of(place: NDArray[np.int64], true: Bools, n: int) -> Bools:
+    return _of_events(place[true], n)
+
+
+def _of_events(place: NDArray[np.int64], n: int) -> Bools:
+    """True at some places of n."""
     found = np.zeros(n, np.bool_)
-    found[place[true]] = True
+    found[place] = True
     return found
 
 

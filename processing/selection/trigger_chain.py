@@ -23,6 +23,7 @@ from hltnode.processing.selection.decisions import accepted, line_table, lines, 
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
 from hltnode.processing.selection.expression import Expression
 from hltnode.processing.selection.histogram import Histogram, RecordedHistogram
+from hltnode.processing.selection.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
@@ -56,6 +57,7 @@ class TriggerChain(Chain):
     (None). Raises ValueError, which names the file.
     routing: which lines set which routing bits.
     histograms: those that are filled whatever the lines are, where the sequence makes their quantities.
+    reported: what is said of selected objects, parts in front of what is made of them.
     """
 
     event_words: tuple[Expression, ...]
@@ -64,6 +66,7 @@ class TriggerChain(Chain):
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
     histograms: tuple[Histogram, ...] = ()
+    reported: tuple[Reported, ...] = ()
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
@@ -90,6 +93,11 @@ class TriggerChain(Chain):
         chosen = self.sequences[name]
         return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
 
+    @property
+    def reports(self) -> Reports:
+        """What the sequence can say of the objects of collections."""
+        return reports_of(self.reported, (*BATCH_INPUTS, *self.sequence.columns))
+
     def load_geometry(self, directory: Path | None) -> Constants:
         """The constants of the detector that the sequence reads, from a folder of files or as built in (None). Raises
         ValueError, which names the file."""
@@ -98,20 +106,23 @@ class TriggerChain(Chain):
         needed = {column.name for column in self.sequence.columns}
         return {name: read(directory) for name, read in self.geometry.items() if name in needed}
 
-    def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
+    def load_trigger(
+        self, path: Path | None, sequence: str | None = None, *, default_sequence: str | None = None
+    ) -> TriggerConfig:
         """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
-        sequence: the name of the sequence that runs instead of the configured one.
+        sequence: the name of the sequence that runs instead of the configured one; default_sequence: of the one that
+        runs where none is configured, None: the first of the chain.
 
         Raises TriggerConfigError.
         """
         if path is None:
-            trigger = TriggerConfig.default(self.menu, sequence)
+            trigger = TriggerConfig.default(self.menu, sequence or default_sequence)
         elif path.suffix == TCK_SUFFIX:
             trigger = self.trigger_of(TckDocument.load(path))
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
-            trigger = TriggerConfig.load(path, self.menu, sequence)
+            trigger = TriggerConfig.load(path, self.menu, sequence, default_sequence=default_sequence)
         self.with_lines(trigger)
         return trigger
 

@@ -83,6 +83,8 @@ class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
     sequence: the name of the sequence, None: the default one of the chain. histograms: besides those of the lines.
+    types: what those of the lines were made of whose cuts a trigger configuration sets; lines of Python files and TCK
+    documents have none.
 
     Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
     or two of one name.
@@ -92,6 +94,7 @@ class TriggerConfig:
     overrides: tuple[Override, ...] = ()
     sequence: str | None = None
     histograms: tuple[RecordedHistogram, ...] = ()
+    types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -108,13 +111,16 @@ class TriggerConfig:
     @classmethod
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
         """The lines of a menu for a sequence, and the declared constants."""
-        return cls(lines=tuple(line.line() for line in menu.of(sequence)), sequence=sequence)
+        types = menu.of(sequence)
+        return cls(lines=tuple(line.line() for line in types), sequence=sequence, types=types)
 
     @classmethod
-    def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
+    def load(cls, path: Path, menu: Menu, sequence: str | None = None, *, default_sequence: str | None = None) -> Self:
         """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
         try:
-            return cls.from_toml(path.read_text(encoding="utf-8"), menu, sequence, path.parent)
+            return cls.from_toml(
+                path.read_text(encoding="utf-8"), menu, sequence, path.parent, default_sequence=default_sequence
+            )
         except (OSError, UnicodeDecodeError) as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
@@ -147,11 +153,19 @@ class TriggerConfig:
         return config
 
     @classmethod
-    def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
+    def from_toml(
+        cls,
+        text: str,
+        menu: Menu,
+        sequence: str | None = None,
+        folder: Path = Path(),
+        *,
+        default_sequence: str | None = None,
+    ) -> Self:
         """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
 
-        sequence: the name of the sequence that runs instead of the configured one. folder: where names of files of
-        lines start.
+        sequence: the name of the sequence that runs instead of the configured one; default_sequence: of the one that
+        runs where none is configured, None: that of the chain. folder: where names of files of lines start.
 
         Raises TriggerConfigError.
         """
@@ -163,7 +177,7 @@ class TriggerConfig:
             if key not in _KEYS:
                 raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
         configured, overrides = _parse_sequence(content.get("sequence", {}))
-        sequence = configured if sequence is None else sequence
+        sequence = sequence or configured or default_sequence
         if "lines" in content and "menu" in content:
             raise TriggerConfigError("menu: there is no menu to change, since [[lines]] stand in its place")
         if "lines" in content:
@@ -173,7 +187,26 @@ class TriggerConfig:
         of_users = list(_of_users(content, folder))
         lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
         histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
-        return cls(lines=lines, overrides=overrides, sequence=sequence, histograms=histograms)
+        return cls(lines=lines, overrides=overrides, sequence=sequence, histograms=histograms, types=types)
+
+    def with_cut(self, name: str, cut: str, value: float) -> Line:
+        """The line of a name with another value of a cut or scale.
+
+        Raises TriggerConfigError for a line or cut that is not there, and for a value that the cut does not take.
+        """
+        if name not in self.line_names:
+            near = get_close_matches(name, self.line_names, n=3)
+            raise TriggerConfigError(f"{name}: no line of this name; the nearest are {', '.join(near) or 'none'}")
+        line = {line.name: line for line in self.types}.get(name)
+        if line is None:
+            raise TriggerConfigError(f"{name}: a line written in Python or read from a TCK document has no cuts to set")
+        cuts = [field.name for field in fields(line) if field.name != "name"]
+        if cut not in cuts:
+            near = get_close_matches(cut, cuts, n=3, cutoff=0.4)
+            raise TriggerConfigError(f"{name}.{cut}: no such cut; the nearest are {', '.join(near or cuts)}")
+        values = {field.name: getattr(line, field.name) for field in fields(line)}
+        is_count = isinstance(values[cut], int) and float(value).is_integer()
+        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line()
 
     @property
     def line_names(self) -> tuple[str, ...]:
