@@ -131,7 +131,8 @@ class OfflineRunner:
     def take_histogram_counts(self) -> NDArray[np.uint64]:
         """What was added to the counters of the histograms since the last call; while no batch runs."""
         taken = [workspace.take_histogram_counts() for workspace in self.workspaces]
-        return np.sum(taken, axis=0, dtype=np.uint64)
+        total: NDArray[np.uint64] = np.sum(taken, axis=0, dtype=np.uint64)
+        return total
 
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
         """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.selection.expression import Node, number, recording
+from hltnode.processing.selection.expression import Node, columns_of, number, recording
 from hltnode.processing.selection.inputs import Input
-from hltnode.processing.selection.line import columns_of
 
 NO_HIT = 0xFFFF
 """In `Hits.numbers`: a place without a hit."""

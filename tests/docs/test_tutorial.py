@@ -172,7 +172,7 @@ def test_who_follows_the_tutorial_sees_what_it_shows(reader: Reader) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl, with which the tutorial looks at the metrics, is not installed")
     for block in blocks():
-        if block.language in ("console", "toml"):
+        if block.language in ("console", "toml", "python"):
             reader.follow(block)
     reader.finish()
 
