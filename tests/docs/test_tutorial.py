@@ -16,8 +16,8 @@ import pytest
 
 from tests.own_ports import OwnPorts
 
-# Twelve processes one after the other: seconds on a free machine, more than the usual limit on a loaded one.
-pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+# Eighteen processes one after the other: seconds on a free machine, more than the usual limit on a loaded one.
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
