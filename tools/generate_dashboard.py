@@ -310,8 +310,8 @@ def build() -> str:
             .all_value(".*")
         )
     )
-    for panel in OVERVIEW:
-        board = board.with_panel(_number(panel).height(4).span(6))
+    for number in OVERVIEW:
+        board = board.with_panel(_number(number).height(4).span(6))
     for title, panels in ROWS.items():
         board = board.with_row(dashboard.Row(title))
         for panel in panels:

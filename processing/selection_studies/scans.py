@@ -50,7 +50,7 @@ class Scan:
 
     def replaced(self, fired: Bools, varied: Bools) -> "ScanDecisions":
         """What the configuration decides with each value; fired: bool[events, lines], varied: bool[events, values]."""
-        others = np.delete(fired, self.place, axis=1).any(axis=1)[:, None]
+        others: Bools = np.delete(fired, self.place, axis=1).any(axis=1, keepdims=True)
         return ScanDecisions(line=varied, total=varied | others, exclusive=varied & ~others)
 
 
@@ -80,7 +80,7 @@ def _values(text: str, values: str) -> tuple[float, ...]:
         raise _wrong(text) from None
     if not 1 <= n <= MAX_POINTS or not np.isfinite(given).all():
         raise ScanError(f"--scan {text}: 1 to {MAX_POINTS} finite values are possible")
-    return tuple(np.linspace(*given, n).tolist() if ":" in values else given)
+    return tuple(np.linspace(given[0], given[-1], n).tolist() if ":" in values else given)
 
 
 def _wrong(text: str) -> ScanError:

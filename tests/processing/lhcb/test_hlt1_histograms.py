@@ -24,14 +24,14 @@ N_EVENTS = 24
 @pytest.fixture(scope="module")
 def meps() -> list[EncodedMep]:
     events = simulate_events(N_EVENTS, 11, geometry=VeloGeometry.builtin(), nu=5.0)
-    return list(encode_meps(HLT1, events, 4))
+    return list(encode_meps(HLT1.with_sequence("velo"), events, 4))
 
 
 def counts(meps: Sequence[EncodedMep], threads: int, events: int = 8) -> NDArray[np.uint64]:
-    trigger = HLT1.load_trigger(None)
+    trigger = HLT1.load_trigger(None, "velo")
     backend = CpuBackend(HLT1.kernels, threads=threads)
     engine = HLT1.create_engine(
-        backend, HLT1.load_geometry(None), trigger, BatchLimits(events=events, input_bytes=4 << 20)
+        backend, HLT1.with_sequence("velo").load_geometry(None), trigger, BatchLimits(events=events, input_bytes=4 << 20)
     )
     runner = OfflineRunner(engine)
     runner.warm_up(meps)

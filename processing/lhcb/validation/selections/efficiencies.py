@@ -1,8 +1,7 @@
 """Efficiencies of lines on a sample of signal decays (docs/physics/selection.md).
 
-Two denominators: events whose decay can be reconstructed, that is all its products are long-reconstructible in
-2 < eta < 5, and all events. An event that the global event cut removes counts as not selected. Errors are Wilson score
-intervals of 68.3 %.
+Three denominators: events whose decay can be reconstructed, that is all its products are long-reconstructible in
+2 < eta < 5; those of them that the global event cut keeps; and all events. Errors are Wilson score intervals of 68.3 %.
 """
 
 from collections.abc import Sequence
@@ -107,9 +106,10 @@ class Efficiencies:
         }
 
     def _line(self, fired: Mask, on_signal: Mask | None) -> dict[str, Any]:
-        """Of reconstructible decays, and under "of_all" of all events."""
+        """Of reconstructible decays, of those that the event cut keeps, and of all events."""
         return {
             **_efficiencies(fired, on_signal, self.complete),
+            "of_kept": _efficiencies(fired, on_signal, self.complete & ~self.found.is_cut),
             "of_all": _efficiencies(fired, on_signal, np.ones(len(fired), bool)),
         }
 

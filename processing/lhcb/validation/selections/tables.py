@@ -31,10 +31,14 @@ def _lines(results: Sequence[Result]) -> str:
         "long-reconstructible in 2 < eta < 5",
         f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
         "selected",
-        "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of all events",
+        "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of those that the event cut "
+        "keeps, and of all events",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
         f"{'':<{width}}"
-        + "".join(f"{f'{name}: efficiency':>24}{'TOS':>18}{'of all':>9}{'TOS':>7}" for name, _ in results),
+        + "".join(
+            f"{f'{name}: efficiency':>24}{'TOS':>18}{'of kept':>10}{'TOS':>7}{'of all':>9}{'TOS':>7}"
+            for name, _ in results
+        ),
     ]
     rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
     rows.append(f"{'any line':<{width}}" + "".join(_cells(result["any"]) for _, result in results))
@@ -43,11 +47,16 @@ def _lines(results: Sequence[Result]) -> str:
 
 def _cells(of: dict[str, Any] | None) -> str:
     if of is None:
-        return f"{'-':>24}{'-':>18}{'-':>9}{'-':>7}"
-    of_all = of["of_all"]
-    short = (f"{100 * it:.1f}" if it is not None else "-" for it in (of_all["efficiency"], of_all["trigger_on_signal"]))
-    all_efficiency, all_tos = short
-    return f"{efficiency_cell(of):>24}{efficiency_cell(of, 'trigger_on_signal'):>18}{all_efficiency:>9}{all_tos:>7}"
+        return f"{'-':>24}{'-':>18}{'-':>10}{'-':>7}{'-':>9}{'-':>7}"
+    short = [
+        "-" if (it := of[among][name]) is None else f"{100 * it:.1f}"
+        for among in ("of_kept", "of_all")
+        for name in ("efficiency", "trigger_on_signal")
+    ]
+    widths = (10, 7, 9, 7)
+    return f"{efficiency_cell(of):>24}{efficiency_cell(of, 'trigger_on_signal'):>18}" + "".join(
+        f"{cell:>{width}}" for cell, width in zip(short, widths, strict=True)
+    )
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:

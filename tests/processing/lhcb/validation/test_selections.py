@@ -109,6 +109,7 @@ def test_efficiencies_are_those_of_decays_all_of_whose_products_can_be_reconstru
         assert of["efficiency"] == pytest.approx(found.fired[complete, i].mean())
         assert of["trigger_on_signal"] == pytest.approx(found.on_signal[complete, i].mean())
         assert of["efficiency_low"] < of["efficiency"] < of["efficiency_high"]
+        assert of["of_kept"]["efficiency"] == pytest.approx(found.fired[complete & ~found.is_cut, i].mean())
         assert of["of_all"]["efficiency"] == pytest.approx(found.fired[:, i].mean())
         assert of["of_all"]["trigger_on_signal"] == pytest.approx(found.on_signal[:, i].mean())
     assert result["lines"]["C"]["trigger_on_signal"] is None
