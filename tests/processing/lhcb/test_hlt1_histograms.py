@@ -31,7 +31,10 @@ def counts(meps: Sequence[EncodedMep], threads: int, events: int = 8) -> NDArray
     trigger = HLT1.load_trigger(None, "velo")
     backend = CpuBackend(HLT1.kernels, threads=threads)
     engine = HLT1.create_engine(
-        backend, HLT1.with_sequence("velo").load_geometry(None), trigger, BatchLimits(events=events, input_bytes=4 << 20)
+        backend,
+        HLT1.with_sequence("velo").load_geometry(None),
+        trigger,
+        BatchLimits(events=events, input_bytes=4 << 20),
     )
     runner = OfflineRunner(engine)
     runner.warm_up(meps)
