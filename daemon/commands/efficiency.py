@@ -10,6 +10,7 @@ from hltnode.daemon.commands.common import (
     DeviceOption,
     GeometryOption,
     JsonOption,
+    SequenceOption,
     ThreadsOption,
     TriggerOption,
     console,
@@ -25,10 +26,10 @@ from hltnode.daemon.commands.selection_options import (
     FilesArgument,
     ReportOption,
     ScanOption,
-    StudiedSequenceOption,
     check_outputs,
     configurations,
     counted_events,
+    described,
     read_scans,
 )
 from hltnode.processing.framework.backends.factory import create_backend
@@ -45,7 +46,7 @@ from hltnode.processing.selection_studies.scans import lines_of
 def efficiency(
     files: FilesArgument,
     trigger: TriggerOption = None,
-    sequence: StudiedSequenceOption = None,
+    sequence: SequenceOption = None,
     scan: ScanOption = None,
     compare: CompareOption = None,
     geometry: GeometryOption = None,
@@ -81,12 +82,7 @@ def efficiency(
             with counted_events(files, name) as progress:
                 found = efficiencies_of(deciding, read_all_events(files), configuration.lines, scans, faults, progress)
             deciding.engine.close()
-            head = {
-                "input": [str(file) for file in files],
-                "trigger": name,
-                "sequence": configuration.sequence,
-                "tck": f"0x{deciding.engine.tck:08X}",
-            }
+            head = described(files, name, HLT1, configuration, deciding.engine)
             result = head | found.result()
             results.append((name, result | ({"truth": faults.result()} if faults.events else {})))
         text = efficiency_text(results)

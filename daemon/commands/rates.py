@@ -12,6 +12,7 @@ from hltnode.daemon.commands.common import (
     DeviceOption,
     GeometryOption,
     JsonOption,
+    SequenceOption,
     ThreadsOption,
     TriggerOption,
     thread_count,
@@ -25,10 +26,10 @@ from hltnode.daemon.commands.selection_options import (
     FilesArgument,
     ReportOption,
     ScanOption,
-    StudiedSequenceOption,
     check_outputs,
     configurations,
     counted_events,
+    described,
     read_scans,
 )
 from hltnode.processing.framework.backends.factory import create_backend
@@ -44,7 +45,7 @@ from hltnode.processing.selection_studies.tables import rates_text
 def rates(
     files: FilesArgument,
     trigger: TriggerOption = None,
-    sequence: StudiedSequenceOption = None,
+    sequence: SequenceOption = None,
     scan: ScanOption = None,
     compare: CompareOption = None,
     crossing_rate: Annotated[
@@ -91,12 +92,7 @@ def rates(
                     counts.add(decided.banks, decided.fired, varied)
                     progress(len(decided.banks))
             deciding.engine.close()
-            head = {
-                "input": [str(file) for file in files],
-                "trigger": name,
-                "sequence": configuration.sequence,
-                "tck": f"0x{deciding.engine.tck:08X}",
-            }
+            head = described(files, name, known, configuration, deciding.engine)
             results.append((name, head | counts.result(crossing_rate)))
         text = rates_text(results)
         result = results[0][1]

@@ -3,28 +3,23 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import console, require_plots, require_writable
+from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.processing.selection_studies.scans import Scan
 from hltnode.protocol.errors import ProtocolError
 
-WHOLE_SEQUENCE = "forward_then_matching"
-"""What runs where no sequence is named: all lines of the menu find what they look at."""
 EXIT_CODE = 2
 """Of errors of input and options."""
 
 FilesArgument = Annotated[list[Path], typer.Argument(metavar="INPUT", help="Events; several files are one sample.")]
-StudiedSequenceOption = Annotated[
-    str | None,
-    typer.Option("--sequence", metavar="NAME", help=f"The sequence that runs; as configured, or {WHOLE_SEQUENCE}."),
-]
 ScanOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -46,15 +41,20 @@ def configurations(
     chain: TriggerChain, trigger: Path | None, compare: Path | None, sequence: str | None
 ) -> list[tuple[str, TriggerConfig]]:
     """The configurations to study, one or two, and what they are called. Raises TriggerConfigError."""
-    default = WHOLE_SEQUENCE if WHOLE_SEQUENCE in chain.sequences else None
     paths = [trigger] if compare is None else [trigger, compare]
-    return [
-        (
-            "built-in" if path is None else path.name,
-            chain.load_trigger(path, sequence, default_sequence=default),
-        )
-        for path in paths
-    ]
+    return [("built-in" if path is None else path.name, chain.load_trigger(path, sequence)) for path in paths]
+
+
+def described(
+    files: list[Path], name: str, chain: TriggerChain, trigger: TriggerConfig, engine: Engine
+) -> dict[str, Any]:
+    """What both JSON objects begin with."""
+    return {
+        "input": [str(file) for file in files],
+        "trigger": name,
+        "sequence": trigger.sequence or chain.default_sequence,
+        "tck": f"0x{engine.tck:08X}",
+    }
 
 
 def read_scans(texts: list[str] | None, trigger: TriggerConfig) -> list[Scan]:

@@ -61,7 +61,7 @@ class Pipeline:
     """Moves batches through the workspaces of their slots.
 
     Args:
-        n_lines: selection lines of the engine.
+        n_lines: selection lines of the engine. selected_words: words of each event that say what they selected.
         collections: what the engine counts in each event.
         histograms: gathers what the workspaces count.
         computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
@@ -75,6 +75,7 @@ class Pipeline:
         self,
         workspaces: Sequence[Workspace],
         n_lines: int,
+        selected_words: int,
         collections: tuple[str, ...],
         histograms: HistogramTally,
         computing: ComputingLog,
@@ -87,6 +88,7 @@ class Pipeline:
     ) -> None:
         self._workspaces = workspaces
         self._n_lines = n_lines
+        self._selected_words = selected_words
         self._collections = collections
         self._histograms = histograms
         self._interruptions = Interruptions(computing)
@@ -169,7 +171,9 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED)
+        results = BatchResults(
+            batch.meps, self._n_lines, self._selected_words, self._collections, EventFlag.NOT_PROCESSED
+        )
         job = self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
         self._waiting += parts
         if not parts:

@@ -6,12 +6,20 @@ another. Then each collection is taken once: a thread takes a candidate through 
 Histograms of some events only (accepted ones, a sample) come behind the decision, in loops that other events skip.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.histograms import histogram_counts
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.selection.candidate_code import CandidateWriter
 from hltnode.processing.selection.expression import Kind, Node, Op, Variable, postorder
-from hltnode.processing.selection.expression_code import INDENT, ExpressionWriter, by_variable, shared_counts
+from hltnode.processing.selection.expression_code import (
+    INDENT,
+    ExpressionWriter,
+    by_variable,
+    counter_of,
+    shared_counts,
+)
 from hltnode.processing.selection.histogram import RecordedHistogram, sample_limit
 from hltnode.processing.selection.line import Line
 
@@ -23,7 +31,16 @@ ByCandidate = dict[Variable | None, list[Fill]]
 
 
 class KernelWriter(ExpressionWriter):
-    """Writes one kernel."""
+    """Writes one kernel. candidates: writes what is reported of candidates, None: nothing is."""
+
+    def __init__(
+        self,
+        members: Mapping[Column, str],
+        firsts: Mapping[Collection, str],
+        candidates: CandidateWriter | None = None,
+    ) -> None:
+        super().__init__(members, firsts)
+        self._candidates = candidates
 
     def write(
         self, name: str, lines: Sequence[Line], event_words: Sequence[Node], histograms: Sequence[RecordedHistogram]
@@ -39,6 +56,7 @@ class KernelWriter(ExpressionWriter):
             "if (!p.takes(blockIdx.x)) return;",
             f"__shared__ uint32_t selected[{n_words}], decisions[{n_words}], unknown;",
             f"__shared__ uint32_t counted[{max(n_counts, 1)}];",
+            *(() if self._candidates is None else self._candidates.shared),
             f"for (uint32_t i = threadIdx.x; i < {n_words}u; i += blockDim.x) selected[i] = decisions[i] = 0;",
             f"for (uint32_t i = threadIdx.x; i < {max(n_counts, 1)}u; i += blockDim.x) counted[i] = 0;",
             "if (threadIdx.x == 0) unknown = 0;",
@@ -86,6 +104,8 @@ class KernelWriter(ExpressionWriter):
                         self._fill_of_events(fills)
                     else:
                         self._write_loop(variable, (), fills)
+        if self._candidates is not None:
+            self._write_candidates(self._candidates, n_words)
         return "\n".join([f"HLT_KERNEL({name})", "{", *(INDENT + text for text in out), "}", ""])
 
     # --- lines --------------------------------------------------------------------------------------------------------
@@ -109,17 +129,46 @@ class KernelWriter(ExpressionWriter):
         name = f"of_{variable.collection.name}"
         unknown = any(line.condition.may_be_unknown for _, line in lines)
         loop = self._loop(variable)
+        masks = {word: f"lines_{word}" for word in words}
+        loop.lines += [f"uint32_t {mask} = 0;" for mask in masks.values()]
         for place, line in lines:
             true, false = self._truth(line.condition)
-            loop.lines.append(f"{name}_{place // 32} |= {true} ? {1 << place % 32}u : 0u;")
+            loop.lines.append(f"{masks[place // 32]} |= {true} ? {1 << place % 32}u : 0u;")
             if line.condition.may_be_unknown:
                 loop.lines.append(f"{name}_unknown += {true} | {false} ? 0u : 1u;")
+        loop.lines += [f"{name}_{word} |= {mask};" for word, mask in masks.items()]
+        if lines and self._candidates is not None:
+            group = self._candidates.keeps(variable.collection, variable.count)
+            loop.lines += self._candidates.keep(group, counter_of(variable), masks) if group else []
         self._fill(fills)
         out += [f"uint32_t {name}_{word} = 0;" for word in words]
         out += [f"uint32_t {name}_unknown = 0;"] if unknown else []
         self._close(loop, "threadIdx.x", "blockDim.x")
         out += [f"if ({name}_{word} != 0) atomicOr(&selected[{word}], {name}_{word});" for word in words]
         out += [f"if ({name}_unknown != 0) atomicAdd(&unknown, {name}_unknown);"] if unknown else []
+
+    # --- candidates ---------------------------------------------------------------------------------------------------
+
+    def _write_candidates(self, writer: CandidateWriter, n_words: int) -> None:
+        """Of an accepted event: the candidates of its lines, and the objects that they are."""
+        out = [*writer.number_objects(n_words), "__syncthreads();"]
+        out.append("for (uint32_t k = threadIdx.x; k < n_reported; k += blockDim.x) {")
+        out.append(INDENT + "uint32_t* const at = words + places[k];")
+        for index, one in enumerate(writer.lines.reported):
+            variable = one.input.variable(0)
+            assert variable is not None
+            loop = self._loop(variable)
+            values = [self._value(value) for value in one.values]
+            assert self._stack.pop() is loop
+            out += [
+                INDENT + f"if (objects[k] >> 16 == {index}u) {{",
+                INDENT * 2 + f"const uint32_t {counter_of(variable)} = objects[k] & 0xFFFFu;",
+                *(INDENT * 2 + text for text in (*self._parts(loop), *loop.lines)),
+                *(INDENT * 2 + text for text in writer.write_object(index, counter_of(variable), values)),
+                INDENT + "}",
+            ]
+        out.append("}")
+        self._event.lines += ["if (any == 0) return;", *out]
 
     # --- histograms ---------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 """Fills histograms with NumPy, as the kernel of code.py does: the same counts."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.selection.evaluate import Evaluator, passes_words
+from hltnode.processing.selection.evaluate import Columns, Evaluator, passes_words, pieces
+from hltnode.processing.selection.expression import Node
 from hltnode.processing.selection.histogram import RecordedHistogram, sample_limit
 
 
@@ -24,30 +24,34 @@ def places(values: NDArray[np.float32], histogram: RecordedHistogram) -> NDArray
 
 def count(
     histograms: Sequence[RecordedHistogram],
-    evaluator: Evaluator,
+    event_words: Sequence[Node],
     accepted: NDArray[np.bool_],
-    event_words: Sequence[NDArray[np.uint32]],
-) -> NDArray[np.uint32]:
-    """What the events of a batch add to the counters of all histograms, u32[counters].
+    columns: Columns,
+) -> Iterator[NDArray[np.uint32]]:
+    """What the events of a batch add to the counters of all histograms, u32[counters], in pieces to be added.
 
-    accepted: bool[events]. event_words: by what scalers know an event, u32[events] each.
+    event_words: by what scalers know an event. accepted: bool[events].
     """
-    with evaluator.unknown_uncounted():
-        return np.concatenate(list(_each(histograms, evaluator, accepted, event_words))).astype(np.uint32)
+    n_events = len(accepted)
+    variables = [histogram.variable for histogram in histograms if histogram.variable is not None]
+    roots = [root for histogram in histograms for root in (histogram.value, histogram.condition)]
+    for events in pieces(variables, roots, columns, n_events):
+        evaluator = Evaluator(columns, n_events, events)
+        words = [evaluator.numbers(word) for word in event_words]
+        counted = [_counted(histogram, evaluator, accepted, words) for histogram in histograms]
+        yield np.concatenate(counted).astype(np.uint32)
 
 
-def _each(
-    histograms: Sequence[RecordedHistogram],
+def _counted(
+    histogram: RecordedHistogram,
     evaluator: Evaluator,
     accepted: NDArray[np.bool_],
-    event_words: Sequence[NDArray[np.uint32]],
-) -> Iterator[NDArray[Any]]:
-    for histogram in histograms:
-        looked_at = accepted if histogram.accepted else np.ones(evaluator.n_events, np.bool_)
-        if (sample := sample_limit(histogram.prescale)) is not None:
-            looked_at = looked_at & passes_words(*sample, event_words)
-        values, true, false, event = evaluator.of_candidates(histogram.variable, histogram.value, histogram.condition)
-        counted = true & looked_at[event]
-        counts = np.bincount(places(values[counted], histogram), minlength=histogram.shape.n_counts)
-        counts[-1] += np.count_nonzero(~(true | false) & looked_at[event])
-        yield counts
+    words: Sequence[NDArray[np.uint32]],
+) -> NDArray[np.int64]:
+    looked_at = accepted if histogram.accepted else np.ones(evaluator.n_events, np.bool_)
+    if (sample := sample_limit(histogram.prescale)) is not None:
+        looked_at = looked_at & passes_words(*sample, words)
+    values, true, false, event = evaluator.of_candidates(histogram.variable, histogram.value, histogram.condition)
+    counts = np.bincount(places(values[true & looked_at[event]], histogram), minlength=histogram.shape.n_counts)
+    counts[-1] += np.count_nonzero(~(true | false) & looked_at[event])
+    return counts

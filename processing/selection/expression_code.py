@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable, postorder
 
-_BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&"}
+_BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&", Op.REMAINDER: "%"}
 _CALLS = {
     Op.SQRT: "hlt::lines::square_root",
     Op.LOG: "hlt::lines::natural_logarithm",
@@ -117,7 +117,7 @@ class ExpressionWriter:
         assert self._stack.pop() is loop
         variable = loop.variable
         count = f"{self._members[variable.count]}[blockIdx.x]"
-        counter = _counter(variable)
+        counter = counter_of(variable)
         self._stack[-1].lines += [
             "{",
             *(INDENT + text for text in self._parts(loop)),
@@ -201,7 +201,7 @@ class ExpressionWriter:
 
     def _operation(self, at: Node) -> str:
         if at.op is Op.INDEX:
-            return _counter(at.payload)
+            return counter_of(at.payload)
         if at.op is Op.LOAD:
             return self._load(at)
         if at.op is Op.WHERE:
@@ -303,7 +303,8 @@ def _member(loaded: str, element: Element) -> str:
     return f"{loaded}.{element.member}" if element.member else loaded
 
 
-def _counter(variable: Variable) -> str:
+def counter_of(variable: Variable) -> str:
+    """The number of the object that a loop is at."""
     return f"i{variable.level}"
 
 

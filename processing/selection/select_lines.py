@@ -1,17 +1,20 @@
-"""select_lines: all lines and histograms of a configuration, and the decision on each event, by a generated kernel."""
+"""select_lines: all lines and histograms of a configuration, the decision on each event, and what the lines selected in
+accepted events. Its kernel is generated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.codegen import member_names
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import Algorithm, GeneratedKernel, Grid
 from hltnode.processing.framework.histograms import histogram_counts
+from hltnode.processing.selection.candidate_code import CandidateWriter, ReportedLines
+from hltnode.processing.selection.candidate_table import write_candidates
 from hltnode.processing.selection.code import INCLUDES, KernelWriter
 from hltnode.processing.selection.decisions import accepted, line_table, unknown_selections
 from hltnode.processing.selection.decisions import lines as decided_lines
@@ -21,6 +24,8 @@ from hltnode.processing.selection.evaluate_histograms import count
 from hltnode.processing.selection.expression import Expression, Node, columns_of, postorder
 from hltnode.processing.selection.histogram import RecordedHistogram, check_histograms
 from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.reported import Reports
+from hltnode.processing.selection.selected import selected
 
 NAME = "select_lines"
 MAX_OPERATIONS = 500_000
@@ -28,9 +33,13 @@ MAX_OPERATIONS = 500_000
 
 
 def select_lines(
-    lines: Sequence[Line], event_words: Sequence[Expression], histograms: Sequence[RecordedHistogram] = ()
+    lines: Sequence[Line],
+    event_words: Sequence[Expression],
+    reports: Reports,
+    histograms: Sequence[RecordedHistogram] = (),
 ) -> Algorithm:
-    """The algorithm that decides on every event by some lines, and fills histograms.
+    """The algorithm that decides on every event by some lines, says what they selected in accepted ones, and fills
+    histograms.
 
     event_words: the numbers by which scalers know an event.
 
@@ -42,39 +51,66 @@ def select_lines(
     n_operations = len(postorder([*(line.condition for line in lines), *filled]))
     if n_operations > MAX_OPERATIONS:
         raise TriggerConfigError(f"lines and histograms: {n_operations} operations, at most {MAX_OPERATIONS} possible")
+    reported = ReportedLines(lines, reports)
     algorithm = Algorithm(
         name=NAME,
         source=Path(__file__).with_suffix(".cuh"),
         grid=Grid.EVENTS,
         block_size=64,
-        reads=(line_table, *columns_read(lines, words, histograms)),
-        writes=(decided_lines, accepted, unknown_selections, *([histogram_counts] if histograms else ())),
+        reads=(line_table, *columns_read(lines, words, reported, histograms)),
+        updates=(event_flags,),
+        writes=(decided_lines, accepted, unknown_selections, selected, *([histogram_counts] if histograms else ())),
+        scratch=reported.scratch,
     )
-    members = member_names(algorithm)
-    firsts = {
-        column.collection: f"p.{column.collection.name}.first" for column in members if column.collection is not None
-    }
-    body = KernelWriter(members, firsts).write(NAME, lines, words, histograms)
+    body = _kernel(algorithm, lines, words, reported, histograms)
 
-    def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> None:
-        evaluator = Evaluator(columns, n_events)
-        known_by = [evaluator.numbers(word) for word in words]
-        decisions, unknown = decide(lines, known_by, evaluator)
-        columns[decided_lines][: decisions.size] = decisions.ravel()
-        columns[accepted][:n_events] = np.any(decisions != 0, axis=1)
-        columns[unknown_selections][:n_events] = unknown
+    def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> Iterator[None]:
+        for decisions in decide(lines, words, columns, n_events):
+            if decisions is None:
+                yield
+        assert decisions is not None
+        columns[decided_lines][: decisions.words.size] = decisions.words.ravel()
+        columns[accepted][:n_events] = decisions.accepted
+        columns[unknown_selections][:n_events] = decisions.unknown
         if histograms:
-            counted = count(histograms, evaluator, np.any(decisions != 0, axis=1), known_by)
-            columns[histogram_counts][: len(counted)] += counted
+            for counted in count(histograms, words, decisions.accepted, columns):
+                columns[histogram_counts][: len(counted)] += counted
+                yield
+        write_candidates(decisions, reported, Evaluator(columns, n_events), columns)
 
     return replace(algorithm, generated=GeneratedKernel(INCLUDES, body, evaluate))
 
 
+def _kernel(
+    algorithm: Algorithm,
+    lines: Sequence[Line],
+    words: Sequence[Node],
+    reported: ReportedLines,
+    histograms: Sequence[RecordedHistogram],
+) -> str:
+    members = member_names(algorithm)
+    scratch = {
+        item.name: members[column] for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True)
+    }
+    firsts = {
+        column.collection: f"{name.rpartition('.')[0]}.first"
+        for column, name in members.items()
+        if column.collection is not None and not column.of_event
+    }
+    candidates = CandidateWriter(reported, members, scratch, firsts, members[selected], members[event_flags])
+    return KernelWriter(members, firsts, candidates).write(NAME, lines, words, histograms)
+
+
 def columns_read(
-    lines: Sequence[Line], event_words: Sequence[Node], histograms: Sequence[RecordedHistogram]
+    lines: Sequence[Line],
+    event_words: Sequence[Node],
+    reported: ReportedLines,
+    histograms: Sequence[RecordedHistogram],
 ) -> tuple[Column, ...]:
-    """The columns that lines and histograms read, each once: those of one collection together."""
+    """The columns that lines, reports and histograms read, each once: those of one collection together."""
     columns = columns_of(tuple(event_words))
     of_lines = (column for line in lines for column in line.columns)
-    found = dict.fromkeys((*columns, *of_lines, *(column for one in histograms for column in one.columns)))
+    of_histograms = (column for histogram in histograms for column in histogram.columns)
+    found = dict.fromkeys((*columns, *of_lines, *reported.columns, *of_histograms))
+    found.pop(event_flags, None)
     return tuple(sorted(found, key=lambda column: column.name))

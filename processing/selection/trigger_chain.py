@@ -26,6 +26,7 @@ from hltnode.processing.selection.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.selected import selected
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
@@ -109,24 +110,24 @@ class TriggerChain(Chain):
         needed = {column.name for column in self.sequence.columns}
         return {name: read(directory) for name, read in self.geometry.items() if name in needed}
 
-    def load_trigger(
-        self, path: Path | None, sequence: str | None = None, *, default_sequence: str | None = None
-    ) -> TriggerConfig:
+    def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
         """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
-        sequence: the name of the sequence that runs instead of the configured one; default_sequence: of the one that
-        runs where none is configured, None: the first of the chain.
+        sequence: the name of the sequence that runs instead of the configured one.
 
         Raises TriggerConfigError.
         """
         if path is None:
-            trigger = TriggerConfig.default(self.menu, sequence or default_sequence)
+            trigger = TriggerConfig.default(self.menu, sequence)
         elif path.suffix == TCK_SUFFIX:
             trigger = self.trigger_of(TckDocument.load(path))
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
-            trigger = TriggerConfig.load(path, self.menu, sequence, default_sequence=default_sequence)
-        self.with_lines(trigger)
+            trigger = TriggerConfig.load(path, self.menu, sequence)
+        try:
+            self.with_lines(trigger)
+        except TriggerConfigError as error:
+            raise type(error)(str(error) if path is None else f"{path}: {error}") from error
         return trigger
 
     def trigger_of(self, document: TckDocument) -> TriggerConfig:
@@ -172,13 +173,14 @@ class TriggerChain(Chain):
                 raise HistogramError(
                     f"histogram {histogram.shape.name}: it reads {missing}, which {name} does not make"
                 )
-        decide = select_lines(trigger.lines, chain.event_words, filled)
+        decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled)
         algorithms = (*trigger.configure(chain.sequence), decide)
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
             accepted=accepted,
             lines=lines,
+            selected=selected,
             counts={**chain.counts, "unknown_selections": unknown_selections},
         )
 

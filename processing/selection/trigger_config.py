@@ -9,7 +9,7 @@ stands in every decision and report. As a file it is TOML:
     [sequence]
     name = "forward"
 
-    [sequence.fit_vertices]
+    [sequence.secondary_vertices_fit_vertices]
     max_chi2 = 9.0
 
     [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
@@ -82,9 +82,9 @@ class Override:
 class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
-    sequence: the name of the sequence, None: the default one of the chain. histograms: besides those of the lines.
-    types: what those of the lines were made of whose cuts a trigger configuration sets; lines of Python files and TCK
-    documents have none.
+    sequence: the name of the sequence, None: the default one of the chain. from_menu: how many of the lines are those
+    of the built-in menu, perhaps with other cuts. types: what those of the lines were made of whose cuts a trigger
+    configuration sets; lines of Python files and TCK documents have none. histograms: besides those of the lines.
 
     Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
     or two of one name.
@@ -93,8 +93,9 @@ class TriggerConfig:
     lines: tuple[Line, ...]
     overrides: tuple[Override, ...] = ()
     sequence: str | None = None
-    histograms: tuple[RecordedHistogram, ...] = ()
+    from_menu: int = field(default=0, compare=False)
     types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
+    histograms: tuple[RecordedHistogram, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -112,15 +113,14 @@ class TriggerConfig:
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
         """The lines of a menu for a sequence, and the declared constants."""
         types = menu.of(sequence)
-        return cls(lines=tuple(line.line() for line in types), sequence=sequence, types=types)
+        lines = tuple(line.line() for line in types)
+        return cls(lines=lines, sequence=sequence, from_menu=len(lines), types=types)
 
     @classmethod
-    def load(cls, path: Path, menu: Menu, sequence: str | None = None, *, default_sequence: str | None = None) -> Self:
+    def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
         """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
         try:
-            return cls.from_toml(
-                path.read_text(encoding="utf-8"), menu, sequence, path.parent, default_sequence=default_sequence
-            )
+            return cls.from_toml(path.read_text(encoding="utf-8"), menu, sequence, path.parent)
         except (OSError, UnicodeDecodeError) as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
@@ -153,31 +153,23 @@ class TriggerConfig:
         return config
 
     @classmethod
-    def from_toml(
-        cls,
-        text: str,
-        menu: Menu,
-        sequence: str | None = None,
-        folder: Path = Path(),
-        *,
-        default_sequence: str | None = None,
-    ) -> Self:
+    def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
         """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
 
-        sequence: the name of the sequence that runs instead of the configured one; default_sequence: of the one that
-        runs where none is configured, None: that of the chain. folder: where names of files of lines start.
+        sequence: the name of the sequence that runs instead of the configured one. folder: where names of files of
+        lines start.
 
         Raises TriggerConfigError.
         """
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise TriggerConfigError(f"not a TOML file: {error}") from error
         for key in content:
             if key not in _KEYS:
                 raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
         configured, overrides = _parse_sequence(content.get("sequence", {}))
-        sequence = sequence or configured or default_sequence
+        sequence = configured if sequence is None else sequence
         if "lines" in content and "menu" in content:
             raise TriggerConfigError("menu: there is no menu to change, since [[lines]] stand in its place")
         if "lines" in content:
@@ -187,7 +179,8 @@ class TriggerConfig:
         of_users = list(_of_users(content, folder))
         lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
         histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
-        return cls(lines=lines, overrides=overrides, sequence=sequence, histograms=histograms, types=types)
+        from_menu = 0 if "lines" in content else len(types)
+        return cls(lines, overrides, sequence, from_menu, types, histograms)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
         """The line of a name with another value of a cut or scale.

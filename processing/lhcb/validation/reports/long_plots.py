@@ -60,9 +60,13 @@ def mass_figure(masses: dict[str, Any]) -> Figure:
             np.add.reduceat(of[kind], np.arange(0, len(of[kind]), _TOGETHER)) for kind in ("all", "true")
         )
         axis.stairs(everything, edges, color="#444444", label="candidates")
-        axis.stairs(true, edges, fill=True, color=COLOURS[5], alpha=0.6, label="that are the decay")
+        axis.stairs(true, edges, fill=True, color=COLOURS[5], alpha=0.6, label="true decays")
         axis.axvline(
-            of["true_mass"], color=COLOURS[1], linestyle=":", linewidth=1.2, label=f"{of['true_mass']:.2f} MeV"
+            of["true_mass"],
+            color=COLOURS[1],
+            linestyle=":",
+            linewidth=1.2,
+            label=f"true mass {of['true_mass']:.2f} MeV",
         )
         if of["curve"] is not None:
             axis.plot(

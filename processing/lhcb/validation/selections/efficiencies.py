@@ -52,16 +52,16 @@ class SelectedSignal:
     @classmethod
     def joined(cls, parts: Sequence["SelectedSignal"]) -> "SelectedSignal":
         """The events of at least one part."""
+        scans = range(len(parts[0].varied))
         return cls(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("fired", "on_signal")),
-            *(
-                tuple(np.concatenate(found) for found in zip(*(getattr(part, name) for part in parts), strict=True))
-                for name in ("varied", "varied_on_signal")
-            ),
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in ("is_cut", "products", "reconstructible", "pt")
-            ),
+            fired=np.concatenate([part.fired for part in parts]),
+            on_signal=np.concatenate([part.on_signal for part in parts]),
+            varied=tuple(np.concatenate([part.varied[i] for part in parts]) for i in scans),
+            varied_on_signal=tuple(np.concatenate([part.varied_on_signal[i] for part in parts]) for i in scans),
+            is_cut=np.concatenate([part.is_cut for part in parts]),
+            products=np.concatenate([part.products for part in parts]),
+            reconstructible=np.concatenate([part.reconstructible for part in parts]),
+            pt=np.concatenate([part.pt for part in parts]),
         )
 
 
@@ -100,7 +100,7 @@ class Efficiencies:
                 "all": _fraction(~found.is_cut),
             },
             "lines": lines,
-            "any": self._line(found.fired.any(axis=1), found.on_signal.any(axis=1)),
+            "any": self._line(_any(found.fired), _any(found.on_signal)),
             "against_pt": self._against_pt(),
             "scans": [self._scan(i, scan) for i, scan in enumerate(self.scans)],
         }
@@ -117,13 +117,16 @@ class Efficiencies:
         """Reconstructible decays in bins of their pt: all, those that any line selects, and those on signal."""
         found = self.found.of(self.complete)
         bins = PT.bins_of(found.pt)
-        parts = {"reconstructible": np.ones(len(bins)), "selected": found.fired.any(axis=1)}
-        parts["trigger_on_signal"] = found.on_signal.any(axis=1)
+        parts = {
+            "reconstructible": np.ones(len(bins), dtype=bool),
+            "selected": _any(found.fired),
+            "trigger_on_signal": _any(found.on_signal),
+        }
         return {
             "title": PT.title,
             "unit": PT.unit,
             "edges": PT.edges.tolist(),
-            **{name: PT.count(bins, part.astype(np.float64)).astype(int).tolist() for name, part in parts.items()},
+            **{name: PT.count(bins[part]).astype(int).tolist() for name, part in parts.items()},
         }
 
     def _scan(self, number: int, scan: Scan) -> dict[str, Any]:
@@ -139,6 +142,12 @@ class Efficiencies:
             for i, value in enumerate(scan.values)
         ]
         return {"line": scan.line, "cut": scan.cut, "points": points}
+
+
+def _any(of_lines: Mask) -> Mask:
+    """bool[events] of bool[events, lines]."""
+    found: Mask = of_lines.any(axis=1)
+    return found
 
 
 def _efficiencies(fired: Mask, on_signal: Mask | None, among: Mask) -> dict[str, Any]:
