@@ -12,7 +12,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
@@ -40,9 +40,9 @@ def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(geometry),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         limits,
-        retain=retained(HLT1.sequence),
+        retain=retained(HLT1_SEQUENCE),
     )
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(HLT1, events, 16)):
@@ -66,12 +66,26 @@ def test_tracks_and_vertices_of_the_real_events_are_found(shared: Path) -> None:
     assert result["pv"]["false_rate"] == 0
 
 
-def test_at_least_91_percent_of_simulated_collisions_are_found_and_at_most_1_percent_are_false() -> None:
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Any]:
     geometry = VeloGeometry.builtin()
-    pv = checked(simulate_events(400, seed=21, geometry=geometry), geometry)["pv"]
+    return checked(simulate_events(400, seed=21, geometry=geometry), geometry)
+
+
+def test_at_least_91_percent_of_simulated_collisions_are_found_and_at_most_1_percent_are_false(
+    simulated: dict[str, Any],
+) -> None:
+    pv = simulated["pv"]
     assert pv["reconstructible"] > 1500
     assert pv["efficiency"] >= 0.91
     assert pv["false_rate"] <= 0.01
+
+
+@pytest.mark.parametrize("axis", "xyz")
+def test_errors_of_simulated_vertices_are_right_within_10_percent(simulated: dict[str, Any], axis: str) -> None:
+    pull = simulated["resolution"]["pv"][f"pull_{axis}"]
+    assert pull["entries"] > 1500
+    assert pull["width"] == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.timeout(180)
