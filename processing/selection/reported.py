@@ -4,12 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.selection.expression import Node, number, recording
+from hltnode.processing.selection.expression import Node, columns_of, number, recording
 from hltnode.processing.selection.inputs import Input
-from hltnode.processing.selection.line import columns_of
 
 NO_HIT = 0xFFFF
 """In `Hits.numbers`: a place without a hit."""
@@ -19,9 +16,9 @@ NO_HIT = 0xFFFF
 class Hits:
     """Hits of an object.
 
-    numbers: u16, those of each object, relative to the first hit of the event, or NO_HIT. ids: u32, the LHCbID of each
-    hit. count: how many of the places are used, None: all. through: the number, in the same event, of the object to
-    which they belong, None: to the object itself.
+    numbers: u16, those of each object, relative to the first hit of the event. ids: u32, the LHCbID of each hit. count:
+    how many of the places have a hit, the first ones; None: those that are not NO_HIT. through: the number, in the same
+    event, of the object to which they belong, None: to the object itself.
     """
 
     numbers: Column
@@ -105,8 +102,3 @@ def with_parts(collections: Iterable[Collection], reports: Reports) -> list[Repo
         if one.parts is not None:
             waiting.append(one.parts.of.collection)  # type: ignore[arg-type]
     return list(found.values())
-
-
-def most_hits(one: Reported) -> int:
-    """Hits that an object has at most."""
-    return int(np.sum([hits.numbers.width for hits in one.hits], dtype=int))

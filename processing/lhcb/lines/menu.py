@@ -3,15 +3,32 @@
 Origin of the cuts: docs/physics/selection-lines.md.
 """
 
-from hltnode.processing.lhcb.lines.dimuons import (
+from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
     DiMuonNoIP,
     DiMuonSoft,
     DisplacedDiMuon,
 )
-from hltnode.processing.lhcb.lines.event import BeamGas, GecPassthrough, OdinCrossingType, OdinEventType, Passthrough
-from hltnode.processing.lhcb.lines.tracks import LowPtMuon, SingleHighPtMuon, SingleHighPtTrack, TrackMuonMVA, TrackMVA
+from hltnode.processing.lhcb.lines.event_lines import (
+    BeamGas,
+    GecPassthrough,
+    OdinCrossingType,
+    OdinEventType,
+    OdinOrbit,
+    Passthrough,
+    PassthroughPv,
+    TaePassthrough,
+)
+from hltnode.processing.lhcb.lines.tracks import (
+    LowPtMuon,
+    Rich1Alignment,
+    Rich2Alignment,
+    SingleHighPtMuon,
+    SingleHighPtTrack,
+    TrackMuonMVA,
+    TrackMVA,
+)
 from hltnode.processing.lhcb.lines.two_tracks import (
     D2KK,
     D2KPi,
@@ -47,6 +64,9 @@ _EVENTS = (
     OdinCrossingType("Hlt1BothBeams", crossing=3, postscale=MICRO_BIAS),
     BeamGas("Hlt1BeamGas", postscale=MICRO_BIAS),
     GecPassthrough("Hlt1GECPassthrough", prescale=RANDOM_SAMPLE),
+    OdinOrbit("Hlt1ODIN1kHzLumi", mask=ODIN_LUMI),
+    TaePassthrough("Hlt1TAEPassthrough"),
+    PassthroughPv("Hlt1PassthroughPVinSMOG2", prescale=MICRO_BIAS),
 )
 """What needs ODIN and the VELO alone. The random samples are chosen here, the other scales are Allen's."""
 
@@ -76,36 +96,61 @@ _TRACKS = (
     DiMuonDrellYan("Hlt1DiMuonDrellYan_VLowMass", min_mass=2900.0, max_mass=5000.0, prescale=0.2),
     DisplacedDiMuon("Hlt1DisplacedDiMuon"),
     DisplacedDiMuon("Hlt1DisplacedDiMuonAlignment", min_mass=2700.0),
+    Rich1Alignment("Hlt1RICH1Alignment"),
+    Rich2Alignment("Hlt1RICH2Alignment"),
+    D2KPi("Hlt1D2KPiAlignment"),
+    DiMuonMass("Hlt1DiMuonHighMassAlignment", min_mass=9000.0),
+    DiMuonMass("Hlt1DiMuonJpsiMassAlignment", min_mass=2500.0),
 )
 
 _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4])
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
+_NOT_MADE = {
+    "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
+    "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence looks for",
+    "Hlt1PlumeActivity": "needs the luminometer PLUME, which no sequence reads",
+    "Hlt1DownstreamKsToPiPi": "needs tracks without VELO hits, which no sequence makes",
+    "Hlt1DownstreamLambdaToPPi": "needs tracks without VELO hits, which no sequence makes",
+}
+
 HLT1_MENU = Menu(
     types=(
-        *(Passthrough, GecPassthrough, OdinEventType, OdinCrossingType, BeamGas),
+        *(
+            Passthrough,
+            GecPassthrough,
+            OdinEventType,
+            OdinOrbit,
+            OdinCrossingType,
+            BeamGas,
+            TaePassthrough,
+            PassthroughPv,
+        ),
         *(VeloMicroBias, VeloClustersMicroBias, NDisplacedVeloTracks),
-        *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon),
+        *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon, Rich1Alignment, Rich2Alignment),
         *(TwoTrackMVA, TwoTrackMVACharmXSec, D2KK, D2KPi, D2PiPi, KsToPiPi, TwoTrackKs, TwoKs, L02PPi),
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={"velo": _VELO},
-    not_available=dict.fromkeys(
-        (
-            "Hlt1TrackElectronMVA",
-            "Hlt1SingleHighPtElectron",
-            "Hlt1DisplacedDielectron",
-            "Hlt1DisplacedLeptons",
-            "Hlt1LowMassNoipDielectron",
-            "Hlt1SingleHighEt",
-            "Hlt1Bs2GammaGamma",
-            "Hlt1Pi02GammaGamma",
-            "Hlt1DiPhotonHighMass",
-            "Hlt1CaloDigitsMinADC",
+    not_available={
+        **dict.fromkeys(
+            (
+                "Hlt1TrackElectronMVA",
+                "Hlt1SingleHighPtElectron",
+                "Hlt1DisplacedDielectron",
+                "Hlt1DisplacedLeptons",
+                "Hlt1LowMassNoipDielectron",
+                "Hlt1SingleHighEt",
+                "Hlt1Bs2GammaGamma",
+                "Hlt1Pi02GammaGamma",
+                "Hlt1DiPhotonHighMass",
+                "Hlt1CaloDigitsMinADC",
+            ),
+            "needs calorimeters, which no sequence reads",
         ),
-        "needs calorimeters, which no sequence reads",
-    ),
+        **_NOT_MADE,
+    },
 )
 """Cuts and scales are Allen's of 2023 where the types above do not say otherwise. Cuts given with the lines tell dimuon
 lines apart, or are tuned here to the rate of the menu (docs/physics/selection.md)."""

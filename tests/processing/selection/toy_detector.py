@@ -16,7 +16,7 @@ from hltnode.processing.selection.inputs import ColumnField, DerivedField, Input
 from hltnode.processing.selection.reported import NO_HIT, Hits, Parts, Reported
 from hltnode.processing.selection.units import ENERGY, LENGTH
 
-MAX_TRACKS, MAX_VERTICES, MAX_PAIRS, MAX_HITS = 40, 8, 30, 100
+MAX_TRACKS, MAX_VERTICES, MAX_PAIRS, MAX_HITS, MAX_NEAR = 40, 8, 100, 100, 80
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e38, -1e38, 88.0, -87.0], np.float32)
 
 _vertices = Collection(
@@ -36,7 +36,7 @@ track_muon = _tracks.column("muon", U8)
 track_vertex = _tracks.column("vertex", U8)
 _hits = Collection("toy_hits", capacity=lambda limits: limits.events * MAX_HITS, placement=Placement.fixed(MAX_HITS))
 hit_id = _hits.column("id", U32)
-track_near = _tracks.column("near", U16, width=5)
+track_near = _tracks.column("near", U16, width=MAX_NEAR)
 track_n_near = _tracks.column("n_near", U8)
 track_far = _tracks.column("far", U16, width=3)
 track_partner = _tracks.column("partner", U16)
@@ -126,11 +126,11 @@ def random_events(n: int, seed: int, *, special: float = 0.1) -> dict[str, NDArr
         event_number.name: rng.integers(0, 2**32, n),
         event_type.name: rng.integers(0, 2**16, n),
         hit_id.name: rng.integers(0, 2**32, n * MAX_HITS),
-        track_near.name: rng.integers(0, MAX_HITS, 5 * n * MAX_TRACKS),
-        track_n_near.name: rng.integers(0, 6, n * MAX_TRACKS),
+        track_near.name: rng.integers(0, MAX_HITS, MAX_NEAR * n * MAX_TRACKS),
+        track_n_near.name: rng.integers(0, MAX_NEAR + 1, n * MAX_TRACKS) * np.repeat(rng.integers(0, 2, n), MAX_TRACKS),
         track_far.name: rng.choice([*range(MAX_HITS), NO_HIT], 3 * n * MAX_TRACKS),
         track_partner.name: rng.integers(0, MAX_TRACKS, n * MAX_TRACKS),
-        pair_count.name: np.where(n_tracks > 0, rng.integers(0, MAX_PAIRS + 1, n), 0),
+        pair_count.name: np.where(n_tracks > 0, np.minimum(rng.integers(0, 2 * MAX_PAIRS, n), MAX_PAIRS), 0),
         pair_tracks.name: np.repeat(n_tracks, 2 * MAX_PAIRS) * rng.random(2 * n * MAX_PAIRS) // 1,
     }
 
