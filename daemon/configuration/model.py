@@ -274,6 +274,15 @@ class MonitorSection(_Section):
     """Largest number of messages per second."""
 
 
+class TapSection(_Section):
+    """The tap: publishes the fragments that the node takes, for `hltnode record`. It never holds the node up."""
+
+    endpoint: Endpoint | None = None
+    """Socket of the tap (XPUB); off if not set."""
+    buffer_bytes: int = Field(default=64 * MIB, ge=MIB, le=65_536 * MIB)
+    """Bytes of fragments that wait for a slow recorder; MEPs that come beyond that are dropped from the recording."""
+
+
 class HistogramsSection(_Section):
     """Monitoring histograms: what the node does with those that the trigger configuration declares."""
 
@@ -355,6 +364,7 @@ class NodeConfig(BaseSettings):
     events: EventsSection = Field(default_factory=EventsSection)
     errors: ErrorsSection = Field(default_factory=ErrorsSection)
     monitor: MonitorSection = Field(default_factory=MonitorSection)
+    tap: TapSection = Field(default_factory=TapSection)
     histograms: HistogramsSection = Field(default_factory=HistogramsSection)
     http: HttpSection = Field(default_factory=HttpSection)
     security: SecuritySection = Field(default_factory=SecuritySection)
@@ -375,7 +385,7 @@ class NodeConfig(BaseSettings):
     @property
     def n_sockets(self) -> int:
         """Number of sockets that peers may connect to, HTTP aside."""
-        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
+        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint, self.tap.endpoint)
         return 3 + sum(endpoint is not None for endpoint in optional)
 
     @model_validator(mode="after")

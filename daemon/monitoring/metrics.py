@@ -147,6 +147,8 @@ class NodeCollector(Collector):
         yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", state.credits_outstanding)
         yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
         yield _counter("nacks_sent", "Refusals sent to feeders.", c.nacks_sent)
+        yield _counter("tap_meps", "MEPs that the tap has published for a recorder.", c.tap.meps)
+        yield _counter("tap_meps_dropped", "MEPs that the tap has dropped because a recorder was slow.", c.tap.dropped)
 
     def _building(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters

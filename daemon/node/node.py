@@ -55,6 +55,7 @@ from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
@@ -153,6 +154,7 @@ class Node:
         self._warming_up = False
         self._closers: list[Callable[[int], None]] = []
         self._http: HttpServer | None = None
+        self.tap: InputTap | None = None
         self._exit_code = 0
         self._failed_batches = 0
         self.backend_hangs = False
@@ -271,8 +273,18 @@ class Node:
             self.access.received(Endpoint.CONTROL),
         )
         self._closers.append(self.control.close)
+        if config.tap.endpoint is not None:
+            self.tap = InputTap(
+                self._context,
+                config.tap.endpoint,
+                self.counters.tap,
+                buffer_bytes=config.tap.buffer_bytes,
+                prepare=self.access.guard(Endpoint.EVENTS),
+                clock_ns=self._clock_ns,
+            )
+            self._closers.append(self.tap.close)
         executor = EffectExecutor(
-            self._registry, self._acknowledgements, self.control, self.counters, self._submit, self._clock_ns
+            self._registry, self._acknowledgements, self.control, self.counters, self._submit, self._clock_ns, self.tap
         )
         self.feeder_protocol = FeederProtocol(
             self.builder,
@@ -328,6 +340,7 @@ class Node:
             received=self.access.received(Endpoint.DATA),
             prepare=self.access.guard(Endpoint.DATA),
             clock=self.clock,
+            tap=self.tap,
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
         self.publisher = DecisionPublisher(
@@ -412,7 +425,7 @@ class Node:
             self._crashed,
         )
         self._periodic_tasks = PeriodicTasks(
-            (self.control, self.receiver),
+            (self.control, self.receiver) if self.tap is None else (self.control, self.receiver, self.tap),
             self.feeder_protocol,
             lambda: self.state,
             self.counters,

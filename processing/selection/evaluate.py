@@ -62,6 +62,10 @@ class Evaluator:
         self.unknown = np.zeros(n_events, np.uint32)
         """Selections of each event that a NaN has left open."""
 
+    def decide(self, line: Line) -> Bools:
+        """Whether the line selects a candidate of each event, before scalers."""
+        return _of_events(self.selected(line)[0], self.n_events)
+
     def selected(self, line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(event, number in the event) of each candidate that the line selects, before scalers; ascending. An event
         as a whole has number 0."""

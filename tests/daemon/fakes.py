@@ -12,11 +12,11 @@ import numpy as np
 import zmq.asyncio
 from numpy.typing import NDArray
 
+from hltnode.client.feeder import Feeder, FeederIdentity
+from hltnode.client.mep import FeedMep
+from hltnode.client.sockets import AsyncSocket, FeederConnection, FeederSockets
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
-from hltnode.daemon.feeder.mep_source import FeedMep
-from hltnode.daemon.feeder.sockets import AsyncSocket, FeederConnection, FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings

@@ -229,7 +229,7 @@ def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> 
     [
         ("process", "minbias.mdf"),
         ("inspect", "minbias.mdf"),
-        ("feed", "--to", "tcp://127.0.0.1:5555", "--input", "minbias.mdf"),
+        ("replay", "--to", "tcp://127.0.0.1:5555", "minbias.mdf"),
         ("serve", "--config", "node.toml"),
         ("demo",),
     ],
