@@ -42,9 +42,10 @@ class Packer:
         begins: NDArray[np.uint64],
         ends: NDArray[np.uint64],
         places: Sequence[int],
+        sizes: Sequence[int],
         to: NDArray[np.uint8],
         first_event: int,
-    ) -> list[int]: ...
+    ) -> None: ...
 
 class RecordEncoder:
     def __init__(

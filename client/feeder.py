@@ -1,8 +1,7 @@
 """Feeders: they send MEPs against credits, and keep every MEP until the node has acknowledged it.
 
-One `Feeder` sends some of the sources to one node; `single_node` and `multi_node` drive several of them. After a lost
-connection, or when the node is a new session, everything that is not acknowledged goes again; the node knows what it
-has already.
+One `Feeder` sends some of the sources to one node. After a lost connection, or when the node is a new session,
+everything that is not acknowledged goes again; the node knows what it has already.
 """
 
 import asyncio
@@ -12,18 +11,26 @@ import secrets
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import zmq
+import zmq.asyncio
 
-from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
-from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
-from hltnode.daemon.feeder.fault_injection import FaultInjector
-from hltnode.daemon.feeder.hello_refusals import PATIENCE_NS, HelloRefusals
-from hltnode.daemon.feeder.mep_source import FeedMep
-from hltnode.daemon.feeder.send_window import SendWindow
-from hltnode.daemon.feeder.sockets import HOPELESS, AsyncSocket, FeederConnection, next_trouble
+from hltnode.client.clock import SYSTEM_CLOCK, Clock
+from hltnode.client.fault_injection import FaultInjector
+from hltnode.client.hello_refusals import PATIENCE_NS, HelloRefusals
+from hltnode.client.mep import FeedMep
+from hltnode.client.send_window import SendWindow
+from hltnode.client.sockets import (
+    HOPELESS,
+    PLAIN,
+    AsyncSocket,
+    FeederConnection,
+    FeederKeys,
+    FeederSockets,
+    control_endpoint,
+    next_trouble,
+)
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError, RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message
@@ -43,6 +50,7 @@ from hltnode.protocol.transport.feeder_messages import (
     split_moved,
 )
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 
 # The period of hellos: they keep the feeder known, repair lost credits and acknowledgements, and the node answers each.
 HELLO_SECONDS = 1.0
@@ -51,11 +59,20 @@ HELLO_SECONDS = 1.0
 SILENT_HELLOS = 4
 # The answer to the last hello, which confirms what is acknowledged, is waited for this long.
 CONFIRM_NS = 2_000_000_000
-LOG_INTERVAL_NS = 10_000_000_000
-# Ranges of MEPs in one log line.
-LOGGED_RANGES = 32
 
-log = get_logger("feeder")
+
+# Frames that are sent before the event loop does something else.
+FRAMES_OF_A_TURN = 32
+
+
+class Report(Protocol):
+    """Takes note of what happens between a feeder and its node, for a log; `reason` is one of few words."""
+
+    def __call__(self, event: str, /, **details: object) -> None: ...
+
+
+def report_nothing(_event: str, /, **_details: object) -> None:
+    """The report of a feeder to which none was given."""
 
 
 class FeederRefusedError(RuntimeError):
@@ -86,6 +103,7 @@ class Feeder:
         *,
         faults: FaultInjector | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        report: Report = report_nothing,
     ) -> None:
         self.identity = identity
         self.faults = faults
@@ -114,9 +132,26 @@ class Feeder:
         self._silent_hellos = 0
         self._hellos_without_welcome = 0
         self._welcomes = 0
-        self._limit = RateLimit(LOG_INTERVAL_NS, clock.monotonic_ns)
+        self._report = report
         self._connection = connection
         self._clock = clock
+
+    @classmethod
+    def connect(
+        cls,
+        data: str,
+        control: str | None = None,
+        *,
+        identity: FeederIdentity,
+        keys: FeederKeys = PLAIN,
+        report: Report = report_nothing,
+    ) -> "Feeder":
+        """A feeder of the node at these endpoints; the control endpoint is the next port if not given.
+
+        `report` takes note of what happens between feeder and node. Raises ValueError: there is no next port.
+        """
+        context = zmq.asyncio.Context.instance()
+        return cls(FeederSockets(context, data, control or control_endpoint(data), keys), identity, report=report)
 
     async def __aenter__(self) -> "Feeder":
         for work in (self._send_frames, self._read_control, self._say_hello):
@@ -188,7 +223,7 @@ class Feeder:
         await self._send_hello()
         await self._until(lambda: self._welcomes >= awaited or self._clock.monotonic_ns() >= end_ns)
         if self._welcomes < awaited:
-            log.warning("confirmation_unanswered", feeder=self.identity.name, run=self.identity.run)
+            self._report("confirmation_unanswered", run=self.identity.run)
 
     async def _send_hello(self) -> None:
         self._silent_hellos += 1
@@ -227,6 +262,7 @@ class Feeder:
             self._changed.notify_all()
 
     async def _send_frames(self) -> None:
+        n_sent = 0
         while True:
             if self.window.next_retry_ns is not None:
                 self.window.retry(self._clock.monotonic_ns())
@@ -235,6 +271,10 @@ class Feeder:
                 await self._send_with_faults(self.faults, frame)
             elif frame is not None:
                 await self._send_frame(frame)
+                n_sent += 1
+                if n_sent % FRAMES_OF_A_TURN == 0:
+                    # A frame for which there is room does not wait; hellos and acknowledgements have their turn, too.
+                    await asyncio.sleep(0)
             else:
                 await self._wait_until(self.window.next_retry_ns)
 
@@ -280,8 +320,8 @@ class Feeder:
                         await self._connection.send_message(returned)
                 await clock.sleep(HELLO_SECONDS)
                 await self._notify()
-                if self.node_session is None and self._limit.due("waiting") is not None:
-                    log.info("waiting_for_node", feeder=self.identity.name)
+                if self.node_session is None:
+                    self._report("waiting_for_node")
                 overdue = self._refusals.overdue(clock.monotonic_ns(), takes_others=self.node_takes_others())
                 if overdue is not None:
                     raise self._refused(overdue)
@@ -294,7 +334,7 @@ class Feeder:
         """The node is silent: its process is stopped or its machine cut off."""
         self._silent_hellos = self._hellos_without_welcome = 0
         if self.is_connected:
-            log.warning("node_silent", feeder=self.identity.name, hellos=SILENT_HELLOS)
+            self._report("node_silent", hellos=SILENT_HELLOS)
         self._lose()
         self._connection.reconnect()
 
@@ -305,7 +345,7 @@ class Feeder:
                 try:
                     message = decode_message(raw)
                 except ProtocolError as error:
-                    log.warning("bad_control_message", feeder=self.identity.name, error=str(error))
+                    self._report("bad_control_message", error=str(error))
                     continue
                 self.take(message)
                 await self._notify()
@@ -339,25 +379,21 @@ class Feeder:
                     self.window.confirm_returned(first, last)
             case Goodbye():
                 self._lose()
-                log.info("node_leaves", feeder=self.identity.name, reason=message.reason)
+                self._report("node_leaves", reason=message.reason)
             case Error():
                 self._error(message)
             case RunClosed(run=of_run) if of_run == run:
                 raise FeederRefusedError(f"run {run} was closed by an operator")
             case _:
-                log.warning("unexpected_message", feeder=self.identity.name, type=type(message).__name__)
+                self._report("unexpected_message", type=type(message).__name__)
 
     def _welcome(self, welcome: Welcome) -> None:
         self._refusals.welcomed()
         self._hellos_without_welcome = max(0, self._hellos_without_welcome - 1)
         self._welcomes += 1
         if welcome.session != self.node_session or self._restart_on_welcome:
-            log.info(
-                "welcome",
-                feeder=self.identity.name,
-                node=welcome.node,
-                session=welcome.session,
-                unacknowledged=self.window.unacknowledged,
+            self._report(
+                "welcome", node=welcome.node, session=welcome.session, unacknowledged=self.window.unacknowledged
             )
             self.node_session = welcome.session
             self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
@@ -372,30 +408,12 @@ class Feeder:
             self._lose()
         else:
             self.window.refuse(self._clock.monotonic_ns(), nack)
-        left_out = self._limit.due(("nack", nack.reason))
-        if left_out is not None:
-            log.warning(
-                "fragment_refused",
-                feeder=self.identity.name,
-                source=nack.source,
-                mep=nack.mep,
-                reason=nack.reason,
-                resend=nack.resend,
-                left_out=left_out,
-            )
+        self._report("fragment_refused", reason=nack.reason, source=nack.source, mep=nack.mep, resend=nack.resend)
 
     def _missed(self, missed: Missed) -> None:
         for first, last in missed.meps:
             self.window.miss(missed.source, first, last)
-        left_out = self._limit.due("missed")
-        if left_out is not None:
-            log.warning(
-                "meps_closed_without_fragment",
-                feeder=self.identity.name,
-                source=missed.source,
-                meps=missed.meps[:LOGGED_RANGES],
-                left_out=left_out,
-            )
+        self._report("meps_closed_without_fragment", source=missed.source, meps=missed.meps)
 
     def _error(self, error: Error) -> None:
         if error.reason == MessageRefusal.UNKNOWN_FEEDER:
@@ -408,14 +426,7 @@ class Feeder:
         hopeless = self._refusals.refused(self._clock.monotonic_ns(), error.reason, error.text)
         if hopeless is not None:
             raise self._refused(hopeless)
-        if self._limit.due(("error", error.reason)) is not None:
-            log.warning(
-                "node_refuses",
-                feeder=self.identity.name,
-                reason=error.reason,
-                text=error.text,
-                patience_s=PATIENCE_NS // 1_000_000_000,
-            )
+        self._report("node_refuses", reason=error.reason, text=error.text, patience_s=PATIENCE_NS // 1_000_000_000)
 
     def _refused(self, text: str) -> FeederRefusedError:
         return FeederRefusedError(f"node refuses feeder {self.identity.name}: {text}")
@@ -430,8 +441,7 @@ class Feeder:
                 event = await next_trouble(monitor)
                 if event in HOPELESS:
                     raise FeederRefusedError(f"feeder {self.identity.name}: {HOPELESS[event]}")
-                if self._limit.due(("connection", event)) is not None:
-                    log.warning("connection_lost", feeder=self.identity.name, trouble=event.name)
+                self._report("connection_lost", reason=event.name)
                 if event == zmq.EVENT_DISCONNECTED:
                     self._lose()
         finally:

@@ -1,4 +1,4 @@
-"""`hltnode feed` as a process: its exit codes, what it prints and what its JSON says, however it ends."""
+"""`hltnode replay` as a process: its exit codes, what it prints and what its JSON says, however it ends."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ AT_ONCE_SECONDS = 20.0
 
 def feed(site: Site, *arguments: str) -> subprocess.Popen[bytes]:
     return site.start(
-        "hltnode.daemon", "feed", "--to", site.data, "--control", site.control, "--input", str(site.input),
+        "hltnode.daemon", "replay", "--to", site.data, "--control", site.control, str(site.input),
         "--run", str(RUN), "--json", str(site.directory / "report.json"), *arguments,
     )  # fmt: skip
 

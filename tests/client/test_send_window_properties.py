@@ -12,10 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.feeder.send_window import MAX_RESENDS, RETRY_NS, SendWindow
+from hltnode.client.send_window import MAX_RESENDS, RETRY_NS, SendWindow
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Nack
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 SOURCES = (1, 2, 3)
 MEPS = 24

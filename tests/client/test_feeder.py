@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hltnode.daemon.common.vocabulary import HelloRefusal
-from hltnode.daemon.feeder.feeder import HELLO_SECONDS, SILENT_HELLOS, Feeder, FeederIdentity, FeederRefusedError
-from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.client.feeder import HELLO_SECONDS, SILENT_HELLOS, Feeder, FeederIdentity, FeederRefusedError
+from hltnode.client.mep import FeedMep
+from hltnode.daemon.feeder.pacing import Pacer
 from hltnode.daemon.feeder.single_node import feed_meps, make_report
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
@@ -26,6 +26,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Welcome,
 )
 from hltnode.protocol.transport.frame_header import decode_header
+from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.daemon.fakes import RUN, synthetic_meps
 from tests.daemon.manual_clock import ManualClock
 
@@ -172,7 +173,7 @@ async def test_a_feeder_that_is_refused_for_long_ends_with_the_text_of_the_node(
 async def test_the_rate_of_a_feed_is_kept_on_the_clock(bench: Bench) -> None:
     await bench.welcome(100)
     # 8 events per MEP at 16 events per second.
-    feeding = asyncio.create_task(feed_meps(meps(5), [bench.feeder], rate=16.0, clock=bench.clock))
+    feeding = asyncio.create_task(feed_meps(meps(5), [bench.feeder], pacer=Pacer(16.0, bench.clock), clock=bench.clock))
     await bench.clock.advance(0.9)
     assert {mep for mep, _ in bench.take_frames()} == {0, 1}
     await bench.clock.advance(1.2)

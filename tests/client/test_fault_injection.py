@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from hltnode.daemon.feeder.fault_injection import DELAY_NS, MAX_OVERTAKERS, REORDER_NS, Fault, FaultInjector, FaultPlan
-from hltnode.daemon.feeder.fault_injection import FaultSpecError as SpecError
+from hltnode.client.fault_injection import DELAY_NS, MAX_OVERTAKERS, REORDER_NS, Fault, FaultInjector, FaultPlan
+from hltnode.client.fault_injection import FaultSpecError as SpecError
 
 FRAMES = [number.to_bytes(8, "little") for number in range(2000)]
 

@@ -6,8 +6,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.daemon.feeder.refused_fragments import RefusedCount, RefusedFragments
-from hltnode.daemon.feeder.send_window import MAX_RESENDS, PROBES, RETRY_NS, SILENT_NS, SendWindow
+from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.client.send_window import MAX_RESENDS, PROBES, RETRY_NS, SILENT_NS, SendWindow
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 

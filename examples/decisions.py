@@ -1,6 +1,6 @@
 """Receive the decisions of a node and print the accepted events of each selection line, MEP by MEP.
 
-python examples/consume_decisions.py tcp://127.0.0.1:5557 --trigger examples/trigger.toml --meps 6
+python examples/decisions.py tcp://127.0.0.1:5557 --trigger examples/trigger.toml --meps 6
 
 The bytes of a decision message are in docs/formats/decision-message.md.
 """

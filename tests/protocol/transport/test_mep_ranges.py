@@ -5,7 +5,7 @@ import itertools
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
+from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
 
 
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))

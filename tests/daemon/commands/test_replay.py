@@ -1,14 +1,16 @@
-"""Options of hltnode feed: endpoints, parts, and their errors."""
+"""Options of hltnode replay: endpoints, parts, and their errors."""
 
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from hltnode.client.sockets import control_endpoint
 from hltnode.daemon.cli import app
-from hltnode.daemon.commands.feed import control_endpoint, make_identities
-from hltnode.daemon.feeder.mep_source import FeedError, MepStream, Packing, meps_of_files
+from hltnode.daemon.feeder.input_files import FeedError
+from hltnode.daemon.feeder.mep_source import MepStream, Packing, meps_of_files
 from hltnode.daemon.feeder.single_node import share
+from hltnode.daemon.feeder.site import make_identities
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.raw_data.mep import encode_mep
 from tests.daemon.fakes import SOURCES, synthetic_meps
@@ -23,7 +25,7 @@ def stream(tmp_path: Path) -> MepStream:
 
 def test_the_control_port_follows_the_data_port() -> None:
     assert control_endpoint("tcp://node7:5555") == "tcp://node7:5556"
-    with pytest.raises(FeedError, match="--control is needed"):
+    with pytest.raises(ValueError, match="control endpoint is needed"):
         control_endpoint("ipc:///run/data.sock")
 
 
@@ -45,9 +47,9 @@ def test_a_part_that_does_not_exist_is_refused(stream: MepStream, part: str) -> 
         make_identities(stream, "host", 1, part)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--simulate", "--input", "x.mdf"]])
+@pytest.mark.parametrize("arguments", [[], ["--simulate", "x.mdf"]])
 def test_exactly_one_kind_of_input_is_needed(arguments: list[str]) -> None:
-    result = CliRunner().invoke(app, ["feed", "--to", "tcp://127.0.0.1:5555", *arguments])
+    result = CliRunner().invoke(app, ["replay", "--to", "tcp://127.0.0.1:5555", *arguments])
     assert result.exit_code == 1
     assert "--simulate" in result.stderr
 
@@ -60,7 +62,7 @@ def test_serve_names_the_key_of_a_broken_configuration(tmp_path: Path) -> None:
     assert "pipeline.slots" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["serve", "feed", "demo"])
+@pytest.mark.parametrize("command", ["serve", "replay", "demo"])
 def test_help_has_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0

@@ -3,8 +3,8 @@
 No I/O and no clock; times are monotonic nanoseconds.
 """
 
-from hltnode.daemon.common.vocabulary import HelloRefusal
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.refusals import HelloRefusal
 
 # A node may be busy with the last run, or another process with the name be at its end: after this time it is an error.
 PATIENCE_NS = 30_000_000_000

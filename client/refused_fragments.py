@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from heapq import heappop, heappush
 
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.feeder.refused_fragments import RefusedFragments
+from hltnode.client.refused_fragments import RefusedFragments
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 # A fragment that arrives damaged more often is damaged here and not on the way.
 MAX_RESENDS = 5

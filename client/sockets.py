@@ -1,6 +1,7 @@
 """The two connections of a feeder: fragments out (PUSH) and messages both ways (DEALER), and their monitors."""
 
 import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,13 +10,14 @@ import zmq
 import zmq.asyncio
 from zmq.utils.monitor import parse_monitor_message
 
-from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
-from hltnode.daemon.security.curve_keys import ClientKeys
+from hltnode.client.keys import ClientKeys
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
+from hltnode.protocol.transport.messages import MAX_MESSAGE_SIZE
 
-# Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy.
-DATA_HWM = 8
+# Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy, of small
+# ones some more.
+DATA_HWM = 64
 RECONNECT_MS = 100
 RECONNECT_MAX_MS = 1000
 # pyzmq's own threshold: below it copying a frame is cheaper than keeping track of its memory.
@@ -76,8 +78,9 @@ class FeederSockets:
         self._data.setsockopt(zmq.SNDHWM, DATA_HWM)
         # Frames wait where the feeder keeps them, and not in a pipe to a node that is not there.
         self._data.setsockopt(zmq.IMMEDIATE, 1)
+        self._data_now = zmq.Socket(shadow=self._data.underlying)
         self._control: AsyncSocket = context.socket(zmq.DEALER)
-        self._control.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+        self._control.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_SIZE)
         for socket in (self._data, self._control):
             socket.setsockopt(zmq.LINGER, LINGER_MS)
             socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
@@ -98,7 +101,12 @@ class FeederSockets:
 
     async def send_frame(self, frame: Buffer) -> None:
         """Send a fragment; waits while the node does not read."""
-        await self._data.send(frame, copy=len(frame) < COPY_THRESHOLD)
+        copy = len(frame) < COPY_THRESHOLD
+        try:
+            # Without a future for each frame as long as there is room.
+            self._data_now.send(frame, zmq.NOBLOCK, copy=copy)
+        except zmq.Again:
+            await self._data.send(frame, copy=copy)
 
     async def send_message(self, message: ControlMessage) -> None:
         """Send a control message."""
@@ -123,6 +131,14 @@ class FeederSockets:
             socket.close()
         for monitor in self.monitors:
             monitor.close(linger=0)
+
+
+def control_endpoint(data: str) -> str:
+    """The default control endpoint of a data endpoint: the next port. Raises ValueError where there is no port."""
+    match = re.fullmatch(r"(tcp://.+:)(\d+)", data)
+    if match is None:
+        raise ValueError(f"{data}: the control endpoint is needed, because the next port cannot be derived")
+    return f"{match[1]}{int(match[2]) + 1}"
 
 
 def set_tcp_liveness(socket: AsyncSocket, max_retransmission_ms: int = CONTROL_MAXRT_MS) -> None:
