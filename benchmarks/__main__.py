@@ -1,6 +1,6 @@
 """`python -m benchmarks [NAME ...] [--json FILE]`: run the benchmarks and print ratios against named baselines.
 
-FILE gets the main figures of those that name some, by benchmark.
+FILE gets the main figures of those that name some, by the benchmark or what it calls them.
 
 Two have reports of their own: `python -m benchmarks device_code` counts what kernels cost on a GPU, without one
 (device_code.py), and `python -m benchmarks gpu` measures on one (gpu/).
@@ -22,7 +22,17 @@ from benchmarks import device_code
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
 
-NAMES = ("sequences", "occupancy", "event_builder", "receive_and_build", "replay", "safe_delivery", "simulation")
+NAMES = (
+    "sequences",
+    "occupancy",
+    "event_builder",
+    "receive_and_build",
+    "replay",
+    "gather",
+    "real_readout",
+    "safe_delivery",
+    "simulation",
+)
 OUTPUT = Path("build/benchmarks.json")
 SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
@@ -48,7 +58,7 @@ def main(names: list[str], summary: Path | None = None) -> None:
             )
         console.print(table)
         if hasattr(benchmark, "summary"):
-            figures[name] = benchmark.summary(results[name])
+            figures[getattr(benchmark, "FIGURES", name)] = benchmark.summary(results[name])
     if summary is not None:
         summary.write_text(json.dumps(figures, indent=1) + "\n")
     OUTPUT.parent.mkdir(exist_ok=True)

@@ -6,10 +6,12 @@ from hltnode.daemon.commands import keys, tck
 from hltnode.daemon.commands.compare import compare
 from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
+from hltnode.daemon.commands.efficiency import efficiency
 from hltnode.daemon.commands.inspect import inspect
 from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.rates import rates
 from hltnode.daemon.commands.record import record
 from hltnode.daemon.commands.replay import replay
 from hltnode.daemon.commands.replay_check import replay_check
@@ -24,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    *(serve, ctl, replay, record, process, replay_check, validate, compare),
+    *(serve, ctl, replay, record, process, replay_check, validate, compare, rates, efficiency),
     *(simulate, parametrise, inspect, lines, demo),
 ):
     app.command()(command)

@@ -30,6 +30,7 @@ from hltnode.daemon.commands.common import (
     thread_count,
     user_errors,
     write_json,
+    write_text,
 )
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.chain import Chain
@@ -41,7 +42,6 @@ from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
     EncodedMep,
     OfflineRunner,
-    encode_mep,
     encode_meps,
 )
 from hltnode.processing.framework.readout import AUTO, check_encoding
@@ -98,6 +98,11 @@ def process(
             accepted=accepted,
         )
         write_json(json, result)
+    ran = result["trigger"]
+    typer.echo(
+        f"{ran['lines']} lines, {ran['of_built_in_menu']} of them of the built-in menu; sequence {ran['sequence']}, "
+        f"TCK {ran['tck']}"
+    )
     n_accepted = sum(event["accepted"] for event in result["per_event"])
     typer.echo(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
@@ -124,7 +129,8 @@ def process_files(
     accepted: Path | None = None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
-    touch of memory, which a node has behind it when it reports ready, are not counted."""
+    touch of memory, which a node has behind it when it reports ready, are not counted. The document of the trigger
+    configuration is written beside `accepted`."""
     check_encoding(chain.readout, encoding)
     configuration = chain.load_trigger(trigger, sequence)
     engine = chain.create_engine(
@@ -134,7 +140,7 @@ def process_files(
         LIMITS,
     )
     runner = OfflineRunner(engine)
-    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding)
+    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     per_event: list[dict[str, Any]] = []
     objects = dict.fromkeys(engine.collections, 0)
     events, seconds = 0, 0.0
@@ -163,7 +169,16 @@ def process_files(
             if written is not None:
                 _write_accepted(written, chunk, results)
     engine.close()
+    document = chain.document(configuration)
+    if accepted is not None:
+        write_text(accepted.with_name(document.file_name), document.text)
     return {
+        "trigger": {
+            "tck": document.name,
+            "sequence": document.sequence,
+            "lines": len(engine.lines),
+            "of_built_in_menu": configuration.from_menu,
+        },
         "events": events,
         "seconds": seconds,
         "events_per_second": events / seconds if seconds else 0.0,
@@ -187,20 +202,18 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 
 
 def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, `times` times. A chunk that does not fill a MEP is packed several times into one."""
+    """The MEPs of a chunk, `times` times. One that does not fill a MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
         return chained.from_iterable(repeat(chunk, times))
-    packed = encode_mep(chain, events * packing, encoding=encoding)
-    return chained(repeat(packed, times // packing), chained.from_iterable(repeat(chunk, times % packing)))
+    packed = list(encode_meps(chain, events * packing, EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
+    return chained.from_iterable(chained(repeat(packed, times // packing), repeat(chunk, times % packing)))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
     """A copy of the results of a batch, because the next batch overwrites them."""
-    output = batch.workspace.output
-    counts = {name: count.copy() for name, count in output.counts.items()}
-    return BatchOutput(output.accepted.copy(), output.lines.copy(), output.flags.copy(), counts)
+    return batch.workspace.output.copy()
 
 
 def _per_event(

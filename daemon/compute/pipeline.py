@@ -60,7 +60,7 @@ class Pipeline:
     """Moves batches through the workspaces of their slots.
 
     Args:
-        n_lines: selection lines of the engine.
+        n_lines: selection lines of the engine. selected_words: words of each event that say what they selected.
         collections: what the engine counts in each event.
         computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
@@ -73,6 +73,7 @@ class Pipeline:
         self,
         workspaces: Sequence[Workspace],
         n_lines: int,
+        selected_words: int,
         collections: tuple[str, ...],
         computing: ComputingLog,
         progress: Callable[[SlotAdvanced], None],
@@ -84,6 +85,7 @@ class Pipeline:
     ) -> None:
         self._workspaces = workspaces
         self._n_lines = n_lines
+        self._selected_words = selected_words
         self._collections = collections
         self._interruptions = Interruptions(computing)
         self._progress = progress
@@ -165,7 +167,9 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED)
+        results = BatchResults(
+            batch.meps, self._n_lines, self._selected_words, self._collections, EventFlag.NOT_PROCESSED
+        )
         job = self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
         self._waiting += parts
         if not parts:

@@ -168,7 +168,7 @@ class PipelineSection(_Section):
     """Slots, and the back end that computes their batches."""
 
     slots: int = Field(default=3, ge=2, le=64)
-    """Number of slots: with three, one fills, one computes and one drains."""
+    """Number of slots: with three, one fills, one computes and one is gathered."""
     slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
@@ -221,6 +221,11 @@ class OutputSection(_Section):
     """Accepted events when a write fails: wait holds back the credits, drop_new drops and counts the events."""
     error_policy: FilePolicy = SlowConsumerPolicy.WAIT
     """The same for the error stream."""
+    checksums: bool = False
+    """Whether MDF records have a checksum; LHCb's own files have none."""
+    queue_bytes: int = Field(default=256 * MIB, ge=MIB)
+    """Kept events and decisions, in bytes, that may wait for the disk and the consumers; above it batches stay in their
+    slots and the credits are held back."""
 
 
 class DecisionsSection(_Section):
@@ -371,12 +376,6 @@ class NodeConfig(BaseSettings):
         """Number of sockets that peers may connect to, HTTP aside."""
         optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint, self.tap.endpoint)
         return 3 + sum(endpoint is not None for endpoint in optional)
-
-    @property
-    def sends_events(self) -> bool:
-        """Whether an output over a socket sends kept events."""
-        monitored = self.monitor.endpoint is not None and self.monitor.content is MonitorContent.EVENTS
-        return self.events.endpoint is not None or self.errors.endpoint is not None or monitored
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:

@@ -41,9 +41,13 @@ from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_
 from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
+from hltnode.daemon.output.gather_stage import GatherStage
+from hltnode.daemon.output.gathering import EventGatherer
+from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
-from hltnode.daemon.output.output_stage import Confirmed, FinishFiles, OutputStage, RevokeEvents, Supervised
+from hltnode.daemon.output.output_stage import OutputStage
+from hltnode.daemon.output.requests import Confirmed, FinishFiles, RevokeEvents, Supervised
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
@@ -59,6 +63,7 @@ from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
@@ -81,7 +86,7 @@ Context = zmq.Context[zmq.Socket[bytes]]
 class Node:
     """One trigger node. `start`, then `run`, which lasts until `request_stop`; `run` returns the exit code.
 
-    `config_file` is what a reload reads again.
+    `trigger` is put beside the events that its lines accept. `config_file` is what a reload reads again.
 
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -97,6 +102,7 @@ class Node:
         *,
         backend: str,
         version: str,
+        trigger: TckDocument | None = None,
         config_file: Path | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -106,6 +112,7 @@ class Node:
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
         self.session = secrets.token_hex(8)
+        self._trigger = trigger
         self._config_file = config_file
         self._engine = engine
         self._clock_ns = clock_ns
@@ -134,6 +141,7 @@ class Node:
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
         )
         self._acknowledgements = Acknowledgements()
+        self._room = OutputQueue(config.output.queue_bytes)
         self._free_space = FreeSpace(config.output.directory)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -208,6 +216,7 @@ class Node:
         await in_daemon_thread(self._pipeline.warm_up)
         self._warming_up = False
         self._pipeline.start()
+        self._gather.start()
         self._output.start()
         self.health.pipeline_tick_ns = self.clock.now_ns
         self.health.warmed_up = True
@@ -295,6 +304,7 @@ class Node:
             silence,
             self._engine.memory,
             self._free_space,
+            self._room,
             self.clock,
         )
         self.receiver = Receiver(
@@ -329,7 +339,9 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
-        self._batch_delivery = BatchDelivery(self.outputs, self.counters, protocol, self._fail, self._clock_ns)
+        self._batch_delivery = BatchDelivery(
+            self.outputs, self._room, self.counters, protocol, self._fail, self._clock_ns
+        )
 
     def _own_directory(self) -> None:
         """Lock the output directory, take over its files, and make the parts that write there."""
@@ -345,10 +357,13 @@ class Node:
         self._store = take_over(
             output.directory, config.node.name, self.session, self.counters.writer, settings, boot=boot_id()
         )
+        if self._trigger is not None:
+            log.info("tck_document", tck=self._trigger.name, file=self._store.keep_tck(self._trigger))
         self.feeder_protocol.remember(self._store.journal.content.done())
         self._pipeline = Pipeline(
             self._workspaces,
             len(self._engine.lines),
+            self._engine.selected_words,
             self._engine.collections,
             self._store.journal,
             self._slot_advanced,
@@ -358,16 +373,22 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._output = OutputStage(
-            self._buffers,
             self._store,
-            EventEncoder(self._engine.tck, self._engine.line_routing, self._engine.collections),
             lambda written: self._call_loop(self._batch_delivery.put, written),
             lambda receipt: self._call_loop(self.feeder_protocol.events_revoked, receipt),
             self._crashed,
-            node=config.node.name,
-            tck=self._engine.tck,
-            n_lines=len(self._engine.lines),
-            include_events=config.sends_events,
+        )
+        engine = self._engine
+        encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=output.checksums)
+        gatherer = EventGatherer(
+            self._buffers, encoder, node=config.node.name, tck=engine.tck, n_lines=len(engine.lines)
+        )
+        self._gather = GatherStage(
+            gatherer,
+            self._room,
+            lambda batch: self._call_loop(self.feeder_protocol.slot_freed, batch),
+            self._output.submit,
+            self._crashed,
         )
         self._periodic_tasks = PeriodicTasks(
             (self.control, self.receiver) if self.tap is None else (self.control, self.receiver, self.tap),
@@ -378,6 +399,7 @@ class Node:
             self._pipeline,
             self._store,
             self.outputs,
+            self._room,
             self._silence,
             self._notifier,
             self._fail,
@@ -433,7 +455,7 @@ class Node:
         self._call_loop(self.feeder_protocol.slot_advanced, advanced)
 
     def _computed(self, computed: ComputedBatch) -> None:
-        self._output.submit(computed)
+        self._gather.submit(computed)
         if computed.error is not None or self._failed_batches:
             self._call_loop(self._note_outcome, computed.error)
 
@@ -446,16 +468,16 @@ class Node:
         self._pipeline.submit(batch)
 
     def _finish_files(self, summary: dict[str, Any], over: bool) -> None:
-        self._output.submit(FinishFiles(summary, over))
+        self._gather.submit(FinishFiles(summary, over))
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        self._output.submit(request)
+        self._gather.submit(request)
 
     def _confirmed(self, run: int, below: int) -> None:
-        self._output.submit(Confirmed(run, below))
+        self._gather.submit(Confirmed(run, below))
 
     def _supervised(self, run: int) -> None:
-        self._output.submit(Supervised(run))
+        self._gather.submit(Supervised(run))
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
@@ -481,7 +503,8 @@ class Node:
         self.receiver.close()
         stopped = await self._end(self._pipeline.stop) and not self._warming_up
         self.backend_hangs = not stopped
-        written = await self._end(self._output.stop)
+        gathered = await self._end(self._gather.stop)
+        written = await self._end(self._output.stop) and gathered
         if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
         self._periodic_tasks.stop()

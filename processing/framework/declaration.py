@@ -107,12 +107,13 @@ class GeneratedKernel:
     """A kernel that is written when an engine is made, and compiled by the back end.
 
     includes, body: the source, which follows the struct of parameters. evaluate: does the same with NumPy, for a back
-    end without compiler: it gets the content of every column, and the number of events.
+    end without compiler: it gets the content of every column, and the number of events; it yields while it computes,
+    so that one knows that it gets on, and is done when it ends.
     """
 
     includes: tuple[str, ...]
     body: str
-    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], None]
+    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], Iterator[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

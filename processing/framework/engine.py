@@ -7,7 +7,7 @@ lie, and which of them share memory, is planned by memory_plan.py.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +56,23 @@ class BatchOutput:
     """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
     accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, EventFlag bits;
-    counts: u32 each, as the chain names them.
+    selected: u32, shape (events, words), what lines selected in accepted events, the rows of others mean nothing; no
+    words for a chain that does not say it. counts: u32 each, as the chain names them.
     """
 
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
+    selected: NDArray[np.uint32]
     counts: Mapping[str, NDArray[np.uint32]]
+
+    def copy(self) -> Self:
+        """A copy that stays valid; `selected` is 0 in events that are not accepted."""
+        selected = np.zeros(self.selected.shape, np.uint32)
+        rows = np.flatnonzero(self.accepted)
+        selected[rows] = self.selected[rows]
+        counts = {name: count.copy() for name, count in self.counts.items()}
+        return type(self)(self.accepted.copy(), self.lines.copy(), self.flags.copy(), selected, counts)
 
 
 class Engine:
@@ -106,6 +116,8 @@ class Engine:
         """Routing words that each line sets, u32[lines, 3]."""
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
+        self.selected_words = 0 if chain.selected is None else chain.selected.width
+        """Words of each event in BatchOutput.selected."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for column in self.plan.constants:
@@ -228,7 +240,8 @@ class Workspace:
     def seal(self, meps: Sequence[MepInBatch]) -> None:
         """Write the tables for the MEPs whose MFPs lie in `input_data`. Raises ValueError above the limits."""
         self._tables.fill(meps, self.input_data)
-        self._input_used = max((offset + size for mep in meps for _, offset, size in mep.fragments), default=0)
+        ends = [int(mep.places[:, 1:].sum(axis=1).max(initial=0)) for mep in meps]
+        self._input_used = max(ends, default=0)
 
     def submit(self) -> None:
         """Start the sealed batch; returns at once. Raises BackendError."""
@@ -288,8 +301,15 @@ class Workspace:
             accepted=self._host(chain.accepted)[:n],
             lines=self._host(chain.lines).reshape(-1, self._limits.line_words)[:n],
             flags=self._host(event_flags)[:n],
+            selected=self._selected(n),
             counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
         )
+
+    def _selected(self, n_events: int) -> NDArray[np.uint32]:
+        column = self._chain.selected
+        if column is None:
+            return np.zeros((n_events, 0), np.uint32)
+        return self._host(column).reshape(-1, column.width)[:n_events]
 
     def host_array(self, name: str) -> NDArray[Any]:
         """The pinned copy of an input or output column, with its dtype."""

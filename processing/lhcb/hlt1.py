@@ -22,6 +22,7 @@ from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as 
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
@@ -187,4 +188,5 @@ HLT1 = TriggerChain.offering(
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
     routing=ROUTING_RULES,
+    reported=REPORTED,
 )

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.selection.candidate_code import CandidateWriter
 from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.line import Line
 
 INCLUDES = ("selection/functions.cuh", "selection/scalers.cuh")
 
-_BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&"}
+_BINARY = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.BITS: "&", Op.REMAINDER: "%"}
 _CALLS = {
     Op.SQRT: "hlt::lines::square_root",
     Op.LOG: "hlt::lines::natural_logarithm",
@@ -65,11 +66,18 @@ def by_variable(variables: Sequence[Variable | None]) -> dict[Variable | None, l
 
 
 class KernelWriter:
-    """Writes one kernel. members: how the kernel reaches columns and the functions `first` of their collections."""
+    """Writes one kernel. members: how the kernel reaches columns and the functions `first` of their collections.
+    candidates: writes what is reported of candidates, None: nothing is."""
 
-    def __init__(self, members: Mapping[Column, str], firsts: Mapping[Collection, str]) -> None:
+    def __init__(
+        self,
+        members: Mapping[Column, str],
+        firsts: Mapping[Collection, str],
+        candidates: CandidateWriter | None = None,
+    ) -> None:
         self._members = members
         self._firsts = firsts
+        self._candidates = candidates
         self._event = _Scope()
         self._stack = [self._event]
         self._n_names = 0
@@ -84,6 +92,7 @@ class KernelWriter:
             "if (!p.takes(blockIdx.x)) return;",
             f"__shared__ uint32_t selected[{n_words}], decisions[{n_words}], unknown;",
             f"__shared__ uint32_t counted[{max(n_counts, 1)}];",
+            *(() if self._candidates is None else self._candidates.shared),
             f"for (uint32_t i = threadIdx.x; i < {n_words}u; i += blockDim.x) selected[i] = decisions[i] = 0;",
             f"for (uint32_t i = threadIdx.x; i < {max(n_counts, 1)}u; i += blockDim.x) counted[i] = 0;",
             "if (threadIdx.x == 0) unknown = 0;",
@@ -116,6 +125,8 @@ class KernelWriter:
             _INDENT + "p.events.unknown_selections[blockIdx.x] = unknown;",
             "}",
         ]
+        if self._candidates is not None:
+            self._write_candidates(self._candidates, n_words)
         return "\n".join([f"HLT_KERNEL({name})", "{", *(_INDENT + text for text in out), "}", ""])
 
     def _write_counts(self, step: Sequence[Node], begin: int) -> None:
@@ -159,16 +170,47 @@ class KernelWriter:
         name = f"of_{variable.collection.name}"
         unknown = any(line.condition.may_be_unknown for _, line in lines)
         loop = self._loop(variable)
+        masks = {word: f"lines_{word}" for word in words}
+        loop.lines += [f"uint32_t {mask} = 0;" for mask in masks.values()]
         for place, line in lines:
             true, false = self._truth(line.condition)
-            loop.lines.append(f"{name}_{place // 32} |= {true} ? {1 << place % 32}u : 0u;")
+            loop.lines.append(f"{masks[place // 32]} |= {true} ? {1 << place % 32}u : 0u;")
             if line.condition.may_be_unknown:
                 loop.lines.append(f"{name}_unknown += {true} | {false} ? 0u : 1u;")
+        loop.lines += [f"{name}_{word} |= {mask};" for word, mask in masks.items()]
+        if self._candidates is not None and (group := self._candidates.keeps(variable.collection, variable.count)):
+            loop.lines += self._candidates.keep(group, _counter(variable), masks)
         out += [f"uint32_t {name}_{word} = 0;" for word in words]
         out += [f"uint32_t {name}_unknown = 0;"] if unknown else []
         self._close(loop, "threadIdx.x", "blockDim.x")
         out += [f"if ({name}_{word} != 0) atomicOr(&selected[{word}], {name}_{word});" for word in words]
         out += [f"if ({name}_unknown != 0) atomicAdd(&unknown, {name}_unknown);"] if unknown else []
+
+    def _write_candidates(self, writer: CandidateWriter, n_words: int) -> None:
+        """Of an accepted event: the candidates of its lines, and the objects that they are."""
+        out = [*writer.number_objects(n_words), "__syncthreads();"]
+        out.append("for (uint32_t k = threadIdx.x; k < n_reported; k += blockDim.x) {")
+        out.append(_INDENT + "uint32_t* const at = words + places[k];")
+        for index, one in enumerate(writer.lines.reported):
+            variable = one.input.variable(0)
+            assert variable is not None
+            loop = self._loop(variable)
+            values = [self._value(value) for value in one.values]
+            assert self._stack.pop() is loop
+            out += [
+                _INDENT + f"if (objects[k] >> 16 == {index}u) {{",
+                _INDENT * 2 + f"const uint32_t {_counter(variable)} = objects[k] & 0xFFFFu;",
+                *(_INDENT * 2 + text for text in (*self._parts(loop), *loop.lines)),
+                *(_INDENT * 2 + text for text in writer.write_object(index, _counter(variable), values)),
+                _INDENT + "}",
+            ]
+        out.append("}")
+        self._event.lines += [
+            "uint32_t any_line = 0;",
+            f"for (uint32_t i = 0; i < {n_words}u; ++i) any_line |= decisions[i];",
+            "if (any_line == 0) return;",
+            *out,
+        ]
 
     # --- scopes -------------------------------------------------------------------------------------------------------
 

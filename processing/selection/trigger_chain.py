@@ -22,8 +22,10 @@ from hltnode.processing.selection.decisions import accepted, line_table, lines, 
 from hltnode.processing.selection.errors import LineError, TriggerConfigError
 from hltnode.processing.selection.expression import Expression
 from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.selected import selected
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
@@ -55,6 +57,7 @@ class TriggerChain(Chain):
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
     routing: which lines set which routing bits.
+    reported: what is said of selected objects, parts in front of what is made of them.
     """
 
     event_words: tuple[Expression, ...]
@@ -63,6 +66,7 @@ class TriggerChain(Chain):
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
+    reported: tuple[Reported, ...] = ()
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
@@ -90,6 +94,11 @@ class TriggerChain(Chain):
         chosen = self.sequences[name]
         return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
 
+    @property
+    def reports(self) -> Reports:
+        """What the sequence can say of the objects of collections."""
+        return reports_of(self.reported, (*BATCH_INPUTS, *self.sequence.columns))
+
     def load_geometry(self, directory: Path | None) -> Constants:
         """The constants of the detector that the sequence reads, from a folder of files or as built in (None). Raises
         ValueError, which names the file."""
@@ -112,7 +121,10 @@ class TriggerChain(Chain):
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
             trigger = TriggerConfig.load(path, self.menu, sequence)
-        self.with_lines(trigger)
+        try:
+            self.with_lines(trigger)
+        except TriggerConfigError as error:
+            raise type(error)(str(error) if path is None else f"{path}: {error}") from error
         return trigger
 
     def trigger_of(self, document: TckDocument) -> TriggerConfig:
@@ -152,12 +164,13 @@ class TriggerChain(Chain):
             if missing := _missing(line, chain.sequence):
                 name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
                 raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
-        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words))
+        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words, chain.reports))
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
             accepted=accepted,
             lines=lines,
+            selected=selected,
             counts={**chain.counts, "unknown_selections": unknown_selections},
         )
 

@@ -23,6 +23,7 @@ from hltnode.processing.framework.backends.interface import BackendError, Device
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -40,6 +41,7 @@ class FakeOutput:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
+    selected: NDArray[np.uint32]
     counts: dict[str, NDArray[np.uint32]]
 
 
@@ -120,13 +122,15 @@ class FakeWorkspace:
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
         counts = {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
-        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, counts)
+        selected = np.zeros((n, 0), dtype=np.uint32)
+        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, selected, counts)
 
 
 class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    selected_words = 0
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)
 
@@ -182,9 +186,11 @@ async def running_node(
 
 
 @asynccontextmanager
-async def node_of_engine(config: NodeConfig, engine: Engine, backend: str) -> AsyncIterator[Node]:
+async def node_of_engine(
+    config: NodeConfig, engine: Engine, backend: str, trigger: TckDocument | None = None
+) -> AsyncIterator[Node]:
     """The same with an engine that the test has made."""
-    node = Node(config, engine, backend=backend, version="0")
+    node = Node(config, engine, backend=backend, version="0", trigger=trigger)
     await node.start()
     task = asyncio.create_task(node.run())
     try:

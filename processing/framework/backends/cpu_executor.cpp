@@ -12,10 +12,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +38,15 @@ using KernelFunction = void (*)(const void* parameters, uint32_t block);
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t page = 4096;
+
+// Time of a processor that this thread has had: while it waits for one, none passes. A call takes 0.2 us: 1 to 2 % of
+// an event that goes through fifty kernels.
+uint64_t thread_nanoseconds()
+{
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
 
 struct Step {
     KernelFunction kernel;
@@ -186,14 +195,12 @@ class Program {
 
     void run_block_profiled(std::size_t first, std::size_t last, uint32_t block, uint32_t thread)
     {
-        using clock = std::chrono::steady_clock;
         place(first, block, thread);
-        auto before = clock::now();
+        uint64_t before = thread_nanoseconds();
         for (std::size_t step = first; step < last; ++step) {
             steps_[step].kernel(parameters(step, thread), block);
-            const auto after = clock::now();
-            const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(after - before).count();
-            nanoseconds_[step].fetch_add(static_cast<uint64_t>(elapsed), std::memory_order_relaxed);
+            const uint64_t after = thread_nanoseconds();
+            nanoseconds_[step].fetch_add(after - before, std::memory_order_relaxed);
             before = after;
         }
         progress_.fetch_add(1, std::memory_order_relaxed);
@@ -374,7 +381,7 @@ NB_MODULE(_executor, module)
         .def_prop_ro("progress", &Program::progress,
                      "Blocks that have been through a stage, in all runs; may be read while the program runs")
         .def("take_nanoseconds", &Program::take_nanoseconds,
-             "Time of each step since the last call, profiled runs only");
+             "Processor time of each step since the last call, profiled runs only");
 
     nb::class_<Executor>(module, "Executor", "Threads that run programs")
         .def(nb::init<uint32_t>(), nb::arg("threads"))

@@ -4,7 +4,7 @@ All memory is allocated when a slot is made. A queue runs the same launches agai
 batch is the content of the input buffers and how many of their bytes are used.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -72,7 +72,7 @@ class Generated:
     the memory of its columns."""
 
     source: str
-    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], None]
+    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], Iterator[None]]
     memory: Mapping[Column, DeviceMemory]
 
 

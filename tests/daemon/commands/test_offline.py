@@ -1,6 +1,7 @@
 """hltnode process, simulate and inspect: results for machines, and errors that a user can correct."""
 
 import json
+import struct
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,8 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import SimulatedGpu
 
@@ -38,6 +41,18 @@ def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tm
     assert first["run"] == 77
     assert first["velo_clusters"] > first["velo_tracks"] > first["pvs"] >= 0
     assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
+
+
+@pytest.mark.parametrize("repeat", [1, 40])
+def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> None:
+    full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, struct.pack("<I", 0) + bytes(60_000)) for sensor in range(8)]
+    path, out = tmp_path / "dense.mdf", tmp_path / "out.json"
+    path.write_bytes(12 * encode_record(encode_banks(full), run=1))
+    arguments = ["process", str(path), "--sequence", "velo", "--repeat", str(repeat), "--json", str(out)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert (found["events"], len(found["per_event"])) == (12 * repeat, 12)
 
 
 def test_a_gpu_that_is_not_there_is_refused(

@@ -51,6 +51,7 @@ class Bench:
         self.pipeline = Pipeline(
             [self.engine.create_workspace() for _ in range(3)],
             len(self.engine.lines),
+            self.engine.selected_words,
             self.engine.collections,
             self.notes,
             self.progress.append,

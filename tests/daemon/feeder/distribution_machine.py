@@ -25,6 +25,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     FragmentArrived,
     GrantCredit,
+    MepsAcknowledged,
     Reject,
     ReturnMeps,
     RevokeMeps,
@@ -251,7 +252,9 @@ class DistributionMachine(RuleBasedStateMachine):
             model.written.add(mep)
             model.written_list.append(mep)
         self.carry_out(node, model.builder.handle(self.clock.now_ns, SlotAdvanced(slot.index, SlotState.DONE)))
+        built = tuple(mep.mep for mep in slot.meps)
         self.carry_out(node, model.builder.handle(self.clock.now_ns, SlotFreed(slot.index)))
+        self.carry_out(node, model.builder.handle(self.clock.now_ns, MepsAcknowledged(built)))
         for feeder, is_told in zip(self.feeders[node], arrives, strict=True):
             if is_told and feeder.is_connected:
                 feeder.take(Ack(RUN, tuple((mep, mep) for mep in meps)))
@@ -337,7 +340,7 @@ class DistributionMachine(RuleBasedStateMachine):
             leader.take(Error(MessageRefusal.NOT_PERMITTED, "confirmed"))
             return
         meps = {mep for first, last in ranges for mep in range(first, last + 1)}
-        model.revoked_in_slots |= model.builder.meps_in_slots() & meps
+        model.revoked_in_slots |= model.builder.unacknowledged_meps() & meps
         self.carry_out(node, model.builder.handle(self.clock.now_ns, RevokeMeps(tuple(ranges))))
         for first, last in ranges:
             model.written.discard(first, last)

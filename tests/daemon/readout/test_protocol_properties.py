@@ -103,7 +103,7 @@ class HostilePeers(RuleBasedStateMachine):
             self.kept = {
                 (run, mep)
                 for run, mep in self.kept
-                if run != request.run or mep not in revoked or mep in request.in_slots
+                if run != request.run or mep not in revoked or mep in request.in_node
             }
             self.bench.protocol.events_revoked(request.receipt)
         self.revoked = len(self.bench.revoked)

@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Length
-from hltnode.processing.lhcb.lines.inputs import event, velo_tracks
+from hltnode.processing.lhcb.lines.inputs import any_pv, event, velo_tracks
 from hltnode.processing.selection.inputs import count_of
 from hltnode.processing.selection.line_type import VALIDATED, LineType
 from hltnode.processing.selection.units import mm
@@ -54,6 +54,43 @@ class OdinCrossingType(LineType):
 
     def selects(self, candidate: Any) -> Any:
         return candidate.has_odin & (candidate.crossing_type == self.crossing)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class OdinOrbit(OdinEventType):
+    """Events of an ODIN event type in one of `every` orbits."""
+
+    every: Annotated[int, Field(ge=1, le=0xFFFFFFFF)] = 30
+    remainder: Annotated[int, Field(ge=0, le=0xFFFFFFFF)] = 1
+
+    def selects(self, candidate: Any) -> Any:
+        return OdinEventType.selects(self, candidate) & (candidate.orbit % self.every == self.remainder)
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class TaePassthrough(LineType):
+    """The middle crossing of several that were read out together, for the time alignment of the detectors."""
+
+    input = event
+
+    min_half_window: Annotated[int, Field(ge=1, le=63)] = 1
+
+    def selects(self, candidate: Any) -> Any:
+        is_tae = candidate.is_tae_central & (candidate.tae_half_window >= self.min_half_window)
+        return candidate.has_odin & is_tae
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class PassthroughPv(LineType):
+    """Events with a primary vertex between two places along the beam; by default in the gas target."""
+
+    input = event
+
+    min_z: Length = -541.0
+    max_z: Length = -341.0
+
+    def selects(self, candidate: Any) -> Any:  # noqa: ARG002
+        return any_pv(lambda v: (v.z > self.min_z * mm) & (v.z < self.max_z * mm))
 
 
 @dataclass(frozen=True, config=VALIDATED)

@@ -12,6 +12,11 @@ from hltnode.processing.selection.line_type import VALIDATED, LineType
 from hltnode.processing.selection.units import MeV, mm
 
 
+def charges(vertex: Any, *, same: bool = False) -> Any:
+    """Whether the charges of the tracks are opposite, or the same."""
+    return vertex.same_sign if same else ~vertex.same_sign
+
+
 @dataclass(frozen=True, config=VALIDATED)
 class DiMuonMass(LineType):
     """Two muons of opposite charge above a mass; with `min_ip_chi2` displaced."""
@@ -30,7 +35,7 @@ class DiMuonMass(LineType):
     def selects(self, candidate: Any) -> Any:
         v = candidate
         return (
-            ~v.same_sign
+            charges(v)
             & (v.min_pt > self.min_pt * MeV)
             & (v.min_p > self.min_p * MeV)
             & (v.m_mumu > self.min_mass * MeV)
@@ -63,7 +68,7 @@ class DiMuonSoft(LineType):
         v = candidate
         window = (v.m_mumu > self.min_mass * MeV) & (v.m_mumu < self.max_mass * MeV)
         return (
-            ~v.same_sign
+            charges(v)
             & ((v.m_mumu < self.below_mass * MeV) | window)
             & (v.min_ip_chi2 > self.min_ip_chi2)
             & (v.rho > self.min_rho * mm)
@@ -95,7 +100,7 @@ class DiMuonNoIP(LineType):
     def selects(self, candidate: Any) -> Any:
         v = candidate
         return (
-            (v.same_sign if self.same_sign else ~v.same_sign)
+            charges(v, same=self.same_sign)
             & (v.track1.pt * v.track2.pt > self.min_pt_product * 1e6 * MeV * MeV)
             & (v.min_p > self.min_p * MeV)
             & (v.pt > self.min_pt * MeV)
@@ -125,7 +130,7 @@ class DiMuonDrellYan(LineType):
     def selects(self, candidate: Any) -> Any:
         v = candidate
         return (
-            (v.same_sign if self.same_sign else ~v.same_sign)
+            charges(v, same=self.same_sign)
             & (v.min_p > self.min_p * MeV)
             & (v.min_pt > self.min_pt * MeV)
             & (maximum(v.track1.eta, v.track2.eta) < self.max_eta)
@@ -154,7 +159,7 @@ class DisplacedDiMuon(LineType):
     def selects(self, candidate: Any) -> Any:
         v = candidate
         return (
-            ~v.same_sign
+            charges(v)
             & (v.min_pt > self.min_pt * MeV)
             & (v.chi2 < self.max_chi2)
             & (v.min_ip_chi2 > self.min_ip_chi2)
