@@ -7,6 +7,7 @@ from hltnode.daemon.commands.compare import compare
 from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
 from hltnode.daemon.commands.efficiency import efficiency
+from hltnode.daemon.commands.histograms import histograms
 from hltnode.daemon.commands.inspect import inspect
 from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
@@ -27,7 +28,7 @@ app = typer.Typer(
 )
 for command in (
     *(serve, ctl, replay, record, process, replay_check, validate, compare, rates, efficiency),
-    *(simulate, parametrise, inspect, lines, demo),
+    *(simulate, parametrise, inspect, lines, histograms, demo),
 ):
     app.command()(command)
 app.add_typer(keys.app, name="keys")

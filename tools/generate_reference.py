@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -30,6 +31,7 @@ from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages
 
@@ -37,7 +39,7 @@ REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
 
 # Values of these labels are only known at run time; the sample value below stands for them.
-OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control"}
+OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control", "histogram": "pv_z"}
 
 
 def configuration_page() -> str:
@@ -198,6 +200,7 @@ def example_collector() -> NodeCollector:
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
     counters.count_exception(OPEN_LABELS["where"])
+    shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(
         counters,
@@ -208,6 +211,8 @@ def example_collector() -> NodeCollector:
         health_ns=0,
         monotonic_ns=0,
         wall_s=0.0,
+        histograms=[HistogramContent(shape, np.zeros(shape.n_counts, np.uint64))],
+        histogram_buckets=1,
     )
 
 

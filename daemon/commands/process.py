@@ -32,11 +32,13 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.engine import BatchOutput
+from hltnode.processing.framework.engine import BatchOutput, Engine
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.histograms import contents, n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
@@ -76,6 +78,10 @@ def process(
         Path | None,
         typer.Option("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
     ] = None,
+    histograms: Annotated[
+        Path | None,
+        typer.Option("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Reconstruct and select the events of FILES.
@@ -83,7 +89,7 @@ def process(
     Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        require_writable(json, accepted)
+        require_writable(json, accepted, histograms)
         result = process_files(
             files,
             geometry=geometry,
@@ -96,6 +102,7 @@ def process(
             trigger=trigger,
             sequence=sequence,
             accepted=accepted,
+            histograms=histograms,
         )
         write_json(json, result)
     ran = result["trigger"]
@@ -127,6 +134,7 @@ def process_files(
     trigger: Path | None,
     sequence: str | None = None,
     accepted: Path | None = None,
+    histograms: Path | None = None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
     touch of memory, which a node has behind it when it reports ready, are not counted. The document of the trigger
@@ -143,6 +151,7 @@ def process_files(
     meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     per_event: list[dict[str, Any]] = []
     objects = dict.fromkeys(engine.collections, 0)
+    counted = np.zeros(n_counts(engine.histograms), np.uint64)
     events, seconds = 0, 0.0
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with (
@@ -154,8 +163,10 @@ def process_files(
             again = _repeated(engine.chain, chunk, repeat_count - 1, encoding)
             if not events:
                 runner.warm_up(chunk)
+            runner.take_histogram_counts()
             begin = time.perf_counter()
             results = [_copy(batch) for batch in runner.run(chunk)]
+            counted += runner.take_histogram_counts()
             for batch in runner.run(again):
                 events += batch.workspace.n_events
                 progress.update(task, completed=events)
@@ -169,6 +180,8 @@ def process_files(
             if written is not None:
                 _write_accepted(written, chunk, results)
     engine.close()
+    if histograms is not None:
+        _write_histograms(histograms, engine, counted)
     document = chain.document(configuration)
     if accepted is not None:
         write_text(accepted.with_name(document.file_name), document.text)
@@ -187,6 +200,14 @@ def process_files(
         "objects": objects,
         "per_event": per_event,
     }
+
+
+def _write_histograms(path: Path, engine: Engine, counts: NDArray[np.uint64]) -> None:
+    """Each event counts once, however often it is processed."""
+    held = list(contents(engine.histograms, counts))
+    moved = write_beside(path, root_bytes(held, {"tck": f"0x{engine.tck:08X}"}))
+    if moved is not None:
+        console.print(f"{path} was there: it is {moved} now", highlight=False)
 
 
 def _write_accepted(written: AcceptedEvents, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> None:

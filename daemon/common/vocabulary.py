@@ -255,3 +255,20 @@ class Role(StrEnum):
 
 
 SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS)
+
+
+@unique
+class OutsideRange(StrEnum):
+    """Where a value is that belongs in no bin of a histogram."""
+
+    UNDERFLOW = "underflow"
+    OVERFLOW = "overflow"
+    NOT_A_NUMBER = "not_a_number"
+
+
+@unique
+class HistogramFileOutcome(StrEnum):
+    """What became of a file of histograms."""
+
+    WRITTEN = "written"
+    FAILED = "failed"

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 
@@ -58,11 +59,13 @@ class Workspace(Protocol):
     def seal(self, meps: Sequence[MepInBatch], /) -> None: ...
     def submit(self) -> None: ...
     def poll(self) -> bool: ...
+    def take_histogram_counts(self) -> NDArray[np.uint32]: ...
 
 
 class Engine(Protocol):
     """Makes workspaces; knows the lines, the routing words that each one sets (u32[lines, 3]), the collections whose
-    objects are counted, the words of each event in Output.selected, and the trigger configuration key (TCK)."""
+    objects are counted, the histograms, the words of each event in Output.selected, and the trigger configuration key
+    (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -70,6 +73,8 @@ class Engine(Protocol):
     def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
+    @property
+    def histograms(self) -> tuple[HistogramShape, ...]: ...
     @property
     def selected_words(self) -> int: ...
     @property

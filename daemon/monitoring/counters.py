@@ -21,6 +21,7 @@ from hltnode.daemon.common.vocabulary import (
     DeadTimeReason,
     DropReason,
     EventStream,
+    HistogramFileOutcome,
     OutputName,
     QuarantineReason,
     Stage,
@@ -136,6 +137,9 @@ class WriterCounters:
     """Revoked MEPs whose events are, or may be, in a finished file."""
     journal_damage: int = 0
     """Places where the journal could not be read at a start."""
+    histogram_files: dict[HistogramFileOutcome, int] = field(
+        default_factory=lambda: dict.fromkeys(HistogramFileOutcome, 0)
+    )
     power_cuts: int = 0
     """1 if the machine was down since the last session, which did not end in order."""
 

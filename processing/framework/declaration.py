@@ -29,7 +29,8 @@ MAX_BLOCK_SIZE = 256
 
 
 class Grid(IntEnum):
-    """What the blocks of a kernel run over. A kernel over EVENTS touches nothing but the data of its event."""
+    """What the blocks of a kernel run over. A kernel over EVENTS touches nothing but the data of its event, and adds to
+    accumulated counters."""
 
     ONE = 0
     ROWS = 1

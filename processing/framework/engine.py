@@ -20,6 +20,7 @@ from hltnode.processing.framework.backends.interface import (
     Launch,
     Mirror,
     Queue,
+    ThreadCopy,
     ThreadPointer,
     Timings,
 )
@@ -39,6 +40,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.codegen import generated_source, parameter_columns, parameter_words
 from hltnode.processing.framework.collections import Collection, Column, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
+from hltnode.processing.framework.histograms import HistogramShape, histogram_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_check import require_memory
 from hltnode.processing.framework.memory_plan import (
@@ -49,6 +51,9 @@ from hltnode.processing.framework.memory_plan import (
     plan_memory,
     thread_placement,
 )
+
+CACHE_LINE = 64
+"""Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class Engine:
         *,
         line_names: Sequence[str] = (),
         line_routing: NDArray[np.uint32] | None = None,
+        histograms: Sequence[HistogramShape] = (),
         tck: int = 0,
         retain: Retain = (),
     ) -> None:
@@ -116,6 +122,8 @@ class Engine:
         """Routing words that each line sets, u32[lines, 3]."""
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
+        self.histograms = tuple(histograms)
+        """What Workspace.take_histogram_counts counts, one behind the other."""
         self.selected_words = 0 if chain.selected is None else chain.selected.width
         """Words of each event in BatchOutput.selected."""
         self.tck = tck
@@ -165,7 +173,17 @@ class Workspace:
         self._limits = plan.limits
         self._columns = {column.name: column for column in (*BATCH_INPUTS, *sequence.columns)}
         self._mirrors = {column.name: backend.allocate_mirror(column.nbytes(plan.limits)) for column in plan.mirrors}
+        copies = backend.threads if backend.fuses_events else 1
+        self._copy_bytes = {column: _in_lines(column.nbytes(plan.limits)) for column in plan.accumulated}
+        self._accumulated = {
+            column: backend.allocate_mirror(copies * nbytes) for column, nbytes in self._copy_bytes.items()
+        }
+        self._taken = np.zeros(plan.limits.histogram_counts, np.uint32)
         self._memory: dict[str, DeviceMemory] = dict(constants)
+        self._memory |= {
+            column.name: mirror.device.part(0, column.nbytes(plan.limits))
+            for column, mirror in self._accumulated.items()
+        }
         self._memory |= {name: mirror.device for name, mirror in self._mirrors.items()}
         arena = backend.allocate_device(plan.arena.nbytes)
         for region in plan.arena.regions:
@@ -199,7 +217,10 @@ class Workspace:
     def _launch(self, algorithm: Algorithm, events: EventSizes) -> Launch:
         pointers = np.zeros(len(columns := parameter_columns(algorithm)), dtype=np.uint64)
         thread_pointers: list[ThreadPointer] = []
+        copies: list[ThreadCopy] = []
         for index, column in enumerate(columns):
+            if column in self._copy_bytes and self._backend.fuses_events:
+                copies.append(ThreadCopy(index * pointers.itemsize, self._copy_bytes[column]))
             region = self._thread_regions.get(column)
             if region is None:
                 pointers[index] = self._memory[column.name].pointer
@@ -213,6 +234,7 @@ class Workspace:
             max_blocks=self._max_blocks(algorithm.grid),
             block_size=events.block_size,
             thread_pointers=tuple(thread_pointers),
+            thread_copies=tuple(copies),
             generated=self._generated(algorithm),
         )
 
@@ -260,11 +282,12 @@ class Workspace:
         return [(self._mirrors[name], nbytes) for name, nbytes in used.items() if nbytes]
 
     def _downloads(self) -> list[tuple[Mirror, int]]:
-        return [
+        of_events = [
             (self._mirrors[name], self.n_events * column.nbytes(self._limits) // self._limits.events)
             for name, column in self._columns.items()
             if column.role & Role.OUTPUT and self.n_events
         ]
+        return [*of_events, *((mirror, mirror.host.nbytes) for mirror in self._accumulated.values())]
 
     def poll(self) -> bool:
         """Whether the batch is done. Raises BackendError if the back end failed on it, DeviceLostError if it can run
@@ -305,6 +328,18 @@ class Workspace:
             counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
         )
 
+    def take_histogram_counts(self) -> NDArray[np.uint32]:
+        """What the batches since the last call have added to the counters of the histograms, u32 each; to be asked for
+        while no batch runs. Between two calls none may be added 2^32 times."""
+        if histogram_counts not in self._accumulated:
+            return self._taken.copy()
+        counters = self._accumulated[histogram_counts].host.view(np.uint32)
+        copies = counters.reshape(-1, self._copy_bytes[histogram_counts] // counters.itemsize)
+        total = copies[:, : len(self._taken)].sum(axis=0, dtype=np.uint32)
+        before, self._taken = self._taken, total
+        counted: NDArray[np.uint32] = total - before
+        return counted
+
     def _selected(self, n_events: int) -> NDArray[np.uint32]:
         column = self._chain.selected
         if column is None:
@@ -336,3 +371,8 @@ class Workspace:
             raise ValueError(f"{collection.name} has no part per event")
         offsets = collection.placement.offsets
         return collection.placement.first(None if offsets is None else self.fetch(offsets.name), self.n_events)
+
+
+def _in_lines(nbytes: int) -> int:
+    """Whole cache lines, so that no two threads write to the same."""
+    return -(-nbytes // CACHE_LINE) * CACHE_LINE

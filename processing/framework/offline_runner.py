@@ -147,6 +147,12 @@ class OfflineRunner:
             workspace.submit()
             workspace.wait()
 
+    def take_histogram_counts(self) -> NDArray[np.uint64]:
+        """What was added to the counters of the histograms since the last call; while no batch runs."""
+        taken = [workspace.take_histogram_counts() for workspace in self.workspaces]
+        total: NDArray[np.uint64] = np.sum(taken, axis=0, dtype=np.uint64)
+        return total
+
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
         """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""
         free = deque(self.workspaces)

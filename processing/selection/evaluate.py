@@ -62,6 +62,10 @@ class Evaluator:
         self.unknown = np.zeros(n_events, np.uint32)
         """Selections of each event that a NaN has left open."""
 
+    def decide(self, line: Line) -> Bools:
+        """Whether the line selects a candidate of each event, before scalers."""
+        return _of_events(self.selected(line)[0], self.n_events)
+
     def selected(self, line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(event, number in the event) of each candidate that the line selects, before scalers; ascending. An event
         as a whole has number 0."""
@@ -71,6 +75,14 @@ class Evaluator:
         self._count_unknown(scope, truth)
         number = np.zeros_like(scope.number) if variable is None else scope.number
         return scope.event[truth.true], number[truth.true]
+
+    def of_candidates(
+        self, variable: Variable | None, value: Node, condition: Node
+    ) -> tuple[NDArray[np.float32], Bools, Bools, NDArray[np.int64]]:
+        """Of all candidates: a number, whether a condition is true and whether it is false, and their events."""
+        scope = self._events if variable is None else self._scope(variable, self._events)
+        numbers, truth = self._value(value, scope), self._truth(condition, scope)
+        return numbers, truth.true, truth.false, scope.event
 
     def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
         """A number of some objects, given by their events and their numbers there."""
@@ -284,7 +296,12 @@ def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Boo
     """Whether each event passes a scaler; `words`: by what scalers know an event, u32[events] each."""
     if scaler["always"]:
         return np.ones(len(words[0]), np.bool_)
-    return mix_words(int(scaler["seed"]), words) < scaler["limit"]
+    return passes_words(int(scaler["seed"]), int(scaler["limit"]), words)
+
+
+def passes_words(seed: int, limit: int, words: Sequence[NDArray[np.uint32]]) -> Bools:
+    """Whether the hash of each event is below the limit of a scaler."""
+    return mix_words(seed, words) < np.uint32(limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +337,8 @@ def decide(
     decisions = np.zeros((n_events, len(lines)), np.bool_)
     found: list[list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = [[] for _ in lines]
     unknown = np.zeros(n_events, np.uint32)
-    for events in _pieces(lines, columns, n_events):
+    variables = [line.variable for line in lines if line.variable is not None]
+    for events in pieces(variables, [line.condition for line in lines], columns, n_events):
         evaluator = Evaluator(columns, n_events, events)
         words = [evaluator.numbers(word) for word in event_words]
         for i, line in enumerate(lines):
@@ -338,10 +356,10 @@ def decide(
     yield Decisions(decisions, candidates, unknown)
 
 
-def _pieces(lines: Sequence[Line], columns: Columns, n_events: int) -> Iterator[range]:
-    """Events that are computed together, at least one, so that there are not too many values."""
-    counts = [columns[line.variable.count][:n_events] for line in lines if line.variable is not None]
+def pieces(variables: Sequence[Variable], roots: Sequence[Node], columns: Columns, n_events: int) -> Iterator[range]:
+    """Events of which expressions of candidates are computed together, at least one: there may be too many values."""
+    counts = [columns[variable.count][:n_events] for variable in variables]
     most = 1 + max((int(count.max(initial=0)) for count in counts), default=0)
-    n = max(1, MAX_VALUES // (most * len(postorder(tuple(line.condition for line in lines)))))
+    n = max(1, MAX_VALUES // (most * len(postorder(tuple(roots)))))
     for begin in range(0, max(n_events, 1), n):
         yield range(begin, min(begin + n, n_events))

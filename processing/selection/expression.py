@@ -174,6 +174,17 @@ def postorder(roots: "list[Node] | tuple[Node, ...]") -> list[Node]:
     return list(found)
 
 
+def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
+    """The columns that some expressions read, each once."""
+    found = dict.fromkeys(more)
+    for at in postorder(roots):
+        if isinstance(at.payload, Element):
+            found.setdefault(at.payload.column)
+        elif isinstance(at.payload, Variable):
+            found.setdefault(at.payload.count)
+    return tuple(found)
+
+
 # --- source positions -------------------------------------------------------------------------------------------------
 
 _HERE = Path(__file__).parent

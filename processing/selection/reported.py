@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hltnode.processing.framework.collections import Collection, Column
-from hltnode.processing.selection.expression import Node, number, recording
+from hltnode.processing.selection.expression import Node, columns_of, number, recording
 from hltnode.processing.selection.inputs import Input
-from hltnode.processing.selection.line import columns_of
 
 NO_HIT = 0xFFFF
 """In `Hits.numbers`: a place without a hit."""

@@ -40,8 +40,9 @@ from pydantic import ValidationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.histogram import RecordedHistogram
 from hltnode.processing.selection.line import LINE_RECORD, Line, line_of_content
-from hltnode.processing.selection.line_files import lines_of_file, lines_of_package
+from hltnode.processing.selection.line_files import Declared, read_file, read_package
 from hltnode.processing.selection.line_type import LineType
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
@@ -83,7 +84,7 @@ class TriggerConfig:
 
     sequence: the name of the sequence, None: the default one of the chain. from_menu: how many of the lines are those
     of the built-in menu, perhaps with other cuts. types: what those of the lines were made of whose cuts a trigger
-    configuration sets; lines of Python files and TCK documents have none.
+    configuration sets; lines of Python files and TCK documents have none. histograms: besides those of the lines.
 
     Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
     or two of one name.
@@ -94,6 +95,7 @@ class TriggerConfig:
     sequence: str | None = None
     from_menu: int = field(default=0, compare=False)
     types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
+    histograms: tuple[RecordedHistogram, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -174,9 +176,11 @@ class TriggerConfig:
             types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
         else:
             types = _changed_menu(menu.of(sequence), content.get("menu", {}))
-        lines = (*(one.line() for one in types), *_lines_of_users(content, folder))
+        of_users = list(_of_users(content, folder))
+        lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
+        histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
         from_menu = 0 if "lines" in content else len(types)
-        return cls(lines, overrides, sequence, from_menu, types)
+        return cls(lines, overrides, sequence, from_menu, types, histograms)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
         """The line of a name with another value of a cut or scale.
@@ -318,14 +322,14 @@ def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType
     return tuple(lines.values())
 
 
-def _lines_of_users(content: Mapping[str, object], folder: Path) -> Iterator[Line]:
+def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]:
     for key in ("line_files", "line_packages"):
         names = content.get(key, [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise TriggerConfigError(f"{key}: a list of names is expected")
         for i, name in enumerate(names):
             try:
-                yield from lines_of_file(folder / name) if key == "line_files" else lines_of_package(name)
+                yield read_file(folder / name) if key == "line_files" else read_package(name)
             except TriggerConfigError as error:
                 raise TriggerConfigError(f"{key}[{i}]: {error}") from error
 

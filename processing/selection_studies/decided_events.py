@@ -21,8 +21,8 @@ from hltnode.processing.selection.candidates import (
     constituents,
 )
 from hltnode.processing.selection.evaluate import Bools, Columns, Evaluator, passes
-from hltnode.processing.selection.expression import Node
-from hltnode.processing.selection.line import Line, columns_of
+from hltnode.processing.selection.expression import Node, columns_of
+from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.reported import Reports
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.processing.selection.trigger_config import TriggerConfig

@@ -50,7 +50,7 @@ class Scan:
 
     def replaced(self, fired: Bools, varied: Bools) -> "ScanDecisions":
         """What the configuration decides with each value; fired: bool[events, lines], varied: bool[events, values]."""
-        others: Bools = np.delete(fired, self.place, axis=1).any(axis=1, keepdims=True)
+        others = np.atleast_2d(np.delete(fired, self.place, axis=1).any(axis=1, keepdims=True))
         return ScanDecisions(line=varied, total=varied | others, exclusive=varied & ~others)
 
 

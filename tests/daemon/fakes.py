@@ -21,6 +21,7 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.selection.tck import TckDocument
@@ -76,6 +77,7 @@ class FakeWorkspace:
         self._meps: Sequence[MepInBatch] = ()
         self._failed = False
         self.batches: list[int] = []
+        self.counted = np.zeros(n_counts(FakeEngine.histograms), np.uint32)
         self.progress = 0
 
     @property
@@ -111,6 +113,10 @@ class FakeWorkspace:
         self.progress += done or self._behaviour.crawl
         return done
 
+    def take_histogram_counts(self) -> NDArray[np.uint32]:
+        counted, self.counted = self.counted, np.zeros_like(self.counted)
+        return counted
+
     @property
     def timings(self) -> Timings:
         return Timings(1e-4, self._behaviour.seconds, 1e-4)
@@ -130,6 +136,7 @@ class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    histograms: tuple[HistogramShape, ...] = ()
     selected_words = 0
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)

@@ -188,12 +188,14 @@ class CpuBackend:
         if launches and (last := launches[-1].generated) is not None and self._compiled[last.source] is None:
             launches, evaluate = launches[:-1], _on_host(last, batch_header)
         pointers: list[tuple[int, int, int, int, int]] = []
+        copies: list[tuple[int, int, int]] = []
         for step, launch in enumerate(launches):
             address = self._address(launch)
             steps.append((address, launch.parameters.ctypes.data, int(launch.grid), launch.parameters.nbytes))
             for pointer in launch.thread_pointers:
                 placement = placements.setdefault(pointer.placement, len(placements))
                 pointers.append((step, placement, pointer.position, pointer.offset, pointer.stride))
+            copies += [(step, copy.position, copy.stride) for copy in launch.thread_copies]
         program = _executor.Program(
             steps,
             batch_header.pointer,
@@ -201,6 +203,8 @@ class CpuBackend:
             pointers,
             [memory.pointer for memory in self._memory_of_threads(thread_bytes)],
             thread_bytes,
+            copies,
+            self.threads,
         )
         return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 

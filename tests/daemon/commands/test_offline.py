@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
+from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
@@ -41,6 +42,25 @@ def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tm
     assert first["run"] == 77
     assert first["velo_clusters"] > first["velo_tracks"] > first["pvs"] >= 0
     assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
+
+
+def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_aside(
+    sample: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.root"
+    for repeat in ("1", "3"):
+        arguments = ["process", str(sample), "--backend", "cpu", "--repeat", repeat, "--histograms", str(path)]
+        result = runner.invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["h.root", "h.root.1"]
+    for file in tmp_path.iterdir():
+        held = {content.shape.name: content for content in read_root(file)}
+        assert held["velo_tracks"].entries == 12
+    listed = runner.invoke(app, ["histograms", str(path)])
+    assert "VELO tracks of an event" in listed.output
+    wrong = runner.invoke(app, ["histograms", str(path), "velo_trucks"])
+    assert wrong.exit_code == 1
+    assert "no histogram 'velo_trucks'; the nearest are velo_tracks" in " ".join(wrong.output.split())
 
 
 @pytest.mark.parametrize("repeat", [1, 40])

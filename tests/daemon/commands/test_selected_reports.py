@@ -20,6 +20,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.selection.candidates import candidates_of, columns_of_candidates
+from hltnode.processing.selection.evaluate import Evaluator
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, decode_sel_reports
@@ -144,11 +145,12 @@ def test_reports_hold_the_candidates_that_numpy_selects(
         parts = columns[f"{collection}.{name}"][2 * at : 2 * at + 2].tolist()
         return tuple(candidate(part, event, one) for one in parts)
 
+    evaluator = Evaluator(content, n_events)
     reports = reports_of(accepted)
     assert len(reports) == n_events, "the last line accepts every event"
     n_of_line = []
     for place, line in enumerate(configured.lines[:-1]):
-        selected = candidates_of(line, content, n_events)
+        selected = candidates_of(line, evaluator)
         n_of_line.append(len(selected.event))
         for event, (report, objects) in enumerate(reports):
             numbers = selected.number[selected.event == event].tolist()

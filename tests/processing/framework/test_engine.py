@@ -12,6 +12,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -167,7 +168,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
 ) -> None:
     menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n).line() for n in range(1, 501))
     engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
-    assert engine.limits == replace(LIMITS, lines=500)
+    assert engine.limits == replace(LIMITS, lines=500, histogram_counts=n_counts(engine.histograms))
     for batch in OfflineRunner(engine).run(meps):
         output = batch.workspace.output
         assert output.lines.shape == (batch.workspace.n_events, 16)

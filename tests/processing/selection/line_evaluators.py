@@ -19,6 +19,7 @@ from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.histogram import RecordedHistogram
 from hltnode.processing.selection.line import LINE_RECORD, Line
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.processing.selection.selected import SELECTED_WORDS
@@ -45,18 +46,20 @@ KERNELS = KernelSources("", (PROCESSING,), "")
 @dataclass(frozen=True, slots=True)
 class Decided:
     """masks: the decisions of all lines on each event as one integer; accepted: u8; unknown: selections that a NaN has
-    left open, u32; flags: u32; selected: the used words of what was selected, the rest 0."""
+    left open, u32; flags: u32; selected: the used words of what was selected, the rest 0; counts: the counters of all
+    histograms."""
 
     masks: list[int]
     accepted: list[int]
     unknown: list[int]
     flags: list[int]
     selected: NDArray[np.uint32]
+    counts: list[int]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Decided) and (
-            (self.masks, self.accepted, self.unknown, self.flags)
-            == (other.masks, other.accepted, other.unknown, other.flags)
+            (self.masks, self.accepted, self.unknown, self.flags, self.counts)
+            == (other.masks, other.accepted, other.unknown, other.flags, other.counts)
             and np.array_equal(self.selected, other.selected)
         )
 
@@ -69,10 +72,11 @@ class Case:
     event_words: tuple[Expression, ...]
     columns: Columns
     limits: BatchLimits
+    histograms: tuple[RecordedHistogram, ...] = ()
 
     @property
     def algorithm(self) -> Algorithm:
-        return select_lines(self.lines, self.event_words, toy.REPORTS)
+        return select_lines(self.lines, self.event_words, toy.REPORTS, self.histograms)
 
     @property
     def source(self) -> str:
@@ -98,6 +102,7 @@ def _decided(columns: Mapping[str, NDArray[Any]], n_events: int) -> Decided:
         columns["events.unknown_selections"][:n_events].tolist(),
         columns["events.flags"][:n_events].tolist(),
         selected,
+        columns["histograms.counts"].tolist() if "histograms.counts" in columns else [],
     )
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.errors import LineError
-from hltnode.processing.selection.expression import MAX_DEPTH
+from hltnode.processing.selection.expression import MAX_DEPTH, columns_of
 from hltnode.processing.selection.functions import where
 from hltnode.processing.selection.inputs import any_of, count_of
-from hltnode.processing.selection.line import Line, columns_of, line_of_content
+from hltnode.processing.selection.line import Line, line_of_content
 from hltnode.processing.selection.tck import TckDocument
 from hltnode.processing.selection.units import MeV, mm
 from tests.processing.selection import toy_detector as toy

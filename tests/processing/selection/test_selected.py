@@ -3,7 +3,7 @@ those of a slow oracle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,20 +22,33 @@ pytestmark = pytest.mark.timeout(300)
 
 tracks, muons, pairs, vertices, event = toy.tracks, toy.muons, toy.pairs, toy.vertices, toy.event
 
+Selection = Callable[[Any], Any]
+
+
+def above(pt: float) -> Selection:
+    """Tracks above a pt (MeV)."""
+    return lambda t: t.pt > pt * MeV
+
+
+def with_hits(least: int) -> Selection:
+    """Pairs whose first track has so many hits, or up to 7 more."""
+    return lambda p: (p.first.hits >= least) & (p.first.hits < least + 8)
+
+
 FEW = (
     Line("Event", event, lambda e: e.n > 20, prescale=0.4),
     Line("Track", tracks, lambda t: t.pt > 10 * MeV),
     Line("Pair", pairs, lambda p: (p.first.pt > 20 * MeV) & (p.second.hits > 5)),
     Line("Muon", muons, lambda t: (t.pt > 5 * MeV) & (t.hits < 15), postscale=0.5),
     Line("Vertex", vertices, lambda v: v.z > 0 * mm, prescale=0.3),
-    *(Line(f"Rare{i}", tracks, lambda t, i=i: t.pt > (50.0 + i) * MeV) for i in range(30)),
+    *(Line(f"Rare{i}", tracks, above(50.0 + i)) for i in range(30)),
     Line("LastPair", pairs, lambda p: p.first.pt > 100 * MeV),
 )
 """What vertices say is not reported."""
 MANY = (
     Line("Half", tracks, lambda t: t.hits > 20),
     Line("All", tracks, lambda t: t.hits >= 0),
-    *(Line(f"Pairs{i}", pairs, lambda p, i=i: (p.first.hits >= 8 * i) & (p.first.hits < 8 * i + 8)) for i in range(5)),
+    *(Line(f"Pairs{i}", pairs, with_hits(8 * i)) for i in range(5)),
     Line("AllMuons", muons, lambda t: t.hits >= 0),
 )
 """More candidates than a line may report, in some events more objects than an event, in some more words."""
@@ -79,14 +92,14 @@ def selects(name: str, columns: Mapping[str, NDArray[Any]], number: int, i: int)
         return int(hits[first]) // 8 == int(name[5:])
     return bool(
         {
-            "Track": lambda: pt[at] > 10,
-            "Pair": lambda: pt[first] > 20 and hits[second] > 5,
-            "Muon": lambda: muon and pt[at] > 5 and hits[at] < 15,
-            "LastPair": lambda: pt[first] > 100,
-            "Half": lambda: hits[at] > 20,
-            "All": lambda: True,
-            "AllMuons": lambda: muon,
-        }[name]()
+            "Track": pt[at] > 10,
+            "Pair": pt[first] > 20 and hits[second] > 5,
+            "Muon": muon and pt[at] > 5 and hits[at] < 15,
+            "LastPair": pt[first] > 100,
+            "Half": hits[at] > 20,
+            "All": True,
+            "AllMuons": muon,
+        }[name]
     )
 
 
@@ -95,7 +108,7 @@ def expected_of(case: Case, decided: Decided, number: int) -> tuple[Any, ...]:
     objects = objects_of(case.columns, number)
     candidates = []
     for place, line in enumerate(case.lines):
-        kind = {tracks.collection: "tracks", pairs.collection: "pairs"}.get(line.input.collection, "")  # type: ignore[arg-type]
+        kind = {tracks.collection: "tracks", pairs.collection: "pairs"}.get(line.input.collection, "")
         if kind and decided.masks[number] >> place & 1:
             n = int(case.columns[f"toy_{kind}.count"][number])
             candidates += [(place, (kind, i)) for i in range(n) if selects(line.name, case.columns, number, i)]

@@ -6,7 +6,7 @@ Three denominators: events whose decay can be reconstructed, that is all its pro
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,8 +146,7 @@ class Efficiencies:
 
 def _any(of_lines: Mask) -> Mask:
     """bool[events] of bool[events, lines]."""
-    found: Mask = of_lines.any(axis=1)
-    return found
+    return cast(Mask, of_lines.any(axis=1))
 
 
 def _efficiencies(fired: Mask, on_signal: Mask | None, among: Mask) -> dict[str, Any]:
