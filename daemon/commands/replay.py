@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import termios
@@ -137,6 +138,8 @@ def replay(
     Example: hltnode replay minbias.mdf --to tcp://127.0.0.1:5555 --jobs 4 --events-per-mep 100 --loop
     """
     log.configure("warning", LogFormat.CONSOLE)
+    # A pause before there is anything to pause does not end the process.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     with user_errors():
         require_writable(json)
         if bool(inputs) == simulate:

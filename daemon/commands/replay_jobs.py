@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import multiprocessing
 import os
 import signal
@@ -22,7 +23,7 @@ from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.feeder.input_files import FeedError
 from hltnode.daemon.feeder.mep_source import MepStream, Packing, meps_of_files, meps_of_simulation
 from hltnode.daemon.feeder.pacing import Rate
-from hltnode.daemon.feeder.replaying import SHOW_SECONDS, Replay, Replaying, ReplayState
+from hltnode.daemon.feeder.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, Replay, Replaying, ReplayState
 from hltnode.daemon.feeder.single_node import FeedReport, join_reports
 from hltnode.daemon.feeder.site import MAX_FRAGMENT_BYTES, Site, make_identities
 from hltnode.processing.framework.event_files import EventFileError
@@ -156,11 +157,12 @@ class _Job:
 
     def __init__(self, options: ReplayOptions) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self.states, theirs = spawn.Pipe(duplex=False)
+        self.states, theirs = spawn.Pipe()
         self.process = spawn.Process(target=_replay_part, args=(options, theirs), name=f"replay {options.part}")
         self.process.start()
         theirs.close()
         self.state = ReplayState()
+        self.has_begun = False
         self.report: FeedReport | None = None
         self.is_over = False
 
@@ -176,6 +178,7 @@ class _Job:
                 came = self.states.recv()
                 if isinstance(came, ReplayState):
                     self.state = came
+                    self.has_begun = True
                 else:
                     self.report = came
         except (EOFError, OSError):
@@ -198,15 +201,18 @@ class _Jobs:
         self._jobs = jobs
         self._screen = screen
         self._ends_by_signal = ends_by_signal
-        self._signals = 0
+        self._ends_at_once_from = math.inf
+        self._is_paused = False
+        self._last_mep: int | None = None
+        self._is_ending = False
         self._ended_by: int | None = None
 
     async def run(self, keyboard: Keyboard) -> tuple[FeedReport, int | None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, number)
-        for number in (signal.SIGUSR1, signal.SIGCONT):
-            loop.add_signal_handler(number, self._pass_on, number)
+        loop.add_signal_handler(signal.SIGUSR1, self._pause, True)
+        loop.add_signal_handler(signal.SIGCONT, self._pause, False)
         with keyboard() as keys:
             if keys is not None:
                 loop.add_reader(keys, _on_key, keys, self._pause_or_resume)
@@ -223,6 +229,7 @@ class _Jobs:
             for job in self._jobs:
                 job.read()
             self._screen.show(join_states([job.state for job in self._jobs]))
+            self._lead()
             failed = [job for job in self._jobs if job.is_over and (job.report is None or job.report.error)]
             if failed:
                 # Without one part of the sources no MEP of the others is complete.
@@ -238,15 +245,55 @@ class _Jobs:
         for job in self._jobs:
             job.signal(number)
 
+    def _lead(self) -> None:
+        """Let the jobs pause or go on together, and end after the same MEP: one that some of them have not sent is not
+        complete."""
+        running = [job for job in self._jobs if job.has_begun and not job.is_over]
+        if self._is_ending:
+            if self._last_mep is None and len(running) == len(self._jobs) and all(j.state.is_paused for j in running):
+                # A job that pauses has at most one MEP on its way beyond those that it has counted.
+                self._last_mep = max(job.state.meps for job in running) + 1
+                for job in running:
+                    job.states.send(self._last_mep)
+            if self._last_mep is not None:
+                return
+        for job in running:
+            if job.state.is_paused is not self._is_paused:
+                job.signal(signal.SIGUSR1 if self._is_paused else signal.SIGCONT)
+
+    def _pause(self, is_paused: bool) -> None:
+        self._is_paused = is_paused or self._is_ending
+
     def _pause_or_resume(self) -> None:
-        is_paused = any(job.state.is_paused for job in self._jobs)
-        self._pass_on(signal.SIGCONT if is_paused else signal.SIGUSR1)
+        self._pause(not self._is_paused)
 
     def _end(self, number: int) -> None:
-        self._signals += 1
-        if not self._ends_by_signal or self._signals > 1:
+        now = asyncio.get_running_loop().time()
+        if self._ends_by_signal and now < self._ends_at_once_from:
+            self._ends_at_once_from = min(self._ends_at_once_from, now + SAME_SIGNAL_SECONDS)
+            self._is_ending = self._is_paused = True
+        else:
             self._ended_by = number
-        self._pass_on(signal.SIGTERM)
+            self._pass_on(signal.SIGTERM)
+
+
+async def _led(replaying: Replaying, orders: Connection) -> tuple[FeedReport, int | None]:
+    """Replay, and end after the MEP that the first process names."""
+    loop = asyncio.get_running_loop()
+
+    def take_order() -> None:
+        try:
+            replaying.end_after(orders.recv())
+        except EOFError:
+            # The first process is gone, and with it the screen and the other jobs' leader.
+            loop.remove_reader(orders.fileno())
+            signal.raise_signal(signal.SIGTERM)
+
+    loop.add_reader(orders.fileno(), take_order)
+    try:
+        return await replaying.run()
+    finally:
+        loop.remove_reader(orders.fileno())
 
 
 def _replay_part(options: ReplayOptions, states: Connection) -> None:
@@ -257,7 +304,7 @@ def _replay_part(options: ReplayOptions, states: Connection) -> None:
         stream = make_stream(options)
         replaying = Replaying(_make_replay(options, stream), states.send)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            report, _ = runner.run(replaying.run())
+            report, _ = runner.run(_led(replaying, states))
     except (EventFileError, ValueError, OSError) as error:
         report = FeedReport(0, 0, 0, 0, 0, {}, 0, [], 0.0, {}, error=str(error))
     with contextlib.suppress(BrokenPipeError):

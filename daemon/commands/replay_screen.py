@@ -78,8 +78,8 @@ class ReplayScreen:
         megabytes = (state.bytes - first.bytes) / seconds * 1e-6
         word = "paused" if state.is_paused else "waits" if state.missing else "ends" if state.is_ending else "sends"
         return (
-            f"{word}: {state.events} events, {rate:.0f} events/s, {megabytes:.0f} MB/s, "
-            f"{state.backlog} MEPs not acknowledged (credit for {state.credits})"
+            f"{word} {state.events} events, {rate:.0f}/s, {megabytes:.0f} MB/s, backlog {state.backlog} of "
+            f"{state.credits} MEPs"
         )
 
     def _name_missing(self, now: float, state: ReplayState) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from hltnode.daemon.feeder.supervisor import Supervisor
 from hltnode.processing.framework.event_files import EventFileError
 
 SHOW_SECONDS = 0.25
+# Signals within this time are one: `timeout` signals the process and its group.
+SAME_SIGNAL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Replaying:
         self._meps = self._events = 0
         self._feeders: list[Feeder] = []
         self._is_ending = False
+        self._end_after = math.inf
+        self._ends_at_once_from = math.inf
         self._ended_by: int | None = None
         self._feeding: asyncio.Task[FeedReport] | None = None
 
@@ -89,6 +94,12 @@ class Replaying:
             self._pacer.resume()
         else:
             self._pacer.pause()
+
+    def end_after(self, n_meps: int) -> None:
+        """End the input after this number of MEPs, and go on until then if it is paused."""
+        self._is_ending = True
+        self._end_after = n_meps
+        self._pacer.resume()
 
     async def run(self) -> tuple[FeedReport, int | None]:
         """The report, which includes what is left, and the number of the signal that ended it before its end."""
@@ -154,9 +165,10 @@ class Replaying:
         loop.add_signal_handler(signal.SIGCONT, self._pacer.resume)
 
     def _end(self, number: int) -> None:
-        if self._replay.ends_by_signal and not self._is_ending:
-            self._is_ending = True
-            self._pacer.resume()
+        now = asyncio.get_running_loop().time()
+        if self._replay.ends_by_signal and now < self._ends_at_once_from:
+            self._ends_at_once_from = min(self._ends_at_once_from, now + SAME_SIGNAL_SECONDS)
+            self.end_after(self._meps)
             return
         self._ended_by = number
         if self._feeding is not None:
@@ -165,7 +177,7 @@ class Replaying:
     async def _counted(self) -> AsyncIterator[FeedMep]:
         async with contextlib.aclosing(made_ahead(self._replay.stream)) as meps:
             async for mep in meps:
-                if self._is_ending:
+                if self._is_ending and self._meps >= self._end_after:
                     return
                 yield mep
                 self._meps += 1

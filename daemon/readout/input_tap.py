@@ -87,7 +87,7 @@ class InputTap:
         if (run, record.mep) in self._dropped:
             del self._dropped[run, record.mep]
             return
-        header = TapHeader(CLOSED, sequence, run, record.mep, len(record.fragments))
+        header = TapHeader(CLOSED, sequence, run, record.mep, record.n_fragments)
         self._waiting.append((encode_tap_header(header), None))
         self._counters.meps += 1
         self._pump()

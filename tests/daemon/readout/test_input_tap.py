@@ -21,7 +21,7 @@ def take_mep(tap: InputTap, number: int) -> None:
     record = MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0)
     for source in range(FRAGMENTS):
         tap.fragment_taken(FRAME, 1, number)
-        record.fragments.append((source, 0, len(FRAME)))
+        record.places.extend((source, 0, len(FRAME)))
     tap.mep_closed(1, record)
 
 
