@@ -76,7 +76,7 @@ def rows(mep: ReadoutMep) -> Iterator[Result]:
     copy = partial(np.copyto, target, source)
     name = f"{mep.name}, {mep.n_sources:,} sources, {mep.n_events:,} events per MEP"
     with tempfile.TemporaryFile() as file:
-        ways = {
+        ways: dict[str, Callable[[], object]] = {
             "": plain.encode,
             ", checksums": summed.encode,
             ", written to a file": partial(encode_and_write, plain, file.fileno()),

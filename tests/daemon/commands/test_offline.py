@@ -1,7 +1,6 @@
 """hltnode process, simulate and inspect: results for machines, and errors that a user can correct."""
 
 import json
-import struct
 from pathlib import Path
 from types import ModuleType
 
@@ -65,7 +64,7 @@ def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_
 
 @pytest.mark.parametrize("repeat", [1, 40])
 def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> None:
-    full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, struct.pack("<I", 0) + bytes(60_000)) for sensor in range(8)]
+    full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, memoryview(bytes(60_004))) for sensor in range(8)]
     path, out = tmp_path / "dense.mdf", tmp_path / "out.json"
     path.write_bytes(12 * encode_record(encode_banks(full), run=1))
     arguments = ["process", str(path), "--sequence", "velo", "--repeat", str(repeat), "--json", str(out)]

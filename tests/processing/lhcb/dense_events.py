@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,8 @@ def ut_of(events: Sequence[Sequence[RawBank]]) -> UtHits:
 def some_of(columns: Columns, chosen: NDArray[np.int64]) -> Columns:
     """Some of the words or hits, in their order."""
     arrays = {it.name: getattr(columns, it.name) for it in fields(columns)}
-    return replace(columns, **{name: it[chosen] for name, it in arrays.items() if isinstance(it, np.ndarray)})
+    shorter: dict[str, Any] = {name: it[chosen] for name, it in arrays.items() if isinstance(it, np.ndarray)}
+    return replace(columns, **shorter)
 
 
 def thinned(columns: Columns, n: int) -> Columns:
