@@ -6,7 +6,9 @@
 // In:  velo_end.{x, y, tx, ty}, velo_tracks.{backward, count}, ut_hits, ut_geometry, ut_tables.
 // Out: ut_candidates.{hit_count, hits, quality, qop, x, z, tx}, at the place of the VELO track.
 // One block per event, threads stride over its VELO tracks.
-// Bounds: a window has at most max_ut_window_hits hits, so a track at most twice the square of that pairs.
+// Bounds: a window has at most max_ut_window_hits hits, so a track at most twice the square of that pairs. The tracks
+// of an event share max_pairs pairs equally; a track that would try more flags its event and keeps the best of those
+// tried.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -143,19 +145,23 @@ __device__ __forceinline__ void try_ut_pair(const ut_window* windows, const ut_h
         best.picks[layer] = better ? picks[layer] : best.picks[layer];
 }
 
-/// Try the lines through hits of layers a and b; c lies between them, d beyond b.
+/// Try the lines through hits of layers a and b, `left` of them at most; c lies between them, d beyond b. False if
+/// there are more.
 template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
-__device__ void try_ut_pairs(const ut_window* windows, const ut_hits_of_event& hits, const ut_search_limits& limits,
-                             ut_continuation& best)
+__device__ bool try_ut_pairs(const ut_window* windows, const ut_hits_of_event& hits, const ut_search_limits& limits,
+                             uint32_t& left, ut_continuation& best)
 {
     for (uint32_t i = 0; i < windows[a].n_hits; i += ut_stride) {
         for (uint32_t j = 0; j < windows[b].n_hits; j += ut_stride) {
             for (uint64_t pairs = ut_pairs(windows[a], i, windows[b], j, limits); pairs != 0u; pairs &= pairs - 1u) {
+                if (left == 0u) return false;
+                --left;
                 const uint32_t pair = static_cast<uint32_t>(__ffsll(static_cast<long long>(pairs))) - 1u;
                 try_ut_pair<a, b, c, d>(windows, hits, limits, i + pair / ut_stride, j + pair % ut_stride, best);
             }
         }
     }
+    return true;
 }
 
 }  // namespace hlt
@@ -177,6 +183,7 @@ HLT_KERNEL(ut_search_tracks)
     constexpr float y_per_deflection = 0.08f;
     constexpr float max_radius = 1200.f;  // mm, of the UT
     const uint32_t n_tracks = p.velo_tracks.count[event];
+    const uint32_t max_pairs = p.max_pairs / hlt::max_of(n_tracks, 1u);
 
     for (uint32_t track = first_track + threadIdx.x; track < first_track + n_tracks; track += blockDim.x) {
         p.ut_candidates.hit_count[track] = 0;
@@ -201,9 +208,12 @@ HLT_KERNEL(ut_search_tracks)
                                 y_per_deflection / deflection[layer], windows[layer]);
 
         hlt::ut_continuation best = hlt::no_ut_continuation;
-        hlt::try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, best);
+        uint32_t left = max_pairs;
+        bool all = hlt::try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, left, best);
         // Without one of the layers 0 and 2, if that can still be better.
-        if (best.quality > p.three_hits_penalty) hlt::try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, best);
+        if (best.quality > p.three_hits_penalty)
+            all = hlt::try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, left, best) && all;
+        if (!all) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
         if (!(best.quality < hlt::no_ut_continuation.quality)) continue;
 
         const hlt::ut_points points = hlt::points_of(windows, best.picks, hits);

@@ -1,5 +1,6 @@
 """ut_search_tracks: for each VELO track the UT hits that continue it best."""
 
+from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.ut.collections import (
     candidate_fit,
@@ -34,8 +35,9 @@ search_tracks = Algorithm.beside(
         track_count,
         *(end_state[name] for name in ("x", "y", "tx", "ty")),
     ),
+    updates=(event_flags,),
     writes=(candidate_hit_count, candidate_hits, candidate_quality, *candidate_fit.values()),
-    # docs/physics/ut.md; mm and MeV.
+    # docs/physics/ut.md; mm and MeV. max_pairs: of all tracks of an event.
     constants={
         "min_p": 1000.0,
         "min_pt": 100.0,
@@ -49,5 +51,6 @@ search_tracks = Algorithm.beside(
         "three_hits_penalty": 50.0,
         "max_search_chi2": 600.0,
         "max_chi2": 80.0,
+        "max_pairs": 300_000,
     },
 )

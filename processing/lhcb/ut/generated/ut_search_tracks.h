@@ -36,6 +36,9 @@ struct ut_search_tracks_parameters {
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event] / 2u; }
     } velo_end;
     struct {
+        uint32_t* flags;
+    } events;
+    struct {
         const uint32_t* velo_clusters_offset;
         uint8_t* hit_count;
         uint16_t* hits;
@@ -58,6 +61,7 @@ struct ut_search_tracks_parameters {
     float three_hits_penalty;
     float max_search_chi2;
     float max_chi2;
+    uint32_t max_pairs;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };
