@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
 
     trigger = HLT1.load_trigger(options.trigger)
-    tck = trigger.tck(HLT1.sequence)
+    tck = HLT1.document(trigger).tck
     next_message: int | None = None
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.set(zmq.LINGER, 0)

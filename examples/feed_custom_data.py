@@ -5,7 +5,13 @@ python examples/feed_custom_data.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --
 The node builds events from any sources that a feeder announces. HLT1 reads the timing board's ODIN banks; the detector
 board's banks travel with the events into the files of the node. docs/formats/mfp.md has the bytes of an MFP.
 
-This line of a trigger configuration accepts the pulser events:
+This trigger configuration accepts the pulser events, and asks for no VELO:
+
+    [sequence]
+    name = "velo"
+
+    [sequence.missing_detectors]
+    velo = 0
 
     [[lines]]
     type = "OdinEventType"

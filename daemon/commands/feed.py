@@ -31,7 +31,6 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.commands.lhcb_options import load_velo_geometry
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory, AssignmentMemoryError
@@ -47,7 +46,8 @@ from hltnode.daemon.feeder.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.feeder.supervisor import Supervisor
 from hltnode.daemon.security.curve_keys import load_client_keys
 from hltnode.processing.lhcb.readout import LHCB_READOUT
-from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
+from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, events_of
+from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_RUN
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
@@ -146,12 +146,8 @@ def feed(
             with_truth=with_truth,
         )
         if simulate:
-            detector = load_velo_geometry(geometry)
-            stream = meps_of_simulation(
-                lambda: simulate_events(n, seed, geometry=detector, nu=DEFAULT_NU, run=run or DEFAULT_RUN),
-                LHCB_READOUT,
-                packing,
-            )
+            request = SimulationRequest(seed=seed, run=run or DEFAULT_RUN, geometry=geometry)
+            stream = meps_of_simulation(lambda: events_of(request, n), LHCB_READOUT, packing)
         else:
             stream = meps_of_files(paths, installed_chain(chain).readout, packing)
         keys = load_client_keys(server_key, key_file)

@@ -1,6 +1,7 @@
 """hltnode process: the pipeline of the node on files, without sockets."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain as chained
@@ -102,6 +103,9 @@ def process(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
         f"{result['backend']}, {result['threads']} threads; {n_accepted} of {len(result['per_event'])} accepted"
     )
+    flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
+    if flags:
+        typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
 
 

@@ -50,6 +50,7 @@ class TriggerChain(Chain):
 
     event_words: the numbers by which scalers know an event.
     sequences: those that a trigger configuration may choose, by name; what runs is one of them (`with_sequence`).
+    default_sequence: the name of the one that runs if none is chosen; empty if there is nothing to choose from.
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
@@ -58,19 +59,21 @@ class TriggerChain(Chain):
 
     event_words: tuple[Expression, ...]
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
+    default_sequence: str = ""
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
 
     @classmethod
-    def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
-        """A chain of several sequences, whose kernels are in one library. The first one runs by default."""
-        default = next(iter(sequences.values()))
+    def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
+        """A chain of several sequences, whose kernels are in one library."""
+        default = sequences[default_sequence]
         return cls(
             sequence=default.algorithms,
             subdetectors=default.subdetectors,
             counts=default.counts,
             sequences=sequences,
+            default_sequence=default_sequence,
             more_algorithms=tuple(algorithm for other in sequences.values() for algorithm in other.algorithms),
             **fields,
         )
@@ -122,7 +125,7 @@ class TriggerChain(Chain):
 
     def document(self, trigger: TriggerConfig) -> TckDocument:
         """The document of a trigger configuration. Raises TriggerConfigError."""
-        name = trigger.sequence or next(iter(self.sequences), "")
+        name = trigger.sequence or self.default_sequence
         counted = tuple(self.with_lines(trigger).counts)
         return TckDocument(self.name, name, counted, trigger.content(self.with_sequence(name or None).sequence))
 

@@ -54,18 +54,18 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 class Menu:
     """The line types that configurations of a chain may name, by class name, and the lines of one that names none.
 
-    lines_of: those of sequences that do not make what all lines look at, by name; None: no sequence is named.
+    lines_of: those of sequences that do not make what all lines look at, by name.
     not_available: lines that no sequence can run, and why.
     """
 
     types: tuple[type[LineType], ...]
     lines: tuple[LineType, ...]
-    lines_of: Mapping[str | None, tuple[LineType, ...]] = field(default_factory=dict)
+    lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
     not_available: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, sequence: str | None) -> tuple[LineType, ...]:
         """The lines that run by default in a sequence."""
-        return self.lines_of.get(sequence, self.lines)
+        return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from tests.own_ports import CONTROL, DATA, DECISIONS, HTTP, OwnPorts
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PULSER_LINE = '\n[[lines]]\ntype = "OdinEventType"\nname = "Hlt1Pulser"\nmask = 0x0400\n'
+NO_VELO = "\n[sequence.missing_detectors]\nvelo = 0\n"
 N_EVENTS = 60
 
 
@@ -39,7 +40,7 @@ class RunningNode:
         self.ports = OwnPorts()
         self.output = folder / "output"
         self.trigger = folder / "trigger.toml"
-        self.trigger.write_text((EXAMPLES / "trigger.toml").read_text() + PULSER_LINE)
+        self.trigger.write_text((EXAMPLES / "trigger.toml").read_text() + PULSER_LINE + NO_VELO)
         (folder / "node.toml").write_text(self.ports.put_into((EXAMPLES / "node.toml").read_text()))
         self.log = folder / "node.log"
         with self.log.open("wb") as log:
@@ -93,7 +94,7 @@ def test_process_events_counts_what_hltnode_process_accepts(
 def test_process_events_takes_the_built_in_menu_without_a_trigger_configuration(
     sample: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process_events.main([str(sample)])
+    process_events.main([str(sample), "--sequence", "velo"])
     assert "Hlt1VeloMicroBias" in capsys.readouterr().out
 
 

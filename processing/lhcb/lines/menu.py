@@ -89,7 +89,7 @@ HLT1_MENU = Menu(
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
     ),
     lines=(*_EVENTS, *_TRACKS),
-    lines_of={None: _VELO, "velo": _VELO},
+    lines_of={"velo": _VELO},
     not_available=dict.fromkeys(
         (
             "Hlt1TrackElectronMVA",

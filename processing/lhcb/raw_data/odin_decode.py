@@ -5,6 +5,7 @@ import numpy as np
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.raw_data.mfp import NO_BANK
 from hltnode.protocol.raw_data.odin import BANK_SIZE
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.source_id import SubDetector
@@ -33,6 +34,7 @@ raw_data_types = SharedTypes(
     records=(ODIN_DATA,),
     enums={"subdetector": SubDetector},
     sizes={
+        "no_bank_type": NO_BANK,
         "odin_bank_type": int(BankType.ODIN),
         "odin_bank_size": BANK_SIZE,
         "retina_bank": int(BankType.VP_RETINA_CLUSTER),

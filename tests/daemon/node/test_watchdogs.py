@@ -140,7 +140,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels, threads=1),
         geometry_constants(VeloGeometry.builtin()),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         batch_limits(config),
     )
     async with (

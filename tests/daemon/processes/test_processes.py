@@ -200,5 +200,5 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
     summary = json.loads(result.read_text())
     assert summary["events"] == 120
     assert summary["accounting_closes"]
-    assert summary["accounting"]["meps"]["complete"] == 4
+    assert summary["accounting"]["meps"]["complete"] == 2
     assert summary["metrics"]["hlt1_events_processed_total"] == 120

@@ -44,7 +44,7 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None), LIMITS)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None, "velo"), LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
     backend: CountingBackend, meps: list[EncodedMep]
 ) -> None:
     menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n).line() for n in range(1, 501))
-    engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
+    engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
     assert engine.limits == replace(LIMITS, lines=500)
     for batch in OfflineRunner(engine).run(meps):
         output = batch.workspace.output
@@ -147,7 +147,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
 def test_lines_behind_the_first_word_decide_in_the_engine_too(backend: CountingBackend, meps: list[EncodedMep]) -> None:
     menu = tuple(Passthrough(f"Line{i}", prescale=float(i == 499)).line() for i in range(500))
     (batch,) = OfflineRunner(
-        HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
+        HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
     ).run(meps[:1])
     output = batch.workspace.output
     assert output.lines.tolist() == [[0] * 15 + [1 << 499 % 32]] * batch.workspace.n_events
@@ -169,7 +169,7 @@ def test_retained_transferred_and_constant_columns_are_fetched(backend: Counting
     engine = HLT1.create_engine(
         backend,
         geometry_constants(GEOMETRY),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         LIMITS,
         retain=("velo_hits.x",),
     )

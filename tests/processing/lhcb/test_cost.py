@@ -48,6 +48,9 @@ class Cost:
     flags: EventFlag
 
 
+VELO = HLT1.with_sequence("velo")
+
+
 class Costs:
     """The whole chain, built so that it counts its work."""
 
@@ -56,14 +59,14 @@ class Costs:
         engine = HLT1.create_engine(
             CpuBackend(self._work.kernels),
             geometry_constants(GEOMETRY),
-            HLT1.load_trigger(None),
+            HLT1.load_trigger(None, "velo"),
             BatchLimits(events=16, meps=1, input_bytes=4 << 20, rows=1024),
         )
         self._workspace: Workspace = engine.create_workspace()
 
     def of(self, events: Sequence[Sequence[RawBank]]) -> Cost:
         """The mean over some events."""
-        mep = encode_mep(HLT1, events)
+        mep = encode_mep(VELO, events)
         workspace = self._workspace
         workspace.input_data[: mep.data.nbytes] = mep.data
         workspace.seal([MepInBatch(mep.n_events, mep.fragments)])

@@ -6,6 +6,7 @@
 
 namespace hlt {
 
+constexpr uint32_t no_bank_type = 255;
 constexpr uint32_t odin_bank_type = 16;
 constexpr uint32_t odin_bank_size = 40;
 constexpr uint32_t retina_bank = 73;

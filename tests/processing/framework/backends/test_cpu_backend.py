@@ -167,7 +167,7 @@ def test_progress_rises_while_a_batch_runs() -> None:
     geometry = VeloGeometry.builtin()
     mep = encode_mep(HLT1, list(simulate_events(40, seed=1, geometry=geometry)))
     limits = BatchLimits(events=400, meps=10, input_bytes=10 * mep.data.nbytes, rows=10 * len(mep.fragments))
-    trigger = HLT1.load_trigger(None)
+    trigger = HLT1.load_trigger(None, "velo")
     workspace = HLT1.create_engine(backend, geometry_constants(geometry), trigger, limits).create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(mep.n_events, mep.fragments)] * 10)
