@@ -27,6 +27,7 @@ NAMES = (
     "occupancy",
     "event_builder",
     "receive_and_build",
+    "replay",
     "gather",
     "real_readout",
     "safe_delivery",

@@ -42,7 +42,8 @@ class Gathering:
         # Spread over the MEP, as decisions are.
         self.kept = np.sort(np.random.default_rng(1).permutation(n)[: max(1, int(FRACTION * n))]).astype(np.int64)
         lines[self.kept, 0] = 5
-        self._decided = Decided(lines, np.zeros(n, np.uint32), np.full((n, len(COLLECTIONS)), 30, np.uint32))
+        counts = np.full((n, len(COLLECTIONS)), 30, np.uint32)
+        self._decided = Decided(lines, np.zeros(n, np.uint32), counts, np.zeros((n, 0), np.uint32))
 
     def encode(self) -> EncodedEvents:
         """The records of the accepted events."""
@@ -75,7 +76,7 @@ def rows(mep: ReadoutMep) -> Iterator[Result]:
     copy = partial(np.copyto, target, source)
     name = f"{mep.name}, {mep.n_sources:,} sources, {mep.n_events:,} events per MEP"
     with tempfile.TemporaryFile() as file:
-        ways = {
+        ways: dict[str, Callable[[], object]] = {
             "": plain.encode,
             ", checksums": summed.encode,
             ", written to a file": partial(encode_and_write, plain, file.fileno()),

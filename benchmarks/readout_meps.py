@@ -53,7 +53,7 @@ def simulated_mep(n_events: int) -> ReadoutMep:
         return islice((banks for _ in range(n_events) for banks in events), n_events)
 
     packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 31)
-    mep = next(iter(meps_of_simulation(loop, HLT1.readout, packing)))
+    mep = next(iter(meps_of_simulation(loop, HLT1.readout, packing, n_events)))
     return _in_slot("simulated", n_events, mep.mfps)
 
 

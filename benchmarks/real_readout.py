@@ -1,6 +1,6 @@
 """A node with a readout of the real size, against its kernels alone: processor time of all threads for each event.
 
-The node is a process of its own, `hltnode serve` with the VELO chain on one thread, fed by `hltnode feed`; its
+The node is a process of its own, `hltnode serve` with the VELO chain on one thread, fed by `hltnode replay`; its
 processor time is that of the process. Its input are the seven real events under numbers of their own, of which a line
 keeps three in a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this
 process.
@@ -166,7 +166,7 @@ port = {http}
             if node.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("the node did not start")
             time.sleep(0.2)
-        feed = ("feed", "--input", events, "--to", f"tcp://127.0.0.1:{data}", "--sources", 1, "--repeat", repeat)
+        feed = ("replay", events, "--to", f"tcp://127.0.0.1:{data}", "--sources", 1, "--repeat", repeat)
         with process(*feed, "--events-per-mep", mep.n_events):
             before = _when_processed(http, node.pid, repeat * n_of_file // 4, end)
             after = _when_processed(http, node.pid, repeat * n_of_file, end)

@@ -27,10 +27,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import zmq.asyncio
 
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
-from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.client.feeder import Feeder, FeederIdentity
+from hltnode.client.mep import FeedMep
+from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
-from hltnode.daemon.feeder.sockets import FeederSockets
 from hltnode.protocol import BankType, Odin, SubDetector, encode_mfp, encode_odin, source_id
 
 TIMING_BOARD = source_id(SubDetector.ODIN, 0)

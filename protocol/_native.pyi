@@ -42,9 +42,10 @@ class Packer:
         begins: NDArray[np.uint64],
         ends: NDArray[np.uint64],
         places: Sequence[int],
+        sizes: Sequence[int],
         to: NDArray[np.uint8],
         first_event: int,
-    ) -> list[int]: ...
+    ) -> None: ...
 
 class RecordEncoder:
     def __init__(
@@ -74,7 +75,7 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: list[NDArray[np.uint32]],
+        selected: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...
     def of_events(
@@ -84,6 +85,6 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: list[NDArray[np.uint32]],
+        selected: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...

@@ -201,24 +201,6 @@ class ListedBanks {
     std::vector<std::size_t> ends_;
 };
 
-trigger_banks::Column column(const Words& array) { return {array.data(), array.size()}; }
-
-// The tables of selected objects, in the order of trigger_banks::Selected, or none of them.
-trigger_banks::Selected selected_of(const std::vector<Words>& arrays, std::size_t n_events)
-{
-    if (arrays.empty()) return {};
-    if (arrays.size() != 11) throw nb::value_error("11 tables of selected objects are expected");
-    const trigger_banks::Selected tables{column(arrays[0]), column(arrays[1]), column(arrays[2]), column(arrays[3]),
-                                         column(arrays[4]), column(arrays[5]), column(arrays[6]), column(arrays[7]),
-                                         column(arrays[8]), column(arrays[9]), column(arrays[10])};
-    const std::size_t n_objects = tables.class_id.size;
-    if (tables.rows.size != n_events + 1 || tables.objects.size != n_events + 1 ||
-        tables.line.size != tables.object.size || tables.info.size != n_objects + 1 ||
-        tables.ids.size != n_objects + 1 || tables.parts.size != n_objects + 1)
-        throw nb::value_error("the tables of selected objects do not fit together");
-    return tables;
-}
-
 class RecordEncoder {
   public:
     RecordEncoder(uint32_t key, uint32_t tck, uint32_t task_id, uint16_t source_id, uint32_t not_run,
@@ -256,10 +238,10 @@ class RecordEncoder {
 
     // Records of the events `events` (ascending) of a batch, whose MFPs lie in `buffer`.
     nb::tuple of_batch(const nb::handle& buffer, const Meps& meps, const Events& events, uint32_t run,
-                       const Rows& lines, const Words& flags, const Rows& counts, const std::vector<Words>& selected,
+                       const Rows& lines, const Words& flags, const Rows& counts, const Rows& selected,
                        const Ends& ends) const
     {
-        check_rows(lines, flags, counts);
+        check_rows(lines, flags, counts, selected);
         check_events(events, flags.size());
         std::size_t n_events = 0;
         for (const auto& [n, places] : meps) {
@@ -276,9 +258,9 @@ class RecordEncoder {
 
     // Records of some events (ascending) whose raw banks are given as lists of (type, version, source id, payload).
     nb::tuple of_events(const nb::list& banks_of_events, const Events& events, const Rows& lines, const Words& flags,
-                        const Rows& counts, const std::vector<Words>& selected, const Ends& ends) const
+                        const Rows& counts, const Rows& selected, const Ends& ends) const
     {
-        check_rows(lines, flags, counts);
+        check_rows(lines, flags, counts, selected);
         check_events(events, flags.size());
         if (banks_of_events.size() != events.size()) throw nb::value_error("each event has a list of banks");
         const ListedBanks banks(banks_of_events);
@@ -292,12 +274,12 @@ class RecordEncoder {
     }
 
   private:
-    void check_rows(const Rows& lines, const Words& flags, const Rows& counts) const
+    void check_rows(const Rows& lines, const Words& flags, const Rows& counts, const Rows& selected) const
     {
         const std::size_t n = flags.size();
         if (lines.shape(0) != n || lines.shape(1) != (format_.n_lines + 31) / 32 || counts.shape(0) != n ||
-            counts.shape(1) < n_counts_)
-            throw nb::value_error("decisions, flags and counts are not those of as many events");
+            counts.shape(1) < n_counts_ || selected.shape(0) != n)
+            throw nb::value_error("decisions, flags, counts and selected objects are not those of as many events");
     }
 
     static void check_events(const Events& events, std::size_t n_events)
@@ -313,17 +295,16 @@ class RecordEncoder {
     // `find_banks` is called without the interpreter.
     template <typename FindBanks>
     nb::tuple encode(std::vector<Record>& records, const FindBanks& find_banks, const Events& events, const Rows& lines,
-                     const Words& flags, const Rows& counts, const std::vector<Words>& tables, const Ends& ends) const
+                     const Words& flags, const Rows& counts, const Rows& selected, const Ends& ends) const
     {
         if (ends.size() != records.size()) throw nb::value_error("each kept event has an end");
-        const trigger_banks::Selected selected = selected_of(tables, flags.size());
         nb::object encoded;
         uint64_t too_large = 0, left_out = 0;
         {
             nb::gil_scoped_release released;
             const auto& banks = find_banks();
             std::vector<uint32_t> trailers;
-            trigger_banks::Writer writer(format_, selected);
+            trigger_banks::Writer writer(format_);
             std::size_t total = 0;
             std::vector<std::size_t> bodies(records.size());
             banks.template for_each<false>(
@@ -339,9 +320,12 @@ class RecordEncoder {
             for (std::size_t k = 0; k < records.size(); ++k) {
                 Record& record = records[k];
                 const std::size_t e = static_cast<std::size_t>(events(k)), trailer = trailers.size();
-                record.routing = writer.append(
-                    {e, lines.data() + e * lines.shape(1), flags(e), counts.data() + e * counts.shape(1), record.odin},
-                    trailers);
+                record.routing = writer.append({{selected.data() + e * selected.shape(1), selected.shape(1)},
+                                                lines.data() + e * lines.shape(1),
+                                                flags(e),
+                                                counts.data() + e * counts.shape(1),
+                                                record.odin},
+                                               trailers);
                 record.trailer_end = trailers.size();
                 total += mdf_header_size + bodies[k] + 4 * (record.trailer_end - trailer);
                 ends(k) = total;

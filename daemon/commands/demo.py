@@ -142,8 +142,8 @@ format = "console"
             senders = [
                 stack.enter_context(
                     child(
-                        "feed", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
-                        "--input", str(meps), "--repeat", str(repeat),
+                        "replay", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
+                        str(meps), "--repeat", str(repeat),
                     )
                 )
                 for i in range(1, feeders + 1)

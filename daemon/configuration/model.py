@@ -274,8 +274,27 @@ class MonitorSection(_Section):
     """Largest number of messages per second."""
 
 
+class TapSection(_Section):
+    """The tap: publishes the fragments that the node takes, for `hltnode record`. It never holds the node up."""
+
+    endpoint: Endpoint | None = None
+    """Socket of the tap (XPUB); off if not set."""
+    buffer_bytes: int = Field(default=64 * MIB, ge=MIB, le=65_536 * MIB)
+    """Bytes of fragments that wait for a slow recorder; MEPs that come beyond that are dropped from the recording."""
+
+
+class HistogramsSection(_Section):
+    """Monitoring histograms: what the node does with those that the trigger configuration declares."""
+
+    buckets: int = Field(default=50, ge=0, le=100)
+    """The most buckets that a histogram has in /metrics, adjacent bins together; 0 leaves histograms out of it.
+    /histograms and files have all bins."""
+    file_period_s: float = Field(default=60.0, ge=0.0, le=86_400.0)
+    """Time in seconds from one file of a run that goes on to the next; 0: a file at the end of the run alone."""
+
+
 class HttpSection(_Section):
-    """/metrics, /healthz, /readyz, /status and /control."""
+    """/metrics, /histograms, /healthz, /readyz, /status and /control."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
@@ -345,6 +364,8 @@ class NodeConfig(BaseSettings):
     events: EventsSection = Field(default_factory=EventsSection)
     errors: ErrorsSection = Field(default_factory=ErrorsSection)
     monitor: MonitorSection = Field(default_factory=MonitorSection)
+    tap: TapSection = Field(default_factory=TapSection)
+    histograms: HistogramsSection = Field(default_factory=HistogramsSection)
     http: HttpSection = Field(default_factory=HttpSection)
     security: SecuritySection = Field(default_factory=SecuritySection)
     log: LogSection = Field(default_factory=LogSection)
@@ -364,7 +385,7 @@ class NodeConfig(BaseSettings):
     @property
     def n_sockets(self) -> int:
         """Number of sockets that peers may connect to, HTTP aside."""
-        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
+        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint, self.tap.endpoint)
         return 3 + sum(endpoint is not None for endpoint in optional)
 
     @model_validator(mode="after")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.credit_window import CreditWindow
@@ -48,6 +47,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 # More credits are worth a message when they grow by this part of the places that back them: one message per MEP and
 # feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.

@@ -4,7 +4,7 @@ Naming follows Prometheus' rules: prefix `hlt1_`, base units, `_total` for count
 generated from what `NodeCollector.collect` yields, by tools/generate_reference.py.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -19,9 +19,11 @@ from prometheus_client.registry import Collector
 
 from hltnode.daemon.monitoring.counters import Counters, Histogram
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.histograms import histogram_metrics
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.monitoring.operation_counters import operation_metrics
 from hltnode.daemon.monitoring.source_metrics import SourceFamily, source_families
+from hltnode.processing.framework.histograms import HistogramContent
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 PREFIX = "hlt1_"
@@ -43,6 +45,7 @@ class NodeCollector(Collector):
     Args:
         health_ns: time of the clock of the health.
         monotonic_ns, wall_s: monotonic and Unix time of the snapshot.
+        histograms, histogram_buckets: what the histograms hold, and the most buckets that one of them becomes.
     """
 
     def __init__(
@@ -56,7 +59,11 @@ class NodeCollector(Collector):
         health_ns: int,
         monotonic_ns: int,
         wall_s: float,
+        histograms: Sequence[HistogramContent] = (),
+        histogram_buckets: int = 0,
     ) -> None:
+        self._histograms = histograms
+        self._histogram_buckets = histogram_buckets
         self._counters = counters
         self._health = health
         self._info = info
@@ -91,6 +98,7 @@ class NodeCollector(Collector):
         yield from self._pipeline(state)
         yield from self._decisions()
         yield from self._outputs(state)
+        yield from histogram_metrics(self._histograms, self._histogram_buckets)
         yield from operation_metrics(self._counters.operation, state.run_state)
 
     def _node(self, state: NodeState) -> Iterator[Metric]:
@@ -139,6 +147,8 @@ class NodeCollector(Collector):
         yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", state.credits_outstanding)
         yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
         yield _counter("nacks_sent", "Refusals sent to feeders.", c.nacks_sent)
+        yield _counter("tap_meps", "MEPs that the tap has published for a recorder.", c.tap.meps)
+        yield _counter("tap_meps_dropped", "MEPs that the tap has dropped because a recorder was slow.", c.tap.dropped)
 
     def _building(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
@@ -227,6 +237,8 @@ class NodeCollector(Collector):
         )
         text = "Starts after which the machine had been down and the session before had not ended in order."
         yield _counter("power_cuts", text, writer.power_cuts)
+        text = "Attempts to write a file of histograms."
+        yield _counters("histogram_files", text, "outcome", writer.histogram_files.items())
         free = "Free bytes of the file system of output.directory; NaN if they cannot be read."
         yield _gauge("output_free_bytes", free, state.output_free_bytes)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.routing import LUMI_BIT, READOUT_ERROR_BIT
-from hltnode.processing.selection.selected import Selected
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -29,17 +28,12 @@ COUNT_BITS = 16
 @dataclass(frozen=True, slots=True)
 class Decided:
     """Some events, one row each: decisions u32[n, words], flags u32[n] (EventFlag), what was counted u32[n, c], and
-    what the lines selected, None where they look at whole events only; the rows of the first event are `first`."""
+    what the lines selected u32[n, words] (processing.selection.selected), without words where that is not known."""
 
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     counts: NDArray[np.uint32]
-    selected: Selected | None = None
-    first: int = 0
-
-    def tables(self) -> list[NDArray[np.uint32]]:
-        """The tables of selected candidates of these events."""
-        return [] if self.selected is None else self.selected.tables(self.first, len(self.flags))
+    selected: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +123,7 @@ class EventEncoder:
             decided.lines,
             decided.flags,
             decided.counts,
-            decided.tables(),
+            decided.selected,
             ends,
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])
@@ -145,7 +139,7 @@ class EventEncoder:
             decided.lines,
             decided.flags,
             decided.counts,
-            decided.tables(),
+            decided.selected,
             ends,
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])

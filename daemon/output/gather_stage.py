@@ -59,9 +59,7 @@ class GatherStage:
     def _run(self) -> None:
         try:
             while (item := self._queue.get()) is not None:
-                if isinstance(item, ComputedBatch):
-                    item = self._gather(item)
-                self._hand_on(item)
+                self._hand_on(self._gather(item) if isinstance(item, ComputedBatch) else item)
         except BaseException as error:
             self._crashed(error)
             raise

@@ -20,7 +20,7 @@ from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.transport.decisions import MepDecision
 
-_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT)
+_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT | EventFlag.CANDIDATES_LEFT_OUT)
 """Flags that do not make an event one for the error stream."""
 
 log = get_logger("gathering")
@@ -104,7 +104,7 @@ class EventGatherer:
             [(mep.n_events, mep.fragments) for mep in batch.meps],
             numbers,
             batch.run,
-            Decided(results.lines, results.flags, results.counts),
+            Decided(results.lines, results.flags, results.counts, results.selected),
         )
         if encoded.banks_too_large:
             log.error("banks_too_large", run=batch.run, first_mep=batch.meps[0].mep, banks=encoded.banks_too_large)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import partial
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.requests import Confirmed, FinishFiles, Request, RevokeEvents, Supervised
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.protocol.transport.feeder_messages import Revoked
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 # A full disk seldom gets room within a second; more frequent retries would only count more write errors.
 RETRY_SECONDS = 1.0

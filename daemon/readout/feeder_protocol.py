@@ -10,9 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
@@ -54,7 +52,9 @@ from hltnode.protocol.transport.feeder_messages import (
     split_ack,
     split_missed,
 )
+from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
 from hltnode.protocol.transport.messages import as_remark
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # Acknowledgements in the answer to one hello, of up to 1024 ranges each: what is left follows with the next hello,

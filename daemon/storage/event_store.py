@@ -21,6 +21,8 @@ from hltnode.daemon.storage.journal_content import Ranges
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.quarantine import Quarantine
 from hltnode.daemon.storage.record_block import RecordBlock
+from hltnode.daemon.storage.tck_file import write_tck
+from hltnode.processing.selection.tck import TckDocument
 
 # Ranges of MEPs in one log line.
 LOGGED_RANGES = 32
@@ -149,6 +151,11 @@ class EventStore:
         self.journal.abandon()
         self._directory.close()
         return left
+
+    def keep_tck(self, document: TckDocument) -> str:
+        """Put a trigger configuration beside the events that it accepts; the name of its file."""
+        with self._refusals():
+            return write_tck(self._directory, document)
 
     def write_summary(self, summary: dict[str, Any]) -> str:
         """Write the summary of a run, with the names and sizes of its finished files; returns its name."""

@@ -27,3 +27,6 @@ class EventFlag(IntFlag):
     """A detector announces more clusters than an event may have that is reconstructed: nothing was."""
     MISSING_DETECTOR = 256
     """The event has no bank of a detector that the sequence reconstructs."""
+    CANDIDATES_LEFT_OUT = 512
+    """Lines selected more candidates than the reports of an accepted event hold; its decisions are right. No reason to
+    keep an event."""

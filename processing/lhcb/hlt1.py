@@ -20,8 +20,10 @@ from hltnode.processing.lhcb.kalman.ghost_network import ghost_types
 from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
+from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
@@ -187,4 +189,6 @@ HLT1 = TriggerChain.offering(
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
     routing=ROUTING_RULES,
+    histograms=HLT1_HISTOGRAMS,
+    reported=REPORTED,
 )

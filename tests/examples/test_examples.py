@@ -104,7 +104,7 @@ def test_a_consumer_prints_the_decisions_that_stand_in_the_files_under_the_same_
     node: RunningNode, sample: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     consumer = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "consume_decisions.py"), node.endpoint(DECISIONS),
+        [sys.executable, str(EXAMPLES / "decisions.py"), node.endpoint(DECISIONS),
          "--trigger", str(node.trigger), "--meps", "3"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def test_a_consumer_prints_the_decisions_that_stand_in_the_files_under_the_same_
         assert consumer.stdout.readline().startswith("waiting for decisions")
         wait_for_subscription(node)
         feeding = CliRunner().invoke(
-            app, ["feed", "--to", node.endpoint(DATA), "--input", str(sample), "--events-per-mep", "20"]
+            app, ["replay", "--to", node.endpoint(DATA), str(sample), "--events-per-mep", "20"]
         )
         assert feeding.exit_code == 0, feeding.output
         decisions, _ = consumer.communicate(timeout=30.0)

@@ -20,6 +20,7 @@ enum event_flag : uint32_t {
     not_processed = 64,
     too_many_clusters = 128,
     missing_detector = 256,
+    candidates_left_out = 512,
 };
 
 struct batch_header {

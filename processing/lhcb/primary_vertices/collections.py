@@ -37,8 +37,12 @@ pv_tracks = Collection(
 )
 """VELO tracks that may make primary vertices. An event has room for its tracks and for padding to full lanes."""
 pv_track_count = pv_tracks.per_event("count", U32)
-pv_track_columns = tuple(pv_tracks.column(name, F32) for name in ("x", "y", "z", "tx", "ty", "weight"))
-"""x, y, z in mm at the closest approach to the beam line; weight = 1 / var(x) = 1 / var(y), in 1/mm²."""
+pv_track_lines = tuple(pv_tracks.column(name, F32) for name in ("x", "y", "z", "tx", "ty"))
+"""x, y, z in mm at the closest approach to the beam line."""
+pv_weight = pv_tracks.column("weight", F32)
+"""1 / var(x) = 1 / var(y) of the VELO filter, in 1/mm²."""
+pv_fit_weight = pv_tracks.column("fit_weight", F32)
+"""The same with the scattering of a track of a collision."""
 
 pv_seeds = Collection(
     "pv_seeds",

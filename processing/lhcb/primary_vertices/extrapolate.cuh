@@ -3,7 +3,11 @@
 //
 // One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
 // to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
-// x and y of a track have the same variance (lhcb/velo/tracking/kalman_filter.cuh); pv_tracks.weight is its inverse.
+// x and y of a track have the same variance (lhcb/velo/tracking/kalman_filter.cuh); pv_tracks.weight is its inverse,
+// for the seeds. The filter assumes the scattering of long particles; at large angles most tracks of a collision are
+// softer, along the beam harder. So pv_tracks.fit_weight is the inverse of
+//     c00 (min_variance_scale + (max_variance_scale - min_variance_scale) t^2 / (t^2 + variance_slope^2)),
+// t the slope to the beam.
 // Bounds: tracks of an event as velo_tracks.count, plus padding (tracks.cuh).
 #pragma once
 
@@ -28,12 +32,18 @@ HLT_KERNEL(pv_beamline_extrapolate)
         uint32_t total;
         const uint32_t place = first + n + hlt::block_exclusive_count(used, scratch, total);
         if (used) {
+            const float tx = p.velo_beamline.tx[velo_track];
+            const float ty = p.velo_beamline.ty[velo_track];
+            const float slope2 = tx * tx + ty * ty;
+            const float steep = slope2 / (slope2 + p.variance_slope * p.variance_slope);
+            const float scale = p.min_variance_scale + (p.max_variance_scale - p.min_variance_scale) * steep;
             p.pv_tracks.x[place] = p.velo_beamline.x[velo_track];
             p.pv_tracks.y[place] = p.velo_beamline.y[velo_track];
             p.pv_tracks.z[place] = z;
-            p.pv_tracks.tx[place] = p.velo_beamline.tx[velo_track];
-            p.pv_tracks.ty[place] = p.velo_beamline.ty[velo_track];
+            p.pv_tracks.tx[place] = tx;
+            p.pv_tracks.ty[place] = ty;
             p.pv_tracks.weight[place] = 1.f / p.velo_beamline.c00[velo_track];
+            p.pv_tracks.fit_weight[place] = 1.f / (scale * p.velo_beamline.c00[velo_track]);
         }
         n += total;
     }
@@ -44,6 +54,7 @@ HLT_KERNEL(pv_beamline_extrapolate)
         p.pv_tracks.tx[place] = 0.f;
         p.pv_tracks.ty[place] = 0.f;
         p.pv_tracks.weight[place] = 1.f;
+        p.pv_tracks.fit_weight[place] = 1.f;
     }
     if (threadIdx.x == 0) p.pv_tracks.count[blockIdx.x] = n;
 }

@@ -1,7 +1,12 @@
 """pv_beamline_extrapolate: the tracks that may make primary vertices, packed."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.primary_vertices.collections import pv_track_columns, pv_track_count
+from hltnode.processing.lhcb.primary_vertices.collections import (
+    pv_fit_weight,
+    pv_track_count,
+    pv_track_lines,
+    pv_weight,
+)
 from hltnode.processing.lhcb.velo.collections import beamline_state, large_events, track_count
 
 extrapolate = Algorithm.beside(
@@ -11,5 +16,7 @@ extrapolate = Algorithm.beside(
     block_size=128,
     large_events=large_events,
     reads=(track_count, *(beamline_state[name] for name in ("x", "y", "z", "tx", "ty", "c00"))),
-    writes=(pv_track_count, *pv_track_columns),
+    writes=(pv_track_count, *pv_track_lines, pv_weight, pv_fit_weight),
+    # Variance in x and y for the fit over that of the filter: along the beam, and at slopes far above `variance_slope`.
+    constants={"min_variance_scale": 0.6, "max_variance_scale": 1.5, "variance_slope": 0.02},
 )

@@ -221,7 +221,7 @@ HLT_KERNEL(pv_beamline_multi_fit)
     const float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
     hlt::primary_vertex* fitted = p.pv_seeds.fitted + p.pv_seeds.first(blockIdx.x);
     const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
-                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.weight + first};
+                                      p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
     const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first, n_tracks};
     const float beamline_x = p.velo_geometry->beamline_x;
     const float beamline_y = p.velo_geometry->beamline_y;

@@ -4,8 +4,9 @@ from hltnode.processing.framework.collections import F32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.lhcb.primary_vertices.collections import (
     fitted,
-    pv_track_columns,
+    pv_fit_weight,
     pv_track_count,
+    pv_track_lines,
     pv_tracks,
     seed_count,
     seed_z,
@@ -19,7 +20,7 @@ multi_fit = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=128,
     large_events=large_events,
-    reads=(velo_geometry, pv_track_count, *pv_track_columns, seed_z, seed_count),
+    reads=(velo_geometry, pv_track_count, *pv_track_lines, pv_fit_weight, seed_z, seed_count),
     writes=(fitted,),
     # Of each track the sum over the seeds of exp(-chi2 / 2); on a GPU beside the track's columns (pv_fit_track).
     scratch=(Scratch("tracks", F32, per=pv_tracks, width=8),),

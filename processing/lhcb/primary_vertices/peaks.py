@@ -3,8 +3,9 @@
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.primary_vertices.collections import (
-    pv_track_columns,
     pv_track_count,
+    pv_track_lines,
+    pv_weight,
     seed_count,
     seed_z,
 )
@@ -19,7 +20,7 @@ peaks = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=128,
     large_events=large_events,
-    reads=(velo_geometry, pv_track_count, *pv_track_columns),
+    reads=(velo_geometry, pv_track_count, *pv_track_lines, pv_weight),
     updates=(event_flags,),
     writes=(seed_z, seed_count),
     constants={

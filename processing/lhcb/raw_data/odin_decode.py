@@ -22,9 +22,18 @@ ODIN_DATA = Record(
             ("event_id_high", "<u4"),
             ("bunch_id", "<u4"),
             ("crossing_type", "<u4"),
+            ("orbit", "<u4"),
+            ("tae_central", "<u4"),
+            ("tae_half_window", "<u4"),
         ]
     ),
-    {"event_type": "bit mask", "gps_time_low": "us", "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both"},
+    {
+        "event_type": "bit mask",
+        "gps_time_low": "us",
+        "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both",
+        "tae_central": "1: the middle crossing of several that were read out together",
+        "tae_half_window": "crossings on either side",
+    },
 )
 """What the kernels keep of an ODIN bank; `crossing_type` as protocol.raw_data.odin.CrossingType."""
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.common.vocabulary import MessageRefusal, SlotState
+from hltnode.client.feeder import Feeder, FeederIdentity
+from hltnode.client.mep import FeedMep
+from hltnode.client.send_window import RETRY_NS
+from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
@@ -35,18 +37,17 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.feeder.assignment import DONE
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.follower import FollowedList
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
-from hltnode.daemon.feeder.send_window import RETRY_NS
 from hltnode.daemon.feeder.supervisor import Supervisor
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Error, Goodbye, Nack, Returned, Revoked, Welcome
 from hltnode.protocol.transport.frame_header import decode_header
+from hltnode.protocol.transport.mep_ranges import MepRanges
+from hltnode.protocol.transport.refusals import MessageRefusal
+from tests.client.test_feeder import RecordedConnection
 from tests.daemon.fakes import RUN, synthetic_meps
-from tests.daemon.feeder.test_feeder import RecordedConnection
 from tests.daemon.manual_clock import ManualClock
 
 EVENTS = 4

@@ -9,8 +9,8 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.client.feeder import FeederRefusedError
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.feeder import FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.output.gathering import GatheredBatch

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
+from hltnode.client.mep import FeedMep
 from hltnode.daemon.common.vocabulary import Stage
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend

@@ -79,7 +79,7 @@ port = {self.http}
 
     def start_feeder(self, number: int) -> subprocess.Popen[bytes]:
         return self.start(
-            "hltnode.daemon", "feed", "--to", self.data, "--control", self.control, "--input", str(self.input),
+            "hltnode.daemon", "replay", "--to", self.data, "--control", self.control, str(self.input),
             "--run", str(RUN), "--part", f"{number}/{self.feeders}", "--rate", str(RATE),
         )  # fmt: skip
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.daemon.storage.recovery import StoreSettings, take_over
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 RUN = 7
 NODE = "node"

@@ -66,12 +66,26 @@ def test_tracks_and_vertices_of_the_real_events_are_found(shared: Path) -> None:
     assert result["pv"]["false_rate"] == 0
 
 
-def test_at_least_91_percent_of_simulated_collisions_are_found_and_at_most_1_percent_are_false() -> None:
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Any]:
     geometry = VeloGeometry.builtin()
-    pv = checked(simulate_events(400, seed=21, geometry=geometry), geometry)["pv"]
+    return checked(simulate_events(400, seed=21, geometry=geometry), geometry)
+
+
+def test_at_least_91_percent_of_simulated_collisions_are_found_and_at_most_1_percent_are_false(
+    simulated: dict[str, Any],
+) -> None:
+    pv = simulated["pv"]
     assert pv["reconstructible"] > 1500
     assert pv["efficiency"] >= 0.91
     assert pv["false_rate"] <= 0.01
+
+
+@pytest.mark.parametrize("axis", "xyz")
+def test_errors_of_simulated_vertices_are_right_within_10_percent(simulated: dict[str, Any], axis: str) -> None:
+    pull = simulated["resolution"]["pv"][f"pull_{axis}"]
+    assert pull["entries"] > 1500
+    assert pull["width"] == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.timeout(180)

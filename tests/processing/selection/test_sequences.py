@@ -68,6 +68,15 @@ def test_the_library_holds_the_kernels_of_all_sequences_once() -> None:
         assert sorted(names) == sorted(it.name for it in VELO.algorithms)
 
 
+@pytest.mark.parametrize(
+    "text", ['name = "all"', "[sequence.no_algorithm]\nx = 1", "[sequence.velo_cluster_limit]\nmax_clusters = -1"]
+)
+def test_what_the_sequence_does_not_take_is_refused_with_the_name_of_the_file(tmp_path: Path, text: str) -> None:
+    path = configured(tmp_path, f"[sequence]\n{text}")
+    with pytest.raises(TriggerConfigError, match=rf"^{path}: sequence\."):
+        two_sequences().load_trigger(path)
+
+
 def test_an_unknown_sequence_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     path = configured(tmp_path, '[sequence]\nname = "all"')
     with pytest.raises(TriggerConfigError, match=r"sequence\.name: .* no sequence 'all'; there are velo, clones"):

@@ -30,11 +30,15 @@ struct pv_beamline_extrapolate_parameters {
         float* tx;
         float* ty;
         float* weight;
+        float* fit_weight;
         __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
     } pv_tracks;
     struct {
         const uint32_t* bound;
     } velo_clusters;
+    float min_variance_scale;
+    float max_variance_scale;
+    float variance_slope;
     uint32_t min_event_size;
     uint32_t max_event_size;
 

@@ -19,7 +19,7 @@ struct pv_beamline_multi_fit_parameters {
         const float* z;
         const float* tx;
         const float* ty;
-        const float* weight;
+        const float* fit_weight;
         __device__ uint32_t first(uint32_t event) const { return (velo_clusters_offset[event] / 64u + event) * 32u; }
     } pv_tracks;
     struct {

@@ -60,10 +60,9 @@ def mass_figure(masses: dict[str, Any]) -> Figure:
             np.add.reduceat(of[kind], np.arange(0, len(of[kind]), _TOGETHER)) for kind in ("all", "true")
         )
         axis.stairs(everything, edges, color="#444444", label="candidates")
-        axis.stairs(true, edges, fill=True, color=COLOURS[5], alpha=0.6, label="that are the decay")
-        axis.axvline(
-            of["true_mass"], color=COLOURS[1], linestyle=":", linewidth=1.2, label=f"{of['true_mass']:.2f} MeV"
-        )
+        axis.stairs(true, edges, fill=True, color=COLOURS[5], alpha=0.6, label="true decays")
+        label = f"true mass {of['true_mass']:.2f} MeV"
+        axis.axvline(of["true_mass"], color=COLOURS[1], linestyle=":", linewidth=1.2, label=label)
         if of["curve"] is not None:
             axis.plot(
                 of["curve"]["mass"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,12 @@ def _interpolated(content: NDArray[np.float64], peak: int) -> float:
     return Z_MIN + BIN * (peak + 0.5 + (0.5 * (below - above) / (below + above) if below + above > 0 else 0.0))
 
 
+def scattered(tracks: Tracks) -> Tracks:
+    """Tracks with the variance of one of a collision, where the filter assumes that of a long particle."""
+    slope2 = tracks.tx**2 + tracks.ty**2
+    return replace(tracks, weight=tracks.weight / (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
+
+
 def fit_seeds(tracks: Tracks, seeds: list[float], beamline: tuple[float, float]) -> list[Vertex | None]:
     """The adaptive fit of each seed; None where it is rejected."""
     places = [np.array([*beamline, z]) for z in seeds]
@@ -155,4 +161,4 @@ def find_vertices(tracks: Tracks, beamline: tuple[float, float]) -> list[Vertex]
     """All steps."""
     inside = (tracks.z > Z_MIN) & (tracks.z < Z_MAX)
     used = Tracks(*(getattr(tracks, name)[inside] for name in ("x", "y", "z", "tx", "ty", "weight")))
-    return clean_up(fit_seeds(used, find_seeds(histogram(used, beamline)), beamline))
+    return clean_up(fit_seeds(scattered(used), find_seeds(histogram(used, beamline)), beamline))
