@@ -38,7 +38,7 @@ attacks: $(VENV)/.developed
 check: $(VENV)/.developed build/typecheck/hltnode
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.daemon
+	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
 	$(BIN)/mypy benchmarks examples tools
 	$(BIN)/mypy tests
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
@@ -87,7 +87,7 @@ $(VENV)/.developed: $(VENV)/.installed
 # mypy and import-linter do not follow the import hook of an editable install; they read this tree of links instead.
 build/typecheck/hltnode:
 	mkdir -p $@
-	for package in daemon processing protocol; do ln -sfn ../../../$$package $@/$$package; done
+	for package in client daemon processing protocol; do ln -sfn ../../../$$package $@/$$package; done
 
 clean:
 	rm -rf build $(VENV) demo-output

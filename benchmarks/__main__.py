@@ -1,9 +1,12 @@
-"""`python -m benchmarks [NAME ...]`: run the benchmarks and print ratios against named baselines.
+"""`python -m benchmarks [NAME ...] [--json FILE]`: run the benchmarks and print ratios against named baselines.
+
+FILE gets the main figures of those that name some, by the benchmark or what it calls them.
 
 Two have reports of their own: `python -m benchmarks device_code` counts what kernels cost on a GPU, without one
 (device_code.py), and `python -m benchmarks gpu` measures on one (gpu/).
 """
 
+import argparse
 import importlib
 import json
 import os
@@ -19,19 +22,31 @@ from benchmarks import device_code
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
 
-NAMES = ("sequences", "occupancy", "event_builder", "receive_and_build", "safe_delivery", "simulation")
+NAMES = (
+    "sequences",
+    "occupancy",
+    "event_builder",
+    "receive_and_build",
+    "replay",
+    "gather",
+    "real_readout",
+    "safe_delivery",
+    "simulation",
+)
 OUTPUT = Path("build/benchmarks.json")
 SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
-def main(names: list[str]) -> None:
-    """Run the benchmarks of the given names, all if none is given."""
+def main(names: list[str], summary: Path | None = None) -> None:
+    """Run the benchmarks of the given names, all if none is given; `summary` gets their main figures."""
     results: dict[str, list[Result]] = {}
+    figures: dict[str, object] = {}
     console = Console(width=120)
     for name in names or NAMES:
         table = Table("what", "value", "unit", "baseline", "ratio", "target", title=name)
         results[name] = []
-        for result in importlib.import_module(f"benchmarks.{name}").run(SHARED):
+        benchmark = importlib.import_module(f"benchmarks.{name}")
+        for result in benchmark.run(SHARED):
             results[name].append(result)
             table.add_row(
                 result.name,
@@ -42,6 +57,10 @@ def main(names: list[str]) -> None:
                 "" if result.target is None else f"{result.target:.2f} {'✓' if result.reached else '✗'}",
             )
         console.print(table)
+        if hasattr(benchmark, "summary"):
+            figures[getattr(benchmark, "FIGURES", name)] = benchmark.summary(results[name])
+    if summary is not None:
+        summary.write_text(json.dumps(figures, indent=1) + "\n")
     OUTPUT.parent.mkdir(exist_ok=True)
     machine = {"machine": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0))}
     rows = {name: [asdict(result) for result in found] for name, found in results.items()}
@@ -54,4 +73,8 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["gpu"]:
         sys.exit(gpu.main(sys.argv[2:], SHARED))
     else:
-        main(sys.argv[1:])
+        parser = argparse.ArgumentParser(prog="python -m benchmarks")
+        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+        parser.add_argument("--json", type=Path, metavar="FILE", help="the main figures, by benchmark")
+        chosen = parser.parse_args()
+        main(chosen.names, chosen.json)

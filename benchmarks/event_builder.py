@@ -15,6 +15,7 @@ from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     AcknowledgedBelow,
     BuilderLimits,
+    MepsAcknowledged,
     Place,
     SealSlot,
     SlotFreed,
@@ -73,6 +74,7 @@ def build(n_sources: int) -> float:
                 for effect in copied(now_ns, place):
                     if type(effect) is SealSlot:
                         builder.handle(now_ns, SlotFreed(effect.batch.slot))
+                        builder.handle(now_ns, MepsAcknowledged(tuple(mep.mep for mep in effect.batch.meps)))
         if pair % 100 == 0:
             builder.handle(now_ns, AcknowledgedBelow(pair))
             builder.handle(now_ns, Tick())

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -73,24 +73,33 @@ class Comparison:
     cpu_ratio: float
 
 
-def compare_in_turn(first: Callable[[], Throughput], second: Callable[[], Throughput], runs: int) -> Comparison:
-    """Measure both in turn, after one warm-up of each; every other turn begins with the second."""
-    first()
-    second()
-    pairs = []
+def in_turn(measures: Sequence[Callable[[], Throughput]], runs: int) -> list[list[Throughput]]:
+    """What each gives in each turn, after one warm-up of all; every other turn goes the other way round."""
+    for measure in measures:
+        measure()
+    taken: list[list[Throughput]] = [[] for _ in measures]
+    forwards = list(zip(measures, taken, strict=True))
     for turn in range(runs):
-        if turn % 2:
-            after = second()
-            pairs.append((first(), after))
-        else:
-            pairs.append((first(), second()))
+        for measure, found in reversed(forwards) if turn % 2 else forwards:
+            found.append(measure())
+    return taken
+
+
+def compare(first: Sequence[Throughput], second: Sequence[Throughput]) -> Comparison:
+    """Two that were measured in the same turns."""
+    pairs = list(zip(first, second, strict=True))
     return Comparison(
-        _medians([a for a, _ in pairs]),
-        _medians([b for _, b in pairs]),
+        _medians(first),
+        _medians(second),
         ratio=statistics.median(b.per_second / a.per_second for a, b in pairs),
         cpu_ratio=statistics.median(a.cpu_us / b.cpu_us for a, b in pairs),
     )
 
 
-def _medians(taken: list[Throughput]) -> Throughput:
+def compare_in_turn(first: Callable[[], Throughput], second: Callable[[], Throughput], runs: int) -> Comparison:
+    """Measure both in turn, after one warm-up of each; every other turn begins with the second."""
+    return compare(*in_turn((first, second), runs))
+
+
+def _medians(taken: Sequence[Throughput]) -> Throughput:
     return Throughput(statistics.median(it.per_second for it in taken), statistics.median(it.cpu_us for it in taken))

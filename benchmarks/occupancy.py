@@ -1,7 +1,10 @@
-"""How the time of each algorithm grows with the size of events: simulated ones of 1 to 20 collisions.
+"""How the time of each algorithm grows with the size of events, and what the events cost that cost most.
 
-Of each algorithm the exponent that fits its time against the hits of all detectors. Above 1 an algorithm grows faster
-than its events.
+Simulated events of 1 to 20 collisions, and of ten times as many as a crossing has in the mean, without the global event
+cut: of each algorithm the exponent that fits its time against the hits of all detectors. Above 1 an algorithm grows
+faster than its events.
+
+Dense and made-up events that the cuts let through: of each the processor time, against that of the densest real one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,20 +14,32 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measure import Result
+from benchmarks.measure import Result, median
 from benchmarks.profile import ProfiledSequence
+from benchmarks.sequences import real_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.scifi.collections import MAX_HITS_PER_EVENT
 from hltnode.processing.lhcb.simulation.detector import Detector
 from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.processing.selection.trigger_config import Override
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.lhcb.dense_events import DENSE, TEN_TIMES
 
 COLLISIONS = (1.0, 2.0, 4.0, 7.6, 12.0, 20.0)
 EVENTS = 24
 SEED = 5
 RUNS = 5
+NO_CUT = tuple(
+    Override(global_event_cut.name, constant.name, MAX_HITS_PER_EVENT) for constant in global_event_cut.constants
+)
+COPIES = 4
+"""Of an event in a MEP of its own."""
+MAX_OF_DENSEST = 20
+"""What any event may take, in the densest real one."""
 LEAST = 0.5
 """us per event: what takes less, in the largest events, is left out."""
 
@@ -45,7 +60,7 @@ def measured(name: str, samples: Sequence[Sequence[Sequence[RawBank]]], geometry
     for events in samples:
         mep = encode_mep(chain, events, encoding="retina")
         limits = BatchLimits(events=len(events), meps=1, input_bytes=-(-mep.data.nbytes // 64) * 64 + 64)
-        profiled = ProfiledSequence(name, geometry, limits)
+        profiled = ProfiledSequence(name, geometry, limits, overrides=NO_CUT)
         runs = [profiled.microseconds_per_kernel(repeat(mep, 4)) for _ in range(RUNS + 1)][1:]
         for kernel in runs[0]:
             found.setdefault(kernel, []).append(float(np.median([it[kernel] for it in runs])))
@@ -61,17 +76,44 @@ def exponent(hits: Sizes, times: Sizes) -> float:
     return float(np.polyfit(np.log(hits), np.log(np.maximum(times, 1e-3)), 1)[0])
 
 
-def run(_: Path) -> Iterator[Result]:
-    """Measure the sequence with the most algorithms."""
+def run(shared: Path) -> Iterator[Result]:
+    """Exponents for the sequence with the most algorithms, dense events for all of them."""
     name = max(HLT1.sequences, key=lambda it: len(HLT1.sequences[it].algorithms.algorithms))
-    found = measured(name, [simulated(nu) for nu in COLLISIONS], None)
+    yield from exponents(name)
+    for sequence in HLT1.sequences:
+        yield from densest(sequence, shared)
+
+
+def exponents(name: str) -> Iterator[Result]:
+    """Of each algorithm, over the samples of up to 20 collisions; of all together also beyond."""
+    found = measured(name, [simulated(nu) for nu in (*COLLISIONS, TEN_TIMES)], None)
     hits = found.pop("hits")
-    yield Result(
-        f"{name}: hits of an event", float(hits[-1]), "hits", f"nu = {COLLISIONS[0]:g}", float(hits[-1] / hits[0])
-    )
-    for kernel, times in sorted(found.items(), key=lambda item: -item[1][-1]):
-        if times[-1] >= LEAST:
-            yield Result(f"  {kernel}", float(times[-1]), "us/event", "exponent", exponent(hits, times))
+    for number, nu in ((-2, COLLISIONS[-1]), (-1, TEN_TIMES)):
+        growth = float(hits[number] / hits[0])
+        yield Result(f"{name}: hits, nu = {nu:g}", float(hits[number]), "hits", f"nu = {COLLISIONS[0]:g}", growth)
+    for kernel, times in sorted(found.items(), key=lambda item: -item[1][-2]):
+        if times[-2] >= LEAST:
+            yield Result(f"  {kernel}", float(times[-2]), "us/event", "exponent", exponent(hits[:-1], times[:-1]))
     whole = sum(found.values())
     assert isinstance(whole, np.ndarray)
-    yield Result("  all", float(whole[-1]), "us/event", "exponent", exponent(hits, whole))
+    yield Result("  all", float(whole[-2]), "us/event", "exponent", exponent(hits[:-1], whole[:-1]))
+    yield Result(f"  all, nu = {TEN_TIMES:g}", float(whole[-1]), "us/event", "exponent", exponent(hits, whole))
+
+
+def densest(name: str, shared: Path) -> Iterator[Result]:
+    """Of the densest real event and of each made-up one; the ratio says how far it is below the most allowed."""
+    limits = BatchLimits(events=COPIES, meps=1, input_bytes=4 << 20)
+    of_real = ProfiledSequence(name, shared / "data" / "lhcb-geometry", limits)
+    real = max(event_us(of_real, name, event) for event in real_events(shared))
+    yield Result(f"{name}: densest real event", real, "us/event", "", None)
+    made_up = ProfiledSequence(name, None, limits)
+    for what, make in DENSE.items():
+        taken = event_us(made_up, name, make())
+        allowed = f"{MAX_OF_DENSEST} of the densest real one"
+        yield Result(f"  {what}", taken, "us/event", allowed, MAX_OF_DENSEST * real / taken, 1.0)
+
+
+def event_us(sequence: ProfiledSequence, name: str, event: Sequence[RawBank]) -> float:
+    """Processor time of an event."""
+    meps = [encode_mep(HLT1.with_sequence(name), [event] * COPIES, encoding="retina")]
+    return median(lambda: sequence.throughput(meps).cpu_us, RUNS)

@@ -1,35 +1,43 @@
 """A sequence of HLT1 on the CPU back end, with the time of each kernel."""
 
-import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.measure import Stopwatch, Throughput
 from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.selection.trigger_config import Override
 
 
 class ProfiledSequence:
-    """A sequence, by its name, with default constants and lines on a number of threads."""
+    """A sequence, by its name, with its default lines on a number of threads; `overrides` of its constants."""
 
-    def __init__(self, name: str, geometry: Path | None, limits: BatchLimits, threads: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        geometry: Path | None,
+        limits: BatchLimits,
+        threads: int = 1,
+        overrides: tuple[Override, ...] = (),
+    ) -> None:
         self.engine = HLT1.create_engine(
             CpuBackend(HLT1.kernels, threads=threads),
             HLT1.with_sequence(name).load_geometry(geometry),
-            HLT1.load_trigger(None, name),
+            replace(HLT1.load_trigger(None, name), overrides=overrides),
             limits,
         )
         self.runner = OfflineRunner(self.engine)
 
-    def events_per_second(self, meps: Iterable[EncodedMep]) -> float:
-        """By wall time."""
-        begin = time.perf_counter()
-        events = sum(batch.workspace.n_events for batch in self.runner.run(meps))
-        return events / (time.perf_counter() - begin)
+    def throughput(self, meps: Iterable[EncodedMep]) -> Throughput:
+        """Events per second, and processor time of the whole process for each of them."""
+        watch = Stopwatch()
+        return watch.throughput(sum(batch.workspace.n_events for batch in self.runner.run(meps)))
 
     def microseconds_per_kernel(self, meps: Iterable[EncodedMep]) -> dict[str, float]:
-        """Thread time of each kernel per event."""
+        """Processor time of each kernel per event."""
         queues = [workspace.queue for workspace in self.runner.workspaces]
         for queue in queues:
             assert isinstance(queue, CpuQueue)

@@ -18,7 +18,6 @@ import zmq
 
 from benchmarks.measure import Result
 from benchmarks.receive_and_build import FRAME_BYTES, RUN, SLOT_BYTES, compare_receivers, receive_frames, results
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
@@ -33,6 +32,7 @@ from hltnode.daemon.storage.output_directory import OutputDirectory
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Goodbye
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 PREFIX = "node_session"
 EVENT_BYTES = 1 << 16

@@ -11,7 +11,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.simulation.generation.samples import Sample
@@ -62,9 +62,9 @@ def checked_per_second(path: Path) -> float:
     engine = HLT1.create_engine(
         CpuBackend(HLT1.kernels, threads=2),
         geometry_constants(VeloGeometry.builtin()),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         LIMITS,
-        retain=retained(HLT1.sequence),
+        retain=retained(HLT1_SEQUENCE),
     )
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_events(path), EVENTS_PER_MEP, "auto")):

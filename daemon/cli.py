@@ -6,11 +6,15 @@ from hltnode.daemon.commands import keys, tck
 from hltnode.daemon.commands.compare import compare
 from hltnode.daemon.commands.ctl import ctl
 from hltnode.daemon.commands.demo import demo
-from hltnode.daemon.commands.feed import feed
+from hltnode.daemon.commands.efficiency import efficiency
+from hltnode.daemon.commands.histograms import histograms
 from hltnode.daemon.commands.inspect import inspect
 from hltnode.daemon.commands.lines import lines
 from hltnode.daemon.commands.parametrise import parametrise
 from hltnode.daemon.commands.process import process
+from hltnode.daemon.commands.rates import rates
+from hltnode.daemon.commands.record import record
+from hltnode.daemon.commands.replay import replay
 from hltnode.daemon.commands.replay_check import replay_check
 from hltnode.daemon.commands.serve import serve
 from hltnode.daemon.commands.simulate import simulate
@@ -23,8 +27,8 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    *(serve, ctl, feed, process, replay_check, validate, compare),
-    *(simulate, parametrise, inspect, lines, demo),
+    *(serve, ctl, replay, record, process, replay_check, validate, compare, rates, efficiency),
+    *(simulate, parametrise, inspect, lines, histograms, demo),
 ):
     app.command()(command)
 app.add_typer(keys.app, name="keys")

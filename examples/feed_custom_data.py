@@ -5,7 +5,13 @@ python examples/feed_custom_data.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --
 The node builds events from any sources that a feeder announces. HLT1 reads the timing board's ODIN banks; the detector
 board's banks travel with the events into the files of the node. docs/formats/mfp.md has the bytes of an MFP.
 
-This line of a trigger configuration accepts the pulser events:
+This trigger configuration accepts the pulser events, and asks for no VELO:
+
+    [sequence]
+    name = "velo"
+
+    [sequence.missing_detectors]
+    velo = 0
 
     [[lines]]
     type = "OdinEventType"
@@ -21,10 +27,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import zmq.asyncio
 
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
-from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.client.feeder import Feeder, FeederIdentity
+from hltnode.client.mep import FeedMep
+from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
-from hltnode.daemon.feeder.sockets import FeederSockets
 from hltnode.protocol import BankType, Odin, SubDetector, encode_mfp, encode_odin, source_id
 
 TIMING_BOARD = source_id(SubDetector.ODIN, 0)

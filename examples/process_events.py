@@ -27,15 +27,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Print what each selection line accepts.")
     parser.add_argument("files", nargs="+", type=Path, help="MDF or MEP files")
     parser.add_argument("--trigger", type=Path, help="trigger configuration; the built-in one if not given")
+    parser.add_argument("--sequence", help="the sequence that runs; as configured if not given")
     options = parser.parse_args(arguments)
 
     backend = create_backend("cpu", HLT1.kernels, threads=2)
-    engine = HLT1.create_engine(backend, HLT1.load_geometry(None), HLT1.load_trigger(options.trigger), LIMITS)
+    trigger = HLT1.load_trigger(options.trigger, options.sequence)
+    geometry = HLT1.with_sequence(trigger.sequence).load_geometry(None)
+    engine = HLT1.create_engine(backend, geometry, trigger, LIMITS)
 
     n_events = n_accepted = 0
     of_line = np.zeros(len(engine.lines), dtype=np.int64)
     found = dict.fromkeys(engine.collections, 0)
-    for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_all_events(options.files), EVENTS_PER_MEP)):
+    for batch in OfflineRunner(engine).run(encode_meps(engine.chain, read_all_events(options.files), EVENTS_PER_MEP)):
         # The output is gone with the next batch, so that everything is counted here.
         output = batch.workspace.output
         n_events += len(output.accepted)

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
 
     trigger = HLT1.load_trigger(options.trigger)
-    tck = trigger.tck(HLT1.sequence)
+    tck = HLT1.document(trigger).tck
     for banks in read_all_events(options.files):
         odin = decode_odin(bank_of_type(banks, BankType.ODIN))
         reports = decode_dec_reports(bank_of_type(banks, BankType.HLT_DEC_REPORTS))

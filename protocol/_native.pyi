@@ -42,9 +42,10 @@ class Packer:
         begins: NDArray[np.uint64],
         ends: NDArray[np.uint64],
         places: Sequence[int],
+        sizes: Sequence[int],
         to: NDArray[np.uint8],
         first_event: int,
-    ) -> list[int]: ...
+    ) -> None: ...
 
 class RecordEncoder:
     def __init__(
@@ -63,17 +64,18 @@ class RecordEncoder:
         lumi_key: int,
         lumi_words: int,
         lumi_counters: NDArray[np.uint32],
+        checksums: bool,
     ) -> None: ...
-    def of_mep(
+    def of_batch(
         self,
         buffer: memoryview,
-        fragments: list[tuple[int, int, int]],
+        meps: list[tuple[int, NDArray[np.int64]]],
         events: NDArray[np.int64],
         run: int,
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: list[NDArray[np.uint32]],
+        selected: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...
     def of_events(
@@ -83,6 +85,6 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: list[NDArray[np.uint32]],
+        selected: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...

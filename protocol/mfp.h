@@ -42,8 +42,8 @@ inline int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint
     return absent_with_size ? -1 : static_cast<int64_t>(padded_sum(sizes, 0, n, (1u << align) - 1));
 }
 
-// Why an MFP is refused, as a RejectReason's value, or "".
-inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+// Why an MFP is refused for what its header says, as a RejectReason's value, or "".
+inline const char* refusal_of_mfp_head(const uint8_t* mfp, std::size_t size)
 {
     if (size < mfp_header_size) return "truncated";
     if (u16_at(mfp) != mfp_magic) return "bad_magic";
@@ -52,12 +52,18 @@ inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
     const uint32_t n = u16_at(mfp + 2), align = mfp[18];
     if (n == 0) return "bad_size";
     if (align < 2 || align > 8) return "malformed";
-    const std::size_t data_at = mfp_data_at(n);
-    if (data_at > size) return "bad_size";
-    if (u64_at(mfp + 8) > UINT64_MAX - (n - 1)) return "malformed";
-    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, align);
+    if (mfp_data_at(n) > size) return "bad_size";
+    return u64_at(mfp + 8) > UINT64_MAX - (n - 1) ? "malformed" : "";
+}
+
+// Why an MFP is refused, as a RejectReason's value, or "".
+inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+{
+    if (const char* refusal = refusal_of_mfp_head(mfp, size); *refusal) return refusal;
+    const uint32_t n = u16_at(mfp + 2);
+    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, mfp[18]);
     if (fragments < 0) return "malformed";
-    return data_at + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
+    return mfp_data_at(n) + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
 }
 
 // An MFP that is not refused.
@@ -67,14 +73,37 @@ struct MfpView {
     uint32_t n_fragments() const { return u16_at(bytes + 2); }
     uint16_t source() const { return u16_at(bytes + 16); }
     uint8_t version() const { return bytes[19]; }
-    uint32_t data_at() const { return static_cast<uint32_t>(mfp_data_at(n_fragments())); }
     uint8_t type(uint32_t fragment) const { return bytes[mfp_header_size + fragment]; }
     uint16_t size(uint32_t fragment) const { return u16_at(sizes() + 2 * std::size_t{fragment}); }
-    uint32_t padded_sum(uint32_t first, uint32_t last) const
-    {
-        return ::padded_sum(sizes(), first, last, (1u << bytes[18]) - 1);
-    }
 
   private:
     const uint8_t* sizes() const { return bytes + mfp_sizes_at(n_fragments()); }
+};
+
+// Finds where fragments of an MFP begin, which are asked for in ascending order.
+class FragmentFinder {
+  public:
+    explicit FragmentFinder(const MfpView& mfp)
+        : mask_((1u << mfp.bytes[18]) - 1),
+          n_(mfp.n_fragments()),
+          sizes_(mfp.bytes + mfp_sizes_at(n_)),
+          at_(static_cast<uint32_t>(mfp_data_at(n_)))
+    {
+    }
+
+    // The byte of the MFP at which a fragment begins.
+    uint32_t operator()(uint32_t fragment)
+    {
+        for (; block_ + block_size <= fragment; block_ += block_size)
+            at_ += padded_sum(sizes_, block_, block_ + block_size, mask_);
+        return at_ + padded_sum(sizes_, block_, fragment, mask_);
+    }
+
+  private:
+    // The compiler makes a sum over a fixed number of sizes parallel, without a loop over what is left.
+    static constexpr uint32_t block_size = 16;
+
+    uint32_t mask_, n_;
+    const uint8_t* sizes_;
+    uint32_t block_ = 0, at_;  // the block of the last fragment, and where its first one begins
 };

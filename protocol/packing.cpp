@@ -29,7 +29,10 @@ using Positions = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::dev
 
 constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
-constexpr std::size_t frame_alignment = 64, max_fragments = 0xFFFF;
+constexpr std::size_t max_fragments = 0xFFFF;
+constexpr uint32_t no_bank_at = std::numeric_limits<uint32_t>::max();
+constexpr std::size_t events_at_a_time = 64;
+constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not made
 
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
 
@@ -67,42 +70,44 @@ class Packer {
         order_.clear();
     }
 
-    // Where the frames of some events begin and end; what is wrong with the events; and the keys of their banks that
-    // were not known, which are left out until they are routed.
+    // The sizes of the frames of some events; what is wrong with the events; and the keys of their banks that were not
+    // known, which are left out until they are routed.
     nb::tuple measure(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {
         check_positions(bytes, begins, ends);
         Finding finding;
-        std::vector<uint64_t> places(sources_.size() + 1, 0);
+        std::vector<uint64_t> sizes(sources_.size(), 0);
         {
             const nb::gil_scoped_release released;
-            finding = add_sizes(bytes, begins, ends, places);
+            finding = add_sizes(bytes, begins, ends, sizes);
             const std::size_t n = begins.size();
-            std::size_t at = 0;
             for (std::size_t column = 0; column < sources_.size(); ++column) {
-                const std::size_t size = frame_header_size + mfp_data_at(n) + places[column];
-                if (size > std::numeric_limits<uint32_t>::max() && finding.problem == Problem::none)
+                sizes[column] += frame_header_size + mfp_data_at(n);
+                if (sizes[column] > std::numeric_limits<uint32_t>::max() && finding.problem == Problem::none)
                     finding = {Problem::too_large, 0, column};
-                places[column] = at;
-                at += aligned(size, frame_alignment);
             }
-            places[sources_.size()] = at;
         }
         const std::vector<uint32_t> unknown = std::move(unknown_);
         unknown_.clear();
-        return nb::make_tuple(places, as_tuple(finding), unknown);
+        return nb::make_tuple(sizes, as_tuple(finding), unknown);
     }
 
-    // Write the MFPs of some events behind room for their headers. `places` and the events are those of `measure`.
-    // Returns the sizes of the frames.
-    std::vector<uint64_t> pack(const Bytes& bytes, const Positions& begins, const Positions& ends,
-                               const std::vector<uint64_t>& places, const WritableBytes& to, uint64_t first_event)
+    // Write the MFPs of some events behind room for their headers, each at its place, those of no place not at all.
+    // The events and `sizes` are those of `measure`.
+    void pack(const Bytes& bytes, const Positions& begins, const Positions& ends, const std::vector<uint64_t>& places,
+              const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
         check_positions(bytes, begins, ends);
-        if (places.size() != sources_.size() + 1 || places.back() > to.size())
-            throw nb::value_error("the buffer is not that of these events");
+        if (places.size() != sources_.size() || sizes.size() != sources_.size())
+            throw nb::value_error("each source has a place and a size");
+        for (std::size_t column = 0; column < sources_.size(); ++column)
+            if (places[column] != not_made &&
+                (places[column] > to.size() || sizes[column] > to.size() - places[column]))
+                throw nb::value_error("the buffer is not that of these events");
+        if (bank_at_.size() != begins.size() * sources_.size())
+            throw nb::value_error("the events are not those that were measured");
         const nb::gil_scoped_release released;
-        return write(bytes, begins, ends, places, to, first_event);
+        write(bytes, begins, places, sizes, to, first_event);
     }
 
   private:
@@ -117,6 +122,7 @@ class Packer {
     };
     std::vector<Expected> order_;
     std::vector<uint32_t> unknown_;
+    std::vector<uint32_t> bank_at_;  // of each event and column, from the begin of the event
 
     static void check_positions(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {
@@ -154,19 +160,22 @@ class Packer {
         return {};
     }
 
+    // Sizes of the padded fragments by column. Notes which bank of an event belongs to which column, for `write`.
     Finding add_sizes(const Bytes& bytes, const Positions& begins, const Positions& ends, std::vector<uint64_t>& sizes)
     {
-        constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-        std::vector<std::size_t> last_event(sources_.size(), none);
-        std::vector<uint8_t> version(sources_.size());
-        for (std::size_t event = 0; event < begins.size(); ++event) {
+        const std::size_t n_columns = sources_.size(), n = begins.size();
+        std::vector<int32_t> version(n_columns, -1);
+        bank_at_.assign(n * n_columns, no_bank_at);
+        for (std::size_t event = 0; event < n; ++event) {
+            const uint8_t* data = bytes.data() + begins.data()[event];
+            uint32_t* bank_at = bank_at_.data() + event * n_columns;
             Finding finding = walk(bytes.data(), begins.data()[event], ends.data()[event],
                                    [&](std::size_t column, const uint8_t* bank, std::size_t length) {
                                        if (bank[4] == no_bank) return Problem::reserved_type;
-                                       if (last_event[column] == event) return Problem::second_bank;
-                                       if (last_event[column] == none) version[column] = bank[5];
+                                       if (bank_at[column] != no_bank_at) return Problem::second_bank;
+                                       if (version[column] < 0) version[column] = bank[5];
                                        if (version[column] != bank[5]) return Problem::other_version;
-                                       last_event[column] = event;
+                                       bank_at[column] = static_cast<uint32_t>(bank - data);
                                        sizes[column] += aligned(length - bank_header_size, std::size_t{1} << align);
                                        return Problem::none;
                                    });
@@ -178,15 +187,19 @@ class Packer {
         return {};
     }
 
-    std::vector<uint64_t> write(const Bytes& bytes, const Positions& begins, const Positions& ends,
-                                const std::vector<uint64_t>& places, const WritableBytes& to, uint64_t first_event)
+    // Column after column for a few events at a time: the fragments of a source are written one behind the other, while
+    // the banks of these events are still in the cache. Event after event, each bank would open other pages.
+    void write(const Bytes& bytes, const Positions& begins, const std::vector<uint64_t>& places,
+               const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
-        const std::size_t n = begins.size();
-        std::vector<uint8_t*> next(sources_.size());
-        for (std::size_t column = 0; column < sources_.size(); ++column) {
+        const std::size_t n = begins.size(), n_columns = sources_.size();
+        std::vector<uint8_t*> next(n_columns, nullptr);
+        for (std::size_t column = 0; column < n_columns; ++column) {
+            if (places[column] == not_made) continue;
             uint8_t* mfp = to.data() + places[column] + frame_header_size;
             put_u16(mfp, mfp_magic);
             put_u16(mfp + 2, static_cast<uint16_t>(n));
+            put_u32(mfp + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
             put_u64(mfp + 8, first_event);
             put_u16(mfp + 16, sources_[column]);
             mfp[18] = align;
@@ -195,27 +208,34 @@ class Packer {
             std::memset(mfp + mfp_header_size + n, 0, mfp_data_at(n) - mfp_header_size - n);
             next[column] = mfp + mfp_data_at(n);
         }
-        for (std::size_t event = 0; event < n; ++event)
-            walk(bytes.data(), begins.data()[event], ends.data()[event],
-                 [&](std::size_t column, const uint8_t* bank, std::size_t length) {
-                     uint8_t* mfp = to.data() + places[column] + frame_header_size;
-                     const std::size_t size = length - bank_header_size;
-                     mfp[19] = bank[5];
-                     mfp[mfp_header_size + event] = bank[4];
-                     put_u16(mfp + mfp_sizes_at(n) + 2 * event, static_cast<uint16_t>(size));
-                     std::memcpy(next[column], bank + bank_header_size, size);
-                     const std::size_t padded = aligned(size, std::size_t{1} << align);
-                     std::memset(next[column] + size, 0, padded - size);
-                     next[column] += padded;
-                     return Problem::none;
-                 });
-        std::vector<uint64_t> sizes(sources_.size());
-        for (std::size_t column = 0; column < sources_.size(); ++column) {
-            uint8_t* frame = to.data() + places[column];
-            sizes[column] = static_cast<uint64_t>(next[column] - frame);
-            put_u32(frame + frame_header_size + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
+        for (std::size_t first = 0; first < n; first += events_at_a_time) {
+            const std::size_t last = first + events_at_a_time < n ? first + events_at_a_time : n;
+            for (std::size_t column = 0; column < n_columns; ++column)
+                if (next[column])
+                    next[column] = write_fragments(bytes.data(), begins.data(), first, last, column,
+                                                   to.data() + places[column] + frame_header_size, next[column]);
         }
-        return sizes;
+    }
+
+    uint8_t* write_fragments(const uint8_t* data, const uint64_t* begins, std::size_t first, std::size_t last,
+                             std::size_t column, uint8_t* mfp, uint8_t* to) const
+    {
+        uint8_t* const types = mfp + mfp_header_size;
+        uint8_t* const sizes = mfp + mfp_sizes_at(u16_at(mfp + 2));
+        for (std::size_t event = first; event < last; ++event) {
+            const uint32_t bank_at = bank_at_[event * sources_.size() + column];
+            if (bank_at == no_bank_at) continue;
+            const uint8_t* bank = data + begins[event] + bank_at;
+            const std::size_t size = u16_at(bank + 2) - bank_header_size;
+            mfp[19] = bank[5];
+            types[event] = bank[4];
+            put_u16(sizes + 2 * event, static_cast<uint16_t>(size));
+            const std::size_t padded = aligned(size, std::size_t{1} << align);
+            if (padded) put_u64(to + padded - 8, 0);
+            std::memcpy(to, bank + bank_header_size, size);
+            to += padded;
+        }
+        return to;
     }
 };
 
@@ -292,11 +312,10 @@ void define_packing(nb::module_& module)
         .def("route", &Packer::route, nb::arg("key"), nb::arg("column"),
              "Banks of this key belong to the source at `column`, to none if it is negative")
         .def("measure", &Packer::measure, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"),
-             "Where the frames of some events begin and end, what is wrong with the events, and keys that were not "
-             "known")
+             "The sizes of the frames of some events, what is wrong with the events, and keys that were not known")
         .def("pack", &Packer::pack, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"), nb::arg("places"),
-             nb::arg("to"), nb::arg("first_event"),
-             "Write the MFPs of the events that were measured; the sizes of the frames");
+             nb::arg("sizes"), nb::arg("to"), nb::arg("first_event"),
+             "Write the MFPs of the events that were measured, each at its place");
     module.def("find_events", &find_events, nb::arg("bytes"), nb::arg("at"), nb::arg("most"), nb::arg("verify"),
                "Begins and ends of the events of uncompressed MDF records, and whether one behind them is cut off");
     module.def("seal_frames", &seal, nb::arg("buffer"), nb::arg("places"), nb::arg("sizes"), nb::arg("run"),

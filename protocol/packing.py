@@ -5,7 +5,7 @@ docs/formats/transport-frame.md).
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -19,6 +19,9 @@ from hltnode.protocol.raw_data.mfp import Mfp, set_event_id
 from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
+# Frames begin at multiples of this number of bytes; the place of a frame that is not made.
+_ALIGNMENT = 64
+_NOT_MADE = (1 << 64) - 1
 _DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE = 1, 2, 3, 4, 5
 
 
@@ -37,6 +40,10 @@ class EventBlock:
         """Some of the events."""
         return EventBlock(self.data, self.begins[begin:end], self.ends[begin:end])
 
+    def select(self, events: NDArray[np.intp]) -> "EventBlock":
+        """These events, in this order; one may occur several times."""
+        return EventBlock(self.data, self.begins[events], self.ends[events])
+
     def banks(self, event: int) -> list[RawBank]:
         """The raw banks of one event. Raises BankError."""
         return list(iter_banks(self.data[int(self.begins[event]) : int(self.ends[event])]))
@@ -46,7 +53,8 @@ class EventBlock:
 class PackedFrames:
     """The MFPs of a MEP, each behind room for its transport header, in one buffer.
 
-    Frame i, of source `sources[i]`, is the `sizes[i]` bytes from `places[i]` on.
+    Frame i, of source `sources[i]`, is the `sizes[i]` bytes from `places[i]` on. `largest` is the size of the largest
+    frame of the MEP, also of those sources whose frames are not here.
     """
 
     sources: tuple[int, ...]
@@ -54,6 +62,7 @@ class PackedFrames:
     buffer: NDArray[np.uint8]
     places: Sequence[int]
     sizes: Sequence[int]
+    largest: int
 
     def seal(self, *, run: int, mep: int, send_time_ns: int) -> None:
         """Write the transport headers. To be called before the frames are sent, not after."""
@@ -67,6 +76,14 @@ class PackedFrames:
             for source, place, size in zip(self.sources, self.places, self.sizes, strict=True)
         }
 
+    def frame(self, source: int) -> memoryview | None:
+        """The frame of one source, None if it has none here."""
+        try:
+            i = self.sources.index(source)
+        except ValueError:
+            return None
+        return byte_view(self.buffer.data)[self.places[i] : self.places[i] + self.sizes[i]]
+
 
 class EventPacker:
     """Packs MEPs that all have the same sources.
@@ -75,10 +92,18 @@ class EventPacker:
         versions: by source id the version of its banks, for MEPs in which it has none.
         source_of: the source id under which a bank is read out, None for banks that are left out. Asked once for each
             type, version and source id of a bank.
+        only: the sources whose frames are made, None for all.
     """
 
-    def __init__(self, versions: Mapping[int, int], source_of: Callable[[RawBank], int | None]) -> None:
+    def __init__(
+        self,
+        versions: Mapping[int, int],
+        source_of: Callable[[RawBank], int | None],
+        only: Collection[int] | None = None,
+    ) -> None:
         self.sources = tuple(sorted(versions))
+        self._made = [i for i, source in enumerate(self.sources) if only is None or source in only]
+        self._made_sources = tuple(self.sources[i] for i in self._made)
         self.left_out: set[int] = set()
         """Source ids of banks that are read out by a source which is not among those of the MEPs."""
         self._column_of = {source: column for column, source in enumerate(self.sources)}
@@ -90,16 +115,21 @@ class EventPacker:
 
         Raises BankError for a damaged event, MfpError if a source has two banks in one event, or two bank versions.
         """
-        places, finding, unknown = self._packer.measure(block.data, block.begins, block.ends)
+        sizes, finding, unknown = self._packer.measure(block.data, block.begins, block.ends)
         if unknown:
             for key in unknown:
                 self._packer.route(key, self._route(key))
-            places, finding, _ = self._packer.measure(block.data, block.begins, block.ends)
+            sizes, finding, _ = self._packer.measure(block.data, block.begins, block.ends)
         if finding[0]:
             self._refuse(block, *finding)
-        buffer = np.empty(places[-1], np.uint8)
-        sizes = self._packer.pack(block.data, block.begins, block.ends, places, buffer, first_event)
-        return PackedFrames(self.sources, len(block), buffer, places[:-1], sizes)
+        made = [sizes[i] for i in self._made]
+        made_places = [0, *itertools.accumulate(-(-size // _ALIGNMENT) * _ALIGNMENT for size in made)]
+        places = [_NOT_MADE] * len(sizes)
+        for i, place in zip(self._made, made_places, strict=False):
+            places[i] = place
+        buffer = np.empty(made_places[-1], np.uint8)
+        self._packer.pack(block.data, block.begins, block.ends, places, sizes, buffer, first_event)
+        return PackedFrames(self._made_sources, len(block), buffer, made_places[:-1], made, max(sizes, default=0))
 
     def _route(self, key: int) -> int:
         source = self._source_of(RawBank(key & 0xFF, key >> 8 & 0xFF, key >> 16, memoryview(b"")))
@@ -153,4 +183,4 @@ def frames_of_mfps(mfps: Mapping[int, Buffer], first_event: int | None = None) -
         if first_event is not None:
             set_event_id(packed.data, first_event)
     n_events = Mfp.parse(next(iter(mfps.values()))).n_fragments
-    return PackedFrames(tuple(mfps), n_events, buffer, places[:-1], sizes)
+    return PackedFrames(tuple(mfps), n_events, buffer, places[:-1], sizes, max(sizes))

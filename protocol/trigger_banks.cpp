@@ -87,7 +87,7 @@ std::size_t Writer::Size::words() const
     return sel_header_words + objtyp() + substr() + extra_info() + std_info() + hits();
 }
 
-Writer::Writer(const Format& format, const Selected& selected) : format_(format), selected_(selected)
+Writer::Writer(const Format& format) : format_(format)
 {
     dec_reports_ = {format.key, format.tck, format.task_id};
     for (uint32_t line = 0; line < format.n_lines; ++line) dec_reports_.push_back((line + 1) << 16);
@@ -96,7 +96,7 @@ Writer::Writer(const Format& format, const Selected& selected) : format_(format)
 std::array<uint32_t, 3> Writer::append(const Event& event, std::vector<uint32_t>& out)
 {
     find_selections(event);
-    select(event);
+    select(event.selected);
     std::array<uint32_t, 3> routing{};
     for (const Selection& selection : selections_)
         for (std::size_t i = 0; i < routing.size(); ++i) routing[i] |= format_.routing[selection.line][i];
@@ -105,7 +105,7 @@ std::array<uint32_t, 3> Writer::append(const Event& event, std::vector<uint32_t>
     append_dec_reports(event, out);
     const std::size_t at = append_header(routing.size(), routing_bits, 0, out);
     std::copy(routing.begin(), routing.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
-    append_sel_reports(event.index, out);
+    append_sel_reports(out);
     if (format_.lumi_words && routing[0] >> format_.lumi_bit & 1 && event.odin.readable)
         append_lumi_summary(event, out);
     return routing;
@@ -133,7 +133,7 @@ void Writer::find_selections(const Event& event)
 }
 
 // Their candidates, as many as fit, and the objects of those.
-void Writer::select(const Event& event)
+void Writer::select(const Selected& selected)
 {
     size_ = {};
     n_written_ = selections_.size();
@@ -147,18 +147,16 @@ void Writer::select(const Event& event)
         ++left_out;
         size_.objects = size_.info = size_.shorts = n_written_;
     }
-    if (selected_.rows.size == 0) return;
+    objects_.clear();
+    if (selected.size == 0 || selections_.empty()) return;
 
-    const std::size_t e = event.index;
-    const uint32_t begin = selected_.rows.data[e], end = selected_.rows.data[e + 1];
-    const uint32_t first_object = selected_.objects.data[e], end_object = selected_.objects.data[e + 1];
-    if (begin > end || end > selected_.line.size || first_object > end_object || end_object > selected_.class_id.size)
-        throw std::invalid_argument("the rows or objects of an event lie outside their tables");
-    place_.assign(end_object - first_object, absent);
+    const uint32_t n_candidates = find_objects(selected);
+    place_.assign(objects_.size(), absent);
     uint32_t before = 0;
     auto selection = selections_.begin();
-    for (uint32_t row = begin; row < end; ++row) {
-        const uint32_t line = selected_.line.data[row];
+    for (uint32_t candidate = 0; candidate < n_candidates; ++candidate) {
+        const uint32_t word = selected.words[selected.size - 1 - candidate];
+        const uint32_t line = word & 0xFFFF;
         if (line < before || line >= format_.n_lines)
             throw std::invalid_argument("the selected candidates of an event do not ascend by line");
         before = line;
@@ -166,19 +164,42 @@ void Writer::select(const Event& event)
         if (selection == selections_.end() || selection->line != line) continue;
         ++selection->n_candidates;
         if (static_cast<std::size_t>(selection - selections_.begin()) < n_written_)
-            add_candidate(e, selected_.object.data[row], *selection);
+            add_candidate(word >> 16, *selection);
         else
             ++left_out;
     }
-    number_objects(e);
+    number_objects();
 }
 
-void Writer::add_candidate(std::size_t event, uint32_t object, Selection& selection)
+// Where the objects of an event stand; the number of candidates.
+uint32_t Writer::find_objects(const Selected& selected)
+{
+    constexpr std::size_t header_words = 2;
+    if (selected.size < header_words) throw std::invalid_argument("the words of selected objects have no header");
+    const uint32_t n_candidates = selected.words[0] & 0xFFFF, n_objects = selected.words[0] >> 16;
+    if (n_candidates > selected.size - header_words)
+        throw std::invalid_argument("an event has more selected candidates than words");
+    left_out += selected.words[1];
+    const uint32_t* at = selected.words + header_words;
+    std::size_t left = selected.size - header_words - n_candidates;
+    for (uint32_t i = 0; i < n_objects; ++i) {
+        const std::size_t n = left < 2 ? 0 : 2 + (at[0] >> 16) + (at[1] & 0xFFFF) + (at[1] >> 16);
+        if (n == 0 || n > left) throw std::invalid_argument("the objects of an event lie outside their words");
+        const uint32_t n_info = at[0] >> 16, n_ids = at[1] & 0xFFFF;
+        objects_.push_back(
+            {at[0] & 0xFFFF, {at + 2, n_info}, {at + 2 + n_info, n_ids}, {at + 2 + n_info + n_ids, at[1] >> 16}});
+        at += n;
+        left -= n;
+    }
+    return n_candidates;
+}
+
+void Writer::add_candidate(uint32_t object, Selection& selection)
 {
     const std::size_t n_included = included_.size(), n_classes = classes_.size();
     Size larger = size_;
     ++larger.shorts;
-    if (include(event, object, larger)) {
+    if (include(object, larger)) {
         size_ = larger;
         if (selection.n_pointers == 0) selection.first_pointer = pointers_.size();
         ++selection.n_pointers;
@@ -192,19 +213,15 @@ void Writer::add_candidate(std::size_t event, uint32_t object, Selection& select
 }
 
 // Add an object with everything that it is made of; whether the bank is not too large with it.
-bool Writer::include(std::size_t event, uint32_t object, Size& size)
+bool Writer::include(uint32_t object, Size& size)
 {
     stack_.assign(1, object);
     while (!stack_.empty()) {
         const uint32_t next = stack_.back();
         stack_.pop_back();
-        const std::size_t row = table_row(event, next);
+        const auto& [class_id, info, ids, parts] = this->object(next);
         if (place_[next] != absent) continue;
-        const uint32_t class_id = selected_.class_id.data[row];
-        const Range ids = range(event, next, selected_.ids, selected_.id_values);
-        const Range parts = range(event, next, selected_.parts, selected_.part_values);
-        const Range info = range(event, next, selected_.info, selected_.info_values);
-        if (class_id <= selection_class || class_id > 0xFFFF || info.n > max_info || (ids.n && parts.n))
+        if (class_id <= selection_class || info.n > max_info || (ids.n && parts.n))
             throw std::invalid_argument("an object of a selection report has an impossible class, values or parts");
         if (std::find(classes_.begin(), classes_.end(), class_id) == classes_.end()) {
             classes_.push_back(class_id);
@@ -224,23 +241,14 @@ bool Writer::include(std::size_t event, uint32_t object, Size& size)
     return size.words() <= max_payload_words;
 }
 
-std::size_t Writer::table_row(std::size_t event, uint32_t object) const
+const Writer::Object& Writer::object(uint32_t number) const
 {
-    if (object >= place_.size()) throw std::invalid_argument("a selected object is none of its event");
-    return selected_.objects.data[event] + object;
-}
-
-Writer::Range Writer::range(std::size_t event, uint32_t object, const Column& begins, const Column& values) const
-{
-    const std::size_t row = table_row(event, object);
-    const uint32_t begin = begins.data[row], end = begins.data[row + 1];
-    if (begin > end || end > values.size)
-        throw std::invalid_argument("the values of an object lie outside their table");
-    return {values.data + begin, end - begin};
+    if (number >= objects_.size()) throw std::invalid_argument("a selected object is none of its event");
+    return objects_[number];
 }
 
 // Sort the objects by descending class id; `place_` becomes their number in the bank.
-void Writer::number_objects(std::size_t event)
+void Writer::number_objects()
 {
     std::sort(classes_.begin(), classes_.end(), std::greater<>());
     const std::vector<uint32_t> met = included_;
@@ -248,7 +256,7 @@ void Writer::number_objects(std::size_t event)
     ends_.clear();
     for (const uint32_t class_id : classes_) {
         for (const uint32_t object : met)
-            if (selected_.class_id.data[table_row(event, object)] == class_id) {
+            if (objects_[object].class_id == class_id) {
                 place_[object] = static_cast<uint32_t>(n_written_ + included_.size());
                 included_.push_back(object);
             }
@@ -269,7 +277,7 @@ void Writer::append_dec_reports(const Event& event, std::vector<uint32_t>& out)
         lines[selection.line] |= 1 | std::clamp(selection.n_candidates, 1u, max_candidates) << 4;
 }
 
-void Writer::append_sel_reports(std::size_t event, std::vector<uint32_t>& out)
+void Writer::append_sel_reports(std::vector<uint32_t>& out)
 {
     const std::size_t at = append_header(size_.words(), sel_reports, 12, out);
     uint32_t* words = out.data() + at;
@@ -312,10 +320,8 @@ void Writer::append_sel_reports(std::size_t event, std::vector<uint32_t>& out)
     sequence_ends.put(static_cast<uint32_t>(size_.sequences));
     std::size_t ids_end = 1 + size_.sequences / 2;
     uint32_t n_sequences = 0;
-    for (const uint32_t object : included_) {
-        const Range ids = range(event, object, selected_.ids, selected_.id_values);
-        const Range parts = range(event, object, selected_.parts, selected_.part_values);
-        const Range info = range(event, object, selected_.info, selected_.info_values);
+    for (const uint32_t number : included_) {
+        const Range ids = objects_[number].ids, parts = objects_[number].parts, info = objects_[number].info;
         if (ids.n) {
             structure.put(1 << 1 | 1);
             structure.put(n_sequences++);

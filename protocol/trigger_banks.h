@@ -46,21 +46,16 @@ struct Format {
     std::vector<LumiCounter> lumi_counters;
 };
 
-struct Column {
-    const uint32_t* data = nullptr;
-    std::size_t size = 0;
-};
-
-// What lines selected in some events. `rows` and `objects` have one entry more than events, `info`, `ids` and `parts`
-// one more than objects: where each one begins. Rows of an event ascend by line. Objects are numbered within their
-// event.
+// What lines selected in an event, as the kernel of the lines writes it (processing/selection/selected.py): number of
+// candidates and of objects, candidates left out, the objects one behind the other; from the end the candidates, which
+// ascend by line.
 struct Selected {
-    Column rows, line, object;
-    Column objects, class_id, info, info_values, ids, id_values, parts, part_values;
+    const uint32_t* words = nullptr;
+    std::size_t size = 0;  // 0: nothing is known
 };
 
 struct Event {
-    std::size_t index;      // in Selected
+    Selected selected;      // read only if a line selects the event
     const uint32_t* lines;  // bit i % 32 of word i / 32
     uint32_t flags;
     const uint32_t* counts;
@@ -70,10 +65,10 @@ struct Event {
 // Writes the banks of one event after the other.
 class Writer {
   public:
-    Writer(const Format& format, const Selected& selected);
+    explicit Writer(const Format& format);
 
     // Append the banks of an event, headers included; returns its routing words.
-    // Throws std::invalid_argument where the tables of selected objects contradict themselves.
+    // Throws std::invalid_argument where the words of selected objects contradict themselves.
     std::array<uint32_t, 3> append(const Event& event, std::vector<uint32_t>& out);
 
     uint64_t left_out = 0;  // candidates and selections that did not fit in their bank
@@ -93,29 +88,33 @@ class Writer {
         uint32_t line, n_candidates;
         std::size_t first_pointer, n_pointers;
     };
-    // An object table entry: `n` values from `data`.
+    // `n` values from `data`.
     struct Range {
         const uint32_t* data;
         uint32_t n;
     };
+    struct Object {
+        uint32_t class_id;
+        Range info, ids, parts;
+    };
 
     void find_selections(const Event& event);
-    void select(const Event& event);
-    void add_candidate(std::size_t event, uint32_t object, Selection& selection);
-    bool include(std::size_t event, uint32_t object, Size& size);
-    void number_objects(std::size_t event);
-    Range range(std::size_t event, uint32_t object, const Column& begins, const Column& values) const;
-    std::size_t table_row(std::size_t event, uint32_t object) const;
+    void select(const Selected& selected);
+    uint32_t find_objects(const Selected& selected);
+    void add_candidate(uint32_t object, Selection& selection);
+    bool include(uint32_t object, Size& size);
+    void number_objects();
+    const Object& object(uint32_t number) const;
     void append_dec_reports(const Event& event, std::vector<uint32_t>& out);
-    void append_sel_reports(std::size_t event, std::vector<uint32_t>& out);
+    void append_sel_reports(std::vector<uint32_t>& out);
     void append_lumi_summary(const Event& event, std::vector<uint32_t>& out);
     std::size_t append_header(std::size_t words, BankType type, uint8_t version, std::vector<uint32_t>& out) const;
 
     const Format& format_;
-    const Selected& selected_;
     std::vector<uint32_t> dec_reports_;  // words of an event that no line selects
     std::vector<Selection> selections_;  // one for each line that selects the event
     std::size_t n_written_ = 0;          // of them, those that fit
+    std::vector<Object> objects_;        // of the event
     std::vector<uint32_t> pointers_;     // objects of the selections
     std::vector<uint32_t> included_;     // objects in the order in which they are met, afterwards as they are written
     std::vector<uint32_t> place_;        // of each object of the event among the included ones, or `absent`

@@ -9,7 +9,7 @@ DATA, CONTROL, DECISIONS, HTTP = 5555, 5556, 5557, 9105
 
 
 class OwnPorts:
-    """A free port for each of those, data and control side by side, as `hltnode feed` expects them."""
+    """A free port for each of those, data and control side by side, as `hltnode replay` expects them."""
 
     def __init__(self) -> None:
         random = Random()

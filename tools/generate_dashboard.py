@@ -10,10 +10,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, timeseries
+from grafana_foundation_sdk.builders import bargauge, common, dashboard, heatmap, prometheus, stat, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.common import BigValueColorMode, LegendDisplayMode, LegendPlacement
+from grafana_foundation_sdk.models.common import (
+    BarGaugeDisplayMode,
+    BarGaugeValueMode,
+    BigValueColorMode,
+    LegendDisplayMode,
+    LegendPlacement,
+    VizOrientation,
+)
 from grafana_foundation_sdk.models.dashboard import DataSourceRef, Threshold, ThresholdsMode
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 DASHBOARD = Path(__file__).resolve().parents[1] / "deploy" / "grafana" / "hltnode.json"
 
@@ -38,6 +46,16 @@ class Panel:
     unit: str
     queries: tuple[Query, ...]
     description: str = ""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A monitoring histogram of the nodes: as bars over the chosen time, and with `over_time` as a picture of it."""
+
+    title: str
+    histogram: str
+    unit: str
+    over_time: bool = False
 
 
 def rate(metric: str, by: str = "instance") -> str:
@@ -82,7 +100,7 @@ OVERVIEW = (
     ),
 )
 
-ROWS: dict[str, tuple[Panel, ...]] = {
+ROWS: dict[str, tuple[Panel | Distribution, ...]] = {
     "Input": (
         Panel("Data received", "Bps", (Query(rate("hlt1_fragment_bytes_received_total"), "{{instance}}"),)),
         Panel(
@@ -169,6 +187,34 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "percentunit",
             (Query(rate("hlt1_dead_time_seconds_total", "reason"), "{{reason}}"),),
             "Fraction of the time without a free credit, summed over nodes.",
+        ),
+    ),
+    "Masses": (
+        Distribution("K0S to two pions", "Hlt1KsToPiPi_mass", "MeV", over_time=True),
+        Distribution("φ to two kaons", "phi_mass", "MeV", over_time=True),
+        Distribution("J/ψ to two muons", "jpsi_mass", "MeV", over_time=True),
+        Distribution("D0 to a kaon and a pion", "Hlt1D2KPi_mass", "MeV", over_time=True),
+    ),
+    "Detectors and tracks": (
+        Distribution("Primary vertices along the beam", "pv_z", "mm", over_time=True),
+        Distribution("VELO tracks of an event", "velo_tracks", "tracks"),
+        Distribution("Long tracks of an event", "long_tracks", "tracks"),
+        Distribution("pt of long tracks", "long_pt", "MeV"),
+        Distribution("VELO hits along the beam", "velo_hit_z", "mm"),
+        Distribution("UT hits across the beam", "ut_hit_x", "mm"),
+        Distribution("SciFi hits across the beam", "scifi_hit_x", "mm"),
+        Distribution("Muon hits across the beam", "muon_hit_x", "mm"),
+        Panel(
+            "Values that are not a number",
+            "short",
+            (
+                Query(
+                    "sum by (histogram) (increase(hlt1_histogram_outside_total"
+                    f'{{{NODES},kind="not_a_number"}}[5m])) > 0',
+                    "{{histogram}}",
+                ),
+            ),
+            "In the last five minutes; some histograms have none by nature, others show a defect of a fit.",
         ),
     ),
     "Decisions and output": (
@@ -264,12 +310,17 @@ def build() -> str:
             .all_value(".*")
         )
     )
-    for panel in OVERVIEW:
-        board = board.with_panel(_number(panel).height(4).span(6))
+    for number in OVERVIEW:
+        board = board.with_panel(_number(number).height(4).span(6))
     for title, panels in ROWS.items():
         board = board.with_row(dashboard.Row(title))
         for panel in panels:
-            board = board.with_panel(_curves(panel).height(8).span(8 if len(panels) == 6 else 6))
+            if isinstance(panel, Panel):
+                board = board.with_panel(_curves(panel).height(8).span(8 if len(panels) == 6 else 6))
+                continue
+            board = board.with_panel(_bars(panel).height(8).span(12 if panel.over_time else 6))
+            if panel.over_time:
+                board = board.with_panel(_over_time(panel).height(8).span(12))
     text: str = JSONEncoder(sort_keys=True, indent=2).encode(board.build())
     return text + "\n"
 
@@ -314,6 +365,47 @@ def _curves(panel: Panel) -> timeseries.Panel:
     for name, query in zip(string.ascii_uppercase, panel.queries, strict=False):
         picture = picture.with_target(_target(name, query))
     return picture
+
+
+def _entries(of: Distribution, time: str) -> prometheus.Dataquery:
+    """Entries of each bucket; Grafana makes single buckets of cumulative ones in the format of heatmaps."""
+    selector = f'{{{NODES},histogram="{of.histogram}"}}'
+    expression = f"sum by (le) (increase(hlt1_histogram_bucket{selector}[{time}]))"
+    return _target("A", Query(expression, "{{le}}")).format(PromQueryFormat.HEATMAP)
+
+
+def _bars(of: Distribution) -> bargauge.Panel:
+    """The distribution over the chosen time, one bar for each bucket, named by its upper end."""
+    return (
+        bargauge.Panel()
+        .title(of.title)
+        .description(
+            f"Entries of {of.histogram} in the chosen time; below each bar the upper end of its bin, {of.unit}."
+        )
+        .datasource(SOURCE)
+        .unit("short")
+        .min(0)
+        .orientation(VizOrientation.VERTICAL)
+        .display_mode(BarGaugeDisplayMode.BASIC)
+        .value_mode(BarGaugeValueMode.HIDDEN)
+        .min_viz_width(0)
+        .show_unfilled(False)
+        .thresholds(dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(color="blue")]))
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+        .with_target(_entries(of, "$__range").instant())
+    )
+
+
+def _over_time(of: Distribution) -> heatmap.Panel:
+    """The distribution as it changes with time."""
+    return (
+        heatmap.Panel()
+        .title(f"{of.title}, over time")
+        .description(f"Entries of {of.histogram}; up: {of.unit}.")
+        .datasource(SOURCE)
+        .calculate(False)
+        .with_target(_entries(of, "$__rate_interval"))
+    )
 
 
 def _target(name: str, query: Query) -> prometheus.Dataquery:

@@ -1,11 +1,13 @@
-"""Write the reference pages that follow from the code: configuration, metrics and command line.
+"""Write the reference pages that follow from the code: configuration, metrics, command line and protocol.
 
 python tools/generate_reference.py            write docs/reference/*.md
 python tools/generate_reference.py --check    exit with 1 if a page differs from the code
 """
 
 import argparse
+import ast
 import inspect
+import itertools
 import sys
 import types
 import typing
@@ -14,23 +16,30 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from hltnode.client import feeder, send_window, sockets
 from hltnode.daemon.cli import app
+from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.protocol.transport import control_messages, decisions, frame_header, messages
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
 
 # Values of these labels are only known at run time; the sample value below stands for them.
-OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control"}
+OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control", "histogram": "pv_z"}
 
 
 def configuration_page() -> str:
@@ -106,6 +115,68 @@ def command_line_page() -> str:
     return "\n".join(lines)
 
 
+def protocol_page() -> str:
+    """The prose of tools/protocol.md.in with the numbers, messages and flags of the code."""
+    values = {
+        "CONTROL_MAXRT_MS": sockets.CONTROL_MAXRT_MS,
+        "DATA_HWM": sockets.DATA_HWM,
+        "DATA_MAXRT_MS": sockets.DATA_MAXRT_MS,
+        "HELLO_SECONDS": feeder.HELLO_SECONDS,
+        "SILENT_HELLOS": feeder.SILENT_HELLOS,
+        "MAX_RESENDS": send_window.MAX_RESENDS,
+        "CONTROL_VERSION": control_messages.CONTROL_VERSION,
+        "MAX_CONTROL_SIZE": control_messages.MAX_CONTROL_SIZE,
+        "MAX_ITEMS": messages.MAX_ITEMS,
+        "MAX_NAME_LENGTH": messages.MAX_NAME_LENGTH,
+        "MAX_RANGES": messages.MAX_RANGES,
+        "MAX_REMARK_LENGTH": messages.MAX_REMARK_LENGTH,
+        "DECISION_VERSION": decisions.DECISION_VERSION,
+        "FRAME_VERSION": frame_header.VERSION,
+        "close_reasons": ", ".join(f"`{reason}`" for reason in CloseReason),
+    }
+    rows = ["| type | fields |", "|---|---|"]
+    for message in typing.get_args(control_messages.ControlMessage):
+        hints = typing.get_type_hints(message, include_extras=True)
+        fields = ", ".join(f"`{name}` {_wire_type(hints[name])}" for name in message.__struct_fields__)
+        rows.append(f"| `{message.__struct_config__.tag}` | {fields} |")
+    flags = ["| bit | flag | meaning |", "|---|---|---|"]
+    meanings = _docstrings_of_members(EventFlag)
+    flags += [
+        f"| {int(flag).bit_length() - 1} | `{str(flag.name).lower()}` | {meanings[str(flag.name)]} |"
+        for flag in EventFlag
+    ]
+    page = PROTOCOL_PROSE.read_text(encoding="utf-8").format_map(values)
+    return page.replace("<!-- messages -->", "\n".join(rows)).replace("<!-- flags -->", "\n".join(flags))
+
+
+def _wire_type(annotation: Any) -> str:
+    """The name of a type in docs/formats/control-messages.md."""
+    for name in ("U16", "U32", "U64", "Ranges", "Name", "Remark"):
+        if annotation == getattr(messages, name):
+            return name.lower()
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join("nil" if part is types.NoneType else _wire_type(part) for part in parts)
+    if origin is tuple:
+        return f"list of {_wire_type(parts[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return "text: " + ", ".join(f"`{member}`" for member in annotation)
+    return {bool: "bool", str: "text"}[annotation]
+
+
+def _docstrings_of_members(enum: type) -> dict[str, str]:
+    """The text below each member of an enum class."""
+    [definition] = ast.parse(inspect.getsource(enum)).body
+    assert isinstance(definition, ast.ClassDef)
+    texts = {}
+    for member, text in itertools.pairwise(definition.body):
+        if isinstance(member, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            [target] = member.targets
+            assert isinstance(target, ast.Name)
+            texts[target.id] = " ".join(str(text.value.value).split())
+    return texts
+
+
 def _flat(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Commands with their names, those of groups too: `keys create`."""
     for name, command in group.commands.items():
@@ -129,6 +200,7 @@ def example_collector() -> NodeCollector:
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
     counters.count_exception(OPEN_LABELS["where"])
+    shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(
         counters,
@@ -139,6 +211,8 @@ def example_collector() -> NodeCollector:
         health_ns=0,
         monotonic_ns=0,
         wall_s=0.0,
+        histograms=[HistogramContent(shape, np.zeros(shape.n_counts, np.uint64))],
+        histogram_buckets=1,
     )
 
 
@@ -146,6 +220,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "command-line.md": command_line_page,
     "configuration.md": configuration_page,
     "metrics.md": metrics_page,
+    "protocol.md": protocol_page,
 }
 
 

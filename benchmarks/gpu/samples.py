@@ -73,7 +73,7 @@ def engine_of(backend: Backend, sample: Sample, meps: int, *, retain: Retain = (
     return HLT1.create_engine(
         backend,
         geometry_constants(sample.geometry),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         limits_of(sample.mep, meps),
         retain=retain,
     )

@@ -68,8 +68,8 @@ class NodeUnderLoad:
         config.write_text(node_config(folder, ports, backend, device))
         self._node = self._start("node", "serve", "--config", str(config))
         self._feed = [
-            *("feed", "--to", f"tcp://127.0.0.1:{ports[0]}", "--control", f"tcp://127.0.0.1:{ports[1]}"),
-            *("--input", str(events), "--events-per-mep", "64", "--repeat", str(repeats), "--name", "gpu"),
+            *("replay", "--to", f"tcp://127.0.0.1:{ports[0]}", "--control", f"tcp://127.0.0.1:{ports[1]}"),
+            *(str(events), "--events-per-mep", "64", "--repeat", str(repeats), "--name", "gpu"),
         ]
         self._feeders: list[subprocess.Popen[bytes]] = []
 

@@ -34,7 +34,7 @@ class AcceptedEvents:
         """Append the accepted ones of some events, given with all their banks and the results of their batch."""
         accepted = np.flatnonzero(output.accepted)
         counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
-        decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32))
+        decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)
         encoded = self._encoder.encode_banks([events[i] for i in accepted.tolist()], accepted, decided)
         self._file.write(encoded.data)
         self.events += len(accepted)

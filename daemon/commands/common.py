@@ -45,8 +45,8 @@ KeyFileOption = Annotated[
 
 
 @contextmanager
-def user_errors() -> Iterator[None]:
-    """Turn errors of input, geometry, configuration and back end into one line and exit code 1.
+def user_errors(exit_code: int = 1) -> Iterator[None]:
+    """Turn errors of input, geometry, configuration and back end into one line and an exit code.
 
     Errors of formats, geometry and configuration are ValueErrors.
     """
@@ -54,7 +54,7 @@ def user_errors() -> Iterator[None]:
         yield
     except (EventFileError, BackendError, ValueError, OSError) as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(exit_code) from error
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:

@@ -13,8 +13,9 @@ import typer
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
-from hltnode.daemon.security.curve_keys import ClientKeys, SecurityError, load_client_keys, load_token
+from hltnode.daemon.security.curve_keys import load_token
 from hltnode.protocol.transport.control_messages import MAX_CONTROL_SIZE, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState

@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,17 +26,14 @@ from hltnode.daemon.commands.common import (
     JsonOption,
     console,
     require_writable,
+    thread_count,
     user_errors,
     write_json,
 )
 from hltnode.daemon.event_building.accounting import closes
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.protocol.lhcb.readout import mfps_of_events
-from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, blocks
 from hltnode.protocol.transport.decisions import decode_decision
 
-EVENTS_PER_MEP = 50
 START_SECONDS = 60.0
 STALL_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -71,7 +67,7 @@ class Decided:
 def demo(
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the events are fed.")] = 20,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the events are fed.")] = 5,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     backend: BackendOption = "auto",
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
@@ -146,8 +142,8 @@ format = "console"
             senders = [
                 stack.enter_context(
                     child(
-                        "feed", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
-                        "--input", str(meps), "--repeat", str(repeat),
+                        "replay", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
+                        str(meps), "--repeat", str(repeat),
                     )
                 )
                 for i in range(1, feeders + 1)
@@ -184,13 +180,11 @@ format = "console"
 def simulate_meps(path: Path, n: int, seed: int, progress: Progress) -> None:
     """Write simulated events as Run-3 MEPs."""
     bar = progress.add_task("simulating events", total=n)
-    events = simulate_events(n, seed, geometry=VeloGeometry.builtin())
-    first = 0
-    with path.open("wb") as file:
-        while chunk := list(islice(events, EVENTS_PER_MEP)):
-            file.write(encode_mep(list(mfps_of_events(chunk, first).values())))
-            first += len(chunk)
-            progress.update(bar, completed=first)
+    request = SimulationRequest(seed=seed, file_format="mep")
+    with path.open("wb") as file, contextlib.closing(blocks(request, n, thread_count(0))) as made:
+        for size, block in made:
+            file.write(block)
+            progress.advance(bar, size)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from hltnode.daemon.commands.common import (
 )
 from hltnode.daemon.commands.plan_report import plan_report, print_plan
 from hltnode.daemon.commands.report_summary import ReportSummary, print_reports
-from hltnode.daemon.commands.tck import built_in_documents
+from hltnode.daemon.commands.tck import built_in_documents, document_beside
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
@@ -109,7 +109,8 @@ def inspect(
     json: JsonOption = None,
 ) -> None:
     """Show the content of FILE: events, runs, banks, and what the lines of the trigger accepted. Fails at the first
-    record that is damaged. Lines of built-in configurations are named, others with their documents (hltnode tck).
+    record that is damaged. Lines have names where the configuration is built-in, given with --tck, or lies as a
+    document (0x1234ABCD.json) beside FILE, where a node puts it.
 
     With --plan: how much memory a slot takes, by algorithm and back end; that of a node's defaults if none is given.
 
@@ -149,7 +150,7 @@ def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | 
 
 
 def _inspect_file(file: Path, documents: Sequence[TckDocument], json: Path | None) -> None:
-    summary = FileSummary(ReportSummary(documents))
+    summary = FileSummary(ReportSummary(documents, lambda tck: document_beside(file, tck)))
     for banks in read_events(file):
         try:
             summary.add(banks)

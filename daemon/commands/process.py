@@ -1,6 +1,7 @@
 """hltnode process: the pipeline of the node on files, without sockets."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain as chained
@@ -29,18 +30,20 @@ from hltnode.daemon.commands.common import (
     thread_count,
     user_errors,
     write_json,
+    write_text,
 )
+from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.engine import BatchOutput
+from hltnode.processing.framework.engine import BatchOutput, Engine
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.histograms import contents, n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
     EncodedMep,
     OfflineRunner,
-    encode_mep,
     encode_meps,
 )
 from hltnode.processing.framework.readout import AUTO, check_encoding
@@ -75,6 +78,10 @@ def process(
         Path | None,
         typer.Option("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
     ] = None,
+    histograms: Annotated[
+        Path | None,
+        typer.Option("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Reconstruct and select the events of FILES.
@@ -82,7 +89,7 @@ def process(
     Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
-        require_writable(json, accepted)
+        require_writable(json, accepted, histograms)
         result = process_files(
             files,
             geometry=geometry,
@@ -95,13 +102,22 @@ def process(
             trigger=trigger,
             sequence=sequence,
             accepted=accepted,
+            histograms=histograms,
         )
         write_json(json, result)
+    ran = result["trigger"]
+    typer.echo(
+        f"{ran['lines']} lines, {ran['of_built_in_menu']} of them of the built-in menu; sequence {ran['sequence']}, "
+        f"TCK {ran['tck']}"
+    )
     n_accepted = sum(event["accepted"] for event in result["per_event"])
     typer.echo(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
         f"{result['backend']}, {result['threads']} threads; {n_accepted} of {len(result['per_event'])} accepted"
     )
+    flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
+    if flags:
+        typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
 
 
@@ -118,9 +134,11 @@ def process_files(
     trigger: Path | None,
     sequence: str | None = None,
     accepted: Path | None = None,
+    histograms: Path | None = None,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
-    touch of memory, which a node has behind it when it reports ready, are not counted."""
+    touch of memory, which a node has behind it when it reports ready, are not counted. The document of the trigger
+    configuration is written beside `accepted`."""
     check_encoding(chain.readout, encoding)
     configuration = chain.load_trigger(trigger, sequence)
     engine = chain.create_engine(
@@ -130,9 +148,10 @@ def process_files(
         LIMITS,
     )
     runner = OfflineRunner(engine)
-    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding)
+    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     per_event: list[dict[str, Any]] = []
     objects = dict.fromkeys(engine.collections, 0)
+    counted = np.zeros(n_counts(engine.histograms), np.uint64)
     events, seconds = 0, 0.0
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with (
@@ -144,8 +163,10 @@ def process_files(
             again = _repeated(engine.chain, chunk, repeat_count - 1, encoding)
             if not events:
                 runner.warm_up(chunk)
+            runner.take_histogram_counts()
             begin = time.perf_counter()
             results = [_copy(batch) for batch in runner.run(chunk)]
+            counted += runner.take_histogram_counts()
             for batch in runner.run(again):
                 events += batch.workspace.n_events
                 progress.update(task, completed=events)
@@ -159,7 +180,18 @@ def process_files(
             if written is not None:
                 _write_accepted(written, chunk, results)
     engine.close()
+    if histograms is not None:
+        _write_histograms(histograms, engine, counted)
+    document = chain.document(configuration)
+    if accepted is not None:
+        write_text(accepted.with_name(document.file_name), document.text)
     return {
+        "trigger": {
+            "tck": document.name,
+            "sequence": document.sequence,
+            "lines": len(engine.lines),
+            "of_built_in_menu": configuration.from_menu,
+        },
         "events": events,
         "seconds": seconds,
         "events_per_second": events / seconds if seconds else 0.0,
@@ -168,6 +200,14 @@ def process_files(
         "objects": objects,
         "per_event": per_event,
     }
+
+
+def _write_histograms(path: Path, engine: Engine, counts: NDArray[np.uint64]) -> None:
+    """Each event counts once, however often it is processed."""
+    held = list(contents(engine.histograms, counts))
+    moved = write_beside(path, root_bytes(held, {"tck": f"0x{engine.tck:08X}"}))
+    if moved is not None:
+        console.print(f"{path} was there: it is {moved} now", highlight=False)
 
 
 def _write_accepted(written: AcceptedEvents, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> None:
@@ -183,20 +223,18 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 
 
 def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, `times` times. A chunk that does not fill a MEP is packed several times into one."""
+    """The MEPs of a chunk, `times` times. One that does not fill a MEP is packed several times into one."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
         return chained.from_iterable(repeat(chunk, times))
-    packed = encode_mep(chain, events * packing, encoding=encoding)
-    return chained(repeat(packed, times // packing), chained.from_iterable(repeat(chunk, times % packing)))
+    packed = list(encode_meps(chain, events * packing, EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
+    return chained.from_iterable(chained(repeat(packed, times // packing), repeat(chunk, times % packing)))
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
     """A copy of the results of a batch, because the next batch overwrites them."""
-    output = batch.workspace.output
-    counts = {name: count.copy() for name, count in output.counts.items()}
-    return BatchOutput(output.accepted.copy(), output.lines.copy(), output.flags.copy(), counts)
+    return batch.workspace.output.copy()
 
 
 def _per_event(

@@ -1,6 +1,6 @@
 """hltnode replay-check: whether the decisions recorded in a file come out again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.tck import document_beside
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_events
@@ -79,8 +80,10 @@ def replay_check(
     json: JsonOption = None,
 ) -> None:
     """Compute the events of FILE again with the trigger configuration that their reports name, and compare every
-    decision of every line: on the CPU with one thread and with one per core, and on a GPU where there is one. Exit code
-    1 where a decision differs.
+    decision of every line: on the CPU with one, two, three threads and one per core, once more with lines that NumPy
+    evaluates, and on a GPU where there is one. Exit code 1 where a decision differs.
+
+    The configuration is one that is built-in, that is given, or whose document (0x1234ABCD.json) lies beside FILE.
 
     Example: hltnode replay-check accepted_0001.mdf --trigger 0x1234ABCD.json
     """
@@ -88,11 +91,8 @@ def replay_check(
         require_writable(json)
         known = installed_chain(chain)
         check_encoding(known.readout, encoding)
-        recorded, not_computed, configuration = _read(file, _configurations(known, trigger))
-        checks = [
-            _check(known, configuration, recorded, geometry, name, threads, device, encoding)
-            for name, threads in _places()
-        ]
+        recorded, not_computed, configuration = _read(file, known, _configurations(known, trigger))
+        checks = [_check(known, configuration, recorded, geometry, place, device, encoding) for place in _places()]
         identical = not any(check["differences"] for check in checks)
         result = {
             "file": str(file),
@@ -105,8 +105,8 @@ def replay_check(
         write_json(json, result)
     for check in checks:
         typer.echo(
-            f"{check['backend']}, {check['threads']} threads: {check['differences']} of {check['decisions']} decisions "
-            f"on {len(recorded)} events differ"
+            f"{check['backend']}, {check['threads']} threads, lines {check['lines']}: {check['differences']} of "
+            f"{check['decisions']} decisions on {len(recorded)} events differ"
         )
         for difference in check["first"]:
             typer.echo(f"  event {difference['event']}, {difference['line']}: was {difference['recorded']}")
@@ -115,13 +115,21 @@ def replay_check(
     raise typer.Exit(0 if identical else 1)
 
 
-def _places() -> Iterator[tuple[str, int]]:
-    """Back ends and threads to compute on."""
-    yield "cpu", 1
-    if thread_count(0) > 1:
-        yield "cpu", thread_count(0)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where lines are computed."""
+
+    backend: str
+    threads: int = 1
+    compiles: bool = True
+
+
+def _places() -> Iterator[Place]:
+    for threads in sorted({1, 2, 3, thread_count(0)}):
+        yield Place("cpu", threads)
+    yield Place("cpu", compiles=False)
     if cuda_installation.is_available():
-        yield "cuda", 1
+        yield Place("cuda")
 
 
 def _configurations(chain: TriggerChain, path: Path | None) -> dict[int, Configuration]:
@@ -133,17 +141,21 @@ def _configurations(chain: TriggerChain, path: Path | None) -> dict[int, Configu
     return {tck: Configuration(tck, trigger) for tck, trigger in zip(keys, triggers, strict=True)}
 
 
-def _read(file: Path, configurations: Mapping[int, Configuration]) -> tuple[list[Recorded], int, Configuration]:
+def _read(
+    file: Path, chain: TriggerChain, configurations: dict[int, Configuration]
+) -> tuple[list[Recorded], int, Configuration]:
     """The events that were computed, the number of others, and the configuration that all of them had."""
     found: Configuration | None = None
     recorded: list[Recorded] = []
     not_computed = 0
     for index, banks in enumerate(read_events(file)):
         report = _report_of(file, index, banks)
+        if report.tck not in configurations and (document := document_beside(file, report.tck)) is not None:
+            configurations[report.tck] = Configuration(report.tck, chain.trigger_of(document))
         if report.tck not in configurations:
             raise ValueError(
-                f"{file}, event {index} of the file: no configuration of TCK 0x{report.tck:08X} is built-in or given "
-                "with --trigger"
+                f"{file}, event {index} of the file: no configuration of TCK 0x{report.tck:08X} is built-in, given "
+                "with --trigger, or beside the file"
             )
         configuration = configurations[report.tck]
         if found is not None and found != configuration:
@@ -177,14 +189,13 @@ def _check(
     configuration: Configuration,
     recorded: Sequence[Recorded],
     geometry: Path | None,
-    backend: str,
-    threads: int,
+    place: Place,
     device: int,
     encoding: str,
 ) -> dict[str, Any]:
-    """Compute the events on one back end and compare."""
+    """Compute the events at one place and compare."""
     engine = chain.create_engine(
-        create_backend(backend, chain.kernels, threads=threads, device=device),
+        create_backend(place.backend, chain.kernels, threads=place.threads, device=device, compiles=place.compiles),
         chain.with_sequence(configuration.trigger.sequence).load_geometry(geometry),
         configuration.trigger,
         LIMITS,
@@ -194,7 +205,7 @@ def _check(
     first: list[dict[str, Any]] = []
     waiting = iter(recorded)
     for batch in OfflineRunner(engine).run(
-        encode_meps(engine.chain, (event.banks for event in recorded), EVENTS_PER_MEP, encoding)
+        encode_meps(engine.chain, (event.banks for event in recorded), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     ):
         decided = _decisions(batch.workspace.output.lines, n_lines)
         events = list(islice(waiting, len(decided)))
@@ -211,7 +222,8 @@ def _check(
     engine.close()
     return {
         "backend": engine.backend.name,
-        "threads": threads,
+        "threads": place.threads,
+        "lines": "compiled" if place.compiles else "by NumPy",
         "decisions": len(recorded) * n_lines,
         "differences": differences,
         "first": first,

@@ -11,7 +11,7 @@ from rich.table import Table
 from hltnode.daemon.output.event_encoder import lumi_schema
 from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.raw_data import lumi_summary, reports, selection_reports
-from hltnode.protocol.raw_data.lumi_summary import decode_lumi_summary, lumi_key
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports, decode_routing_bits
 from hltnode.protocol.raw_data.selection_reports import ClassId, decode_sel_reports
@@ -27,21 +27,25 @@ class Decisions:
     n_lines: int = 0
     accepts: Counter[int] = field(default_factory=Counter)
     candidates: Counter[int] = field(default_factory=Counter)
+    selected: defaultdict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """Of each line: selected objects by class."""
 
 
 class ReportSummary:
     """Counts over the banks of the trigger. Banks of versions that are not known are left out.
 
-    documents: trigger configurations whose lines and counters have names.
+    documents: trigger configurations whose lines and counters have names. find: looks for that of another TCK.
     """
 
-    def __init__(self, documents: Iterable[TckDocument]) -> None:
+    def __init__(self, documents: Iterable[TckDocument], find: Callable[[int], TckDocument | None]) -> None:
         self._documents = {document.tck: document for document in documents}
-        self._schemas = {
-            schema.key: schema
-            for schema in (lumi_schema(document.collections) for document in self._documents.values())
-        }
+        self._find = find
+        self._schemas: dict[int, LumiSchema] = {}
+        for document in self._documents.values():
+            self._know(document)
         self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
+        self._of_event: Decisions | None = None
+        """To which the event belongs; its decision report stands in front of what was selected."""
         self._routing: Counter[int] = Counter()
         self._objects: Counter[int] = Counter()
         self._summaries: Counter[int] = Counter()
@@ -54,8 +58,14 @@ class ReportSummary:
         for version in selection_reports.READABLE_VERSIONS:
             self._readers[BankType.HLT_SEL_REPORTS, version] = self._add_objects
 
+    def _know(self, document: TckDocument) -> None:
+        self._documents[document.tck] = document
+        schema = lumi_schema(document.collections)
+        self._schemas[schema.key] = schema
+
     def add(self, banks: Sequence[RawBank]) -> None:
         """The banks of one event. Raises ProtocolError for one that is damaged."""
+        self._of_event = None
         for bank in banks:
             read = self._readers.get((bank.type, bank.version))
             if read is not None:
@@ -63,7 +73,12 @@ class ReportSummary:
 
     def _add_decisions(self, bank: RawBank) -> None:
         report = decode_dec_reports(bank)
-        decisions = self._decisions[report.tck, report.task_id]
+        key = report.tck, report.task_id
+        if key not in self._decisions and report.tck not in self._documents:
+            document = self._find(report.tck)
+            if document is not None:
+                self._know(document)
+        decisions = self._of_event = self._decisions[key]
         decisions.events += 1
         decisions.n_lines = max(decisions.n_lines, len(report.lines))
         for line in report.lines:
@@ -76,7 +91,11 @@ class ReportSummary:
             self._routing.update(32 * i + bit for bit in range(32) if word >> bit & 1)
 
     def _add_objects(self, bank: RawBank) -> None:
-        self._objects.update(reported.class_id for reported in decode_sel_reports(bank).objects)
+        report = decode_sel_reports(bank)
+        self._objects.update(reported.class_id for reported in report.objects)
+        if self._of_event is not None:
+            for line, objects in report.selections.items():
+                self._of_event.selected[line].update(report.objects[i].class_id for i in objects)
 
     def _add_lumi_summary(self, bank: RawBank) -> None:
         key = lumi_key(bank)
@@ -99,6 +118,7 @@ class ReportSummary:
                             "name": self._name(tck, line),
                             "events": n,
                             "candidates": decisions.candidates[line],
+                            "selected": _by_name(decisions.selected[line]),
                         }
                         for line, n in sorted(decisions.accepts.items())
                     ],
@@ -106,9 +126,7 @@ class ReportSummary:
                 for (tck, task), decisions in sorted(self._decisions.items())
             ],
             "routing_bits": {str(bit): n for bit, n in sorted(self._routing.items())},
-            "selected": {
-                CLASS_NAMES.get(class_id, f"class {class_id}"): n for class_id, n in sorted(self._objects.items())
-            },
+            "selected": _by_name(self._objects),
             "lumi_summaries": [
                 {
                     "key": f"0x{key:08X}",
@@ -125,12 +143,18 @@ class ReportSummary:
         return names[decision_id - 1] if 0 < decision_id <= len(names) else None
 
 
+def _by_name(objects: Counter[int]) -> dict[str, int]:
+    return {CLASS_NAMES.get(class_id, f"class {class_id}"): n for class_id, n in sorted(objects.items())}
+
+
 def print_reports(result: dict[str, Any], console: Console) -> None:
     """The object `trigger` for people; nothing for a file without banks of the trigger."""
     for decisions in result["decisions"]:
-        table = Table("id", "line", "events", "candidates", title=f"TCK {decisions['tck']}, task {decisions['task']}")
+        columns = ("id", "line", "events", "candidates", "selected")
+        table = Table(*columns, title=f"TCK {decisions['tck']}, task {decisions['task']}")
         for line in decisions["lines"]:
-            table.add_row(str(line["id"]), line["name"] or "?", str(line["events"]), str(line["candidates"]))
+            selected = ", ".join(f"{n} {name}" for name, n in line["selected"].items())
+            table.add_row(str(line["id"]), line["name"] or "?", str(line["events"]), str(line["candidates"]), selected)
         console.print(f"{decisions['events']} events with decisions of {decisions['n_lines']} lines")
         console.print(table)
     for title, values in (("routing bits", result["routing_bits"]), ("selected", result["selected"])):

@@ -86,7 +86,23 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
         geometry = chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
         engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
         engine.require_memory(pipeline.slots)
-        return Node(config, engine, backend=backend.name, version=package_version(), config_file=config_file)
+        document = chain.document(trigger)
+        logger.info(
+            "trigger",
+            tck=document.name,
+            sequence=document.sequence,
+            lines=len(document.line_names),
+            of_built_in_menu=trigger.from_menu,
+            file=None if config.trigger.file is None else str(config.trigger.file),
+        )
+        return Node(
+            config,
+            engine,
+            backend=backend.name,
+            version=package_version(),
+            trigger=document,
+            config_file=config_file,
+        )
 
     node, exit_code = await follow_signals(create_node)
     return exit_code, node.status.full(), node.backend_hangs

@@ -34,6 +34,20 @@ def built_in_documents(chain: TriggerChain) -> Iterator[TckDocument]:
         yield chain.document(chain.load_trigger(None, sequence))
 
 
+def document_beside(events: Path, tck: int) -> TckDocument | None:
+    """The document of a configuration in the folder of a file of events, where a node puts it; None if there is none.
+
+    Raises TriggerConfigError for one that is damaged, or of another TCK.
+    """
+    path = events.parent / f"0x{tck:08X}{TCK_SUFFIX}"
+    if not path.exists():
+        return None
+    document = TckDocument.load(path)
+    if document.tck != tck:
+        raise TriggerConfigError(f"{path}: the document of TCK {document.name}")
+    return document
+
+
 def find_document(chain: TriggerChain, which: str) -> TckDocument:
     """A document by its file, or a built-in one by its key. Raises ValueError."""
     path = Path(which)

@@ -110,7 +110,8 @@ def validate(
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("", total=None)
             try:
-                for batch in runner.run(encode_meps(engine.chain, events, EVENTS_PER_MEP, velo_banks)):
+                meps = encode_meps(engine.chain, events, EVENTS_PER_MEP, velo_banks, LIMITS.input_bytes)
+                for batch in runner.run(meps):
                     check_batch(checker, batch, comparison)
                     progress.update(task, completed=checker.events + checker.faults.events)
             except ProtocolError as error:

@@ -1,7 +1,7 @@
 """The closed sets of words that code, metrics, decisions and logs share.
 
-A member's value is the label value in Prometheus, so the two cannot drift apart. Rejections have their own set,
-`hltnode.protocol.errors.RejectReason`, because they are sent to the feeder.
+A member's value is the label value in Prometheus, so the two cannot drift apart. What is sent to the feeder, too, is in
+the protocol: `hltnode.protocol.errors.RejectReason`, `hltnode.protocol.transport.refusals`.
 """
 
 from enum import StrEnum, unique
@@ -20,42 +20,6 @@ class CloseReason(StrEnum):
     OVERTAKEN = "overtaken"
     EVICTED = "evicted"
     END_OF_RUN = "end_of_run"
-
-
-@unique
-class HelloRefusal(StrEnum):
-    """Why a hello was refused.
-
-    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
-    foreign_run: the node was configured or started for another run; run_active: the feeders of another run still feed;
-    connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has to close
-    runs that are kept.
-    """
-
-    NO_SOURCES = "no_sources"
-    EVENTS_PER_MEP = "events_per_mep"
-    FOREIGN_RUN = "foreign_run"
-    RUN_ACTIVE = "run_active"
-    TOO_MANY_FEEDERS = "too_many_feeders"
-    SOURCE_TAKEN = "source_taken"
-    NAME_TAKEN = "name_taken"
-    CONNECTION_TAKEN = "connection_taken"
-    TOO_MANY_RUNS = "too_many_runs"
-    RUN_CANNOT_START = "run_cannot_start"
-
-
-@unique
-class MessageRefusal(StrEnum):
-    """Why a control message that is no hello was refused; nothing has changed then.
-
-    unknown_feeder: no hello came over this connection, its next one repairs that; unexpected: not for a node, or not of
-    its run; not_permitted: revoked MEPs that are not the sender's to revoke.
-    """
-
-    MALFORMED = "malformed"
-    UNKNOWN_FEEDER = "unknown_feeder"
-    UNEXPECTED = "unexpected"
-    NOT_PERMITTED = "not_permitted"
 
 
 @unique
@@ -291,3 +255,20 @@ class Role(StrEnum):
 
 
 SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS)
+
+
+@unique
+class OutsideRange(StrEnum):
+    """Where a value is that belongs in no bin of a histogram."""
+
+    UNDERFLOW = "underflow"
+    OVERFLOW = "overflow"
+    NOT_A_NUMBER = "not_a_number"
+
+
+@unique
+class HistogramFileOutcome(StrEnum):
+    """What became of a file of histograms."""
+
+    WRITTEN = "written"
+    FAILED = "failed"

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 
 class Output(Protocol):
-    """Results of one batch, one row per event: accepted u8[n], lines u32[n, words], flags u32[n].
+    """Results of one batch, one row per event: accepted u8[n], lines u32[n, words], flags u32[n], selected u32[n,
+    words]: what the lines selected in accepted events (processing.selection.selected); other rows mean nothing.
 
     Line i is bit i % 32 of word i // 32; bits beyond the last line are 0.
     counts: what was found in each event, u32[n], by the names of the engine's collections.
@@ -23,6 +25,8 @@ class Output(Protocol):
     def lines(self) -> NDArray[np.uint32]: ...
     @property
     def flags(self) -> NDArray[np.uint32]: ...
+    @property
+    def selected(self) -> NDArray[np.uint32]: ...
     @property
     def counts(self) -> Mapping[str, NDArray[np.uint32]]: ...
 
@@ -55,11 +59,13 @@ class Workspace(Protocol):
     def seal(self, meps: Sequence[MepInBatch], /) -> None: ...
     def submit(self) -> None: ...
     def poll(self) -> bool: ...
+    def take_histogram_counts(self) -> NDArray[np.uint32]: ...
 
 
 class Engine(Protocol):
     """Makes workspaces; knows the lines, the routing words that each one sets (u32[lines, 3]), the collections whose
-    objects are counted, and the trigger configuration key (TCK)."""
+    objects are counted, the histograms, the words of each event in Output.selected, and the trigger configuration key
+    (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -67,6 +73,10 @@ class Engine(Protocol):
     def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
+    @property
+    def histograms(self) -> tuple[HistogramShape, ...]: ...
+    @property
+    def selected_words(self) -> int: ...
     @property
     def tck(self) -> int: ...
     @property

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import as_ranges
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 MAX_INTERRUPTIONS = 2
 """Sessions that may end on a MEP. The first may have ended on any MEP that the back end had; the second was alone."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
+from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.compute.interruptions import ComputingLog, Interruptions, Part
 from hltnode.daemon.compute.results import BatchResults, Results, flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
@@ -60,8 +61,9 @@ class Pipeline:
     """Moves batches through the workspaces of their slots.
 
     Args:
-        n_lines: selection lines of the engine.
+        n_lines: selection lines of the engine. selected_words: words of each event that say what they selected.
         collections: what the engine counts in each event.
+        histograms: gathers what the workspaces count.
         computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
         done: called in the compute thread with each batch that is finished.
@@ -73,7 +75,9 @@ class Pipeline:
         self,
         workspaces: Sequence[Workspace],
         n_lines: int,
+        selected_words: int,
         collections: tuple[str, ...],
+        histograms: HistogramTally,
         computing: ComputingLog,
         progress: Callable[[SlotAdvanced], None],
         done: Callable[[ComputedBatch], None],
@@ -84,7 +88,9 @@ class Pipeline:
     ) -> None:
         self._workspaces = workspaces
         self._n_lines = n_lines
+        self._selected_words = selected_words
         self._collections = collections
+        self._histograms = histograms
         self._interruptions = Interruptions(computing)
         self._progress = progress
         self._done = done
@@ -165,7 +171,9 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED)
+        results = BatchResults(
+            batch.meps, self._n_lines, self._selected_words, self._collections, EventFlag.NOT_PROCESSED
+        )
         job = self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
         self._waiting += parts
         if not parts:
@@ -179,6 +187,7 @@ class Pipeline:
         batch = part.batch
         workspace = self._workspaces[batch.slot]
         self._interruptions.begin(part)
+        self._histograms.begin(batch.slot, batch.run)
         try:
             workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in part.meps])
             workspace.submit()
@@ -217,6 +226,7 @@ class Pipeline:
     def _end(self, part: Part, error: str | None) -> None:
         """The back end is done with a part."""
         self._interruptions.end(part)
+        self._histograms.end(part.batch.slot, part.batch.run)
         job, workspace = self._jobs[part.batch.slot], self._workspaces[part.batch.slot]
         if error is None:
             job.results.add(part.meps, workspace.output)

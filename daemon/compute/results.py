@@ -14,14 +14,16 @@ from hltnode.processing.framework.limits import line_words
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One row per event: accepted u8[n], lines u32[n, words], flags u32[n], counts u32[n, collections].
+    """One row per event: accepted u8[n], lines u32[n, words], flags u32[n], selected u32[n, words], counts u32[n,
+    collections].
 
-    Line i is bit i % 32 of word i // 32.
+    Line i is bit i % 32 of word i // 32. What the lines selected is 0 in events that they do not accept.
     """
 
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
+    selected: NDArray[np.uint32]
     counts: NDArray[np.uint32]
     """What was found in each event, 0 where there are no results."""
     collections: tuple[str, ...]
@@ -34,7 +36,14 @@ class Results:
 
     def of_events(self, rows: slice) -> "Results":
         """The rows of some events."""
-        return Results(self.accepted[rows], self.lines[rows], self.flags[rows], self.counts[rows], self.collections)
+        return Results(
+            self.accepted[rows],
+            self.lines[rows],
+            self.flags[rows],
+            self.selected[rows],
+            self.counts[rows],
+            self.collections,
+        )
 
 
 def flags_of(mep: MepRecord) -> EventFlag:
@@ -49,7 +58,12 @@ class BatchResults:
     """
 
     def __init__(
-        self, meps: Sequence[MepRecord], n_lines: int, collections: tuple[str, ...], not_computed: EventFlag
+        self,
+        meps: Sequence[MepRecord],
+        n_lines: int,
+        selected_words: int,
+        collections: tuple[str, ...],
+        not_computed: EventFlag,
     ) -> None:
         self._rows = dict(_rows(meps))
         n = sum(mep.n_events for mep in meps)
@@ -57,6 +71,8 @@ class BatchResults:
             accepted=np.zeros(n, dtype=np.uint8),
             lines=np.zeros((n, line_words(n_lines)), dtype=np.uint32),
             flags=np.zeros(n, dtype=np.uint32),
+            # Memory comes with the first write: the rows of most events are never touched.
+            selected=np.zeros((n, selected_words), dtype=np.uint32),
             counts=np.zeros((n, len(collections)), dtype=np.uint32),
             collections=collections,
         )
@@ -70,6 +86,8 @@ class BatchResults:
             self._all.accepted[own] = output.accepted[rows]
             self._all.lines[own] = output.lines[rows]
             self._all.flags[own] = output.flags[rows]
+            is_accepted = np.flatnonzero(output.accepted[rows])
+            self._all.selected[own][is_accepted] = output.selected[rows][is_accepted]
             for i, counts in enumerate(output.counts.values()):
                 self._all.counts[own, i] = counts[rows]
 

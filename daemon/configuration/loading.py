@@ -27,7 +27,7 @@ def load_config(path: Path | str) -> NodeConfig:
         values = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not a TOML file: {error}") from error
     _refuse_unknown_variables(os.environ)
     for section, value in values.items():

@@ -168,7 +168,7 @@ class PipelineSection(_Section):
     """Slots, and the back end that computes their batches."""
 
     slots: int = Field(default=3, ge=2, le=64)
-    """Number of slots: with three, one fills, one computes and one drains."""
+    """Number of slots: with three, one fills, one computes and one is gathered."""
     slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
@@ -221,6 +221,11 @@ class OutputSection(_Section):
     """Accepted events when a write fails: wait holds back the credits, drop_new drops and counts the events."""
     error_policy: FilePolicy = SlowConsumerPolicy.WAIT
     """The same for the error stream."""
+    checksums: bool = False
+    """Whether MDF records have a checksum; LHCb's own files have none."""
+    queue_bytes: int = Field(default=256 * MIB, ge=MIB)
+    """Kept events and decisions, in bytes, that may wait for the disk and the consumers; above it batches stay in their
+    slots and the credits are held back."""
 
 
 class DecisionsSection(_Section):
@@ -269,8 +274,27 @@ class MonitorSection(_Section):
     """Largest number of messages per second."""
 
 
+class TapSection(_Section):
+    """The tap: publishes the fragments that the node takes, for `hltnode record`. It never holds the node up."""
+
+    endpoint: Endpoint | None = None
+    """Socket of the tap (XPUB); off if not set."""
+    buffer_bytes: int = Field(default=64 * MIB, ge=MIB, le=65_536 * MIB)
+    """Bytes of fragments that wait for a slow recorder; MEPs that come beyond that are dropped from the recording."""
+
+
+class HistogramsSection(_Section):
+    """Monitoring histograms: what the node does with those that the trigger configuration declares."""
+
+    buckets: int = Field(default=50, ge=0, le=100)
+    """The most buckets that a histogram has in /metrics, adjacent bins together; 0 leaves histograms out of it.
+    /histograms and files have all bins."""
+    file_period_s: float = Field(default=60.0, ge=0.0, le=86_400.0)
+    """Time in seconds from one file of a run that goes on to the next; 0: a file at the end of the run alone."""
+
+
 class HttpSection(_Section):
-    """/metrics, /healthz, /readyz, /status and /control."""
+    """/metrics, /histograms, /healthz, /readyz, /status and /control."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
@@ -340,6 +364,8 @@ class NodeConfig(BaseSettings):
     events: EventsSection = Field(default_factory=EventsSection)
     errors: ErrorsSection = Field(default_factory=ErrorsSection)
     monitor: MonitorSection = Field(default_factory=MonitorSection)
+    tap: TapSection = Field(default_factory=TapSection)
+    histograms: HistogramsSection = Field(default_factory=HistogramsSection)
     http: HttpSection = Field(default_factory=HttpSection)
     security: SecuritySection = Field(default_factory=SecuritySection)
     log: LogSection = Field(default_factory=LogSection)
@@ -359,14 +385,8 @@ class NodeConfig(BaseSettings):
     @property
     def n_sockets(self) -> int:
         """Number of sockets that peers may connect to, HTTP aside."""
-        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
+        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint, self.tap.endpoint)
         return 3 + sum(endpoint is not None for endpoint in optional)
-
-    @property
-    def sends_events(self) -> bool:
-        """Whether an output over a socket sends kept events."""
-        monitored = self.monitor.endpoint is not None and self.monitor.content is MonitorContent.EVENTS
-        return self.events.endpoint is not None or self.errors.endpoint is not None or monitored
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:

@@ -2,10 +2,10 @@
 
 
 class CreditWindow:
-    """How many MEPs a feeder may have unacknowledged at this node: those in slots, and those that may still come.
+    """How many MEPs a feeder may have unacknowledged at this node: those that are there, and those that may still come.
 
     A level and not a list of ids, so that a supervisor can assign any MEP to any node: `outstanding` credits are backed
-    by places in slots, `held` MEPs are in slots and not acknowledged.
+    by places in slots, `held` MEPs are in slots or with the outputs, and not acknowledged.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class CreditWindow:
         self.outstanding -= 1
 
     def freed(self, meps: int) -> None:
-        """MEPs leave their slot, and the feeders will not count them any more: the limit falls with them."""
+        """MEPs are acknowledged, and the feeders will not count them any more: the limit falls with them."""
         self.held -= meps
 
     def raise_to(self, places: int, at_least: int) -> bool:

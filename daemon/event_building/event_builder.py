@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.credit_window import CreditWindow
@@ -32,6 +31,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     FrameDamaged,
     GrantCredit,
     MepRecord,
+    MepsAcknowledged,
     Place,
     Reject,
     Resume,
@@ -47,6 +47,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 # More credits are worth a message when they grow by this part of the places that back them: one message per MEP and
 # feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
@@ -78,6 +79,7 @@ class EventBuilder:
         self.window = CreditWindow()
         self.draining = False
         self.closed = False
+        self._gathered: set[int] = set()
         self._limits = limits
         self._settled = SettledMeps(limits.closed_ring)
         self._mep_bytes = pool.limits.mep_bytes
@@ -99,6 +101,7 @@ class EventBuilder:
             FrameDamaged: self._frame_damaged,
             SlotAdvanced: self._slot_advanced,
             SlotFreed: self._slot_freed,
+            MepsAcknowledged: self._meps_acknowledged,
             StartRun: self._start_run,
             AwaitFeeders: self._await_feeders,
             Drain: self._drain,
@@ -134,18 +137,23 @@ class EventBuilder:
 
     @property
     def is_idle(self) -> bool:
-        """True when no MEP is open and every slot is free."""
-        return not self.open and all(slot.state is SlotState.FREE for slot in self._slots)
+        """True when no MEP is open, every slot is free and everything is acknowledged."""
+        return not self.open and not self._gathered and all(slot.state is SlotState.FREE for slot in self._slots)
 
     @property
     def is_computing(self) -> bool:
-        """True when built MEPs are with the pipeline or the outputs."""
+        """True when slots are with the pipeline, or wait until they are gathered."""
         return any(slot.state is not SlotState.FREE and slot.state is not SlotState.FILLING for slot in self._slots)
+
+    @property
+    def awaits_acknowledgement(self) -> bool:
+        """True when built MEPs are with the pipeline or the outputs."""
+        return bool(self._gathered) or self.is_computing
 
     @property
     def fragments_in_build(self) -> int:
         """Fragments of the MEPs that are open."""
-        return sum(len(mep.fragments) for mep in self.open.values())
+        return sum(mep.n_fragments for mep in self.open.values())
 
     def missing(self, mep: MepRecord) -> tuple[int, ...]:
         """The sources of the run that a MEP lacks."""
@@ -155,9 +163,9 @@ class EventBuilder:
         """The last stimuli and effects as text, and the MEPs that are open; what explains a broken identity."""
         return [*self.history.lines(), *(f"open: {mep!r}" for mep in list(self.open.values())[:SHOWN_OPEN])]
 
-    def meps_in_slots(self) -> set[int]:
-        """The closed MEPs that are in slots: built, and not acknowledged yet."""
-        return {mep.mep for slot in self._slots for mep in slot.meps if mep.mep not in self.open}
+    def unacknowledged_meps(self) -> set[int]:
+        """The closed MEPs that are in slots or with the outputs: built, and not acknowledged yet."""
+        return self._gathered | {mep.mep for slot in self._slots for mep in slot.meps if mep.mep not in self.open}
 
     # Stimuli
 
@@ -242,7 +250,7 @@ class EventBuilder:
         mep.bytes += needed
         mep.last_ns = now_ns
         mep.sources = sources = mep.sources | bit
-        mep.fragments.append((source, offset, size))
+        mep.places.extend((source, offset, size))
         if sources != self._all_sources:
             return _NO_EFFECTS
         effects: list[Effect] = []
@@ -309,8 +317,15 @@ class EventBuilder:
         return []
 
     def _slot_freed(self, _now_ns: int, freed: SlotFreed) -> list[Effect]:
-        self.window.freed(len(self._slots[freed.slot].meps))
+        self._gathered.update(mep.mep for mep in self._slots[freed.slot].meps)
         self.pool.free(freed.slot)
+        effects: list[Effect] = []
+        self._grant(effects, at_least=1)
+        return effects
+
+    def _meps_acknowledged(self, _now_ns: int, acknowledged: MepsAcknowledged) -> list[Effect]:
+        self._gathered.difference_update(acknowledged.meps)
+        self.window.freed(len(acknowledged.meps))
         effects: list[Effect] = []
         self._grant(effects, at_least=1)
         return effects
@@ -346,7 +361,7 @@ class EventBuilder:
     def _abandon(self, _now_ns: int, _abandon: Abandon) -> list[Effect]:
         for mep in list(self.open.values()):
             self._drop(mep)
-            self.counters.fragments_abandoned += len(mep.fragments)
+            self.counters.fragments_abandoned += mep.n_fragments
         for slot in list(self.pool.filling):
             if not slot.meps:
                 self.pool.free(slot.index)
@@ -357,7 +372,7 @@ class EventBuilder:
         revoked = MepRanges(revoke.meps)
         for mep in [mep for mep in self.open.values() if mep.mep in revoked]:
             self._drop(mep)
-            self.counters.fragments_lost_in_drop += len(mep.fragments)
+            self.counters.fragments_lost_in_drop += mep.n_fragments
         return []
 
     def _return_meps(self, _now_ns: int, returned: ReturnMeps) -> list[Effect]:
@@ -416,7 +431,7 @@ class EventBuilder:
             for source in mep.missing:
                 self.counters.sources[source].missing += 1
         self.counters.meps_closed[reason] += 1
-        self.counters.fragments_built += len(mep.fragments)
+        self.counters.fragments_built += mep.n_fragments
         self.counters.mep_build.observe((now_ns - mep.opened_ns) * 1e-9)
         effects.append(CloseMep(mep))
 
@@ -454,8 +469,8 @@ class EventBuilder:
 
         While none fills, one of the free slots is the next to fill. Without another free slot the places of the
         filling ones are granted: then the node is busy, and slots are sealed when full. ``at_least`` 0 stands for a
-        step that is worth a message. When MEPs have left their slots the limit falls, and that has to be said before
-        they are acknowledged: else the feeders would take the acknowledgements as room for others.
+        step that is worth a message. When MEPs are about to be acknowledged the limit falls, and that has to be said
+        before: else the feeders would take the acknowledgements as room for others.
         """
         if self.run is None:
             return

@@ -41,7 +41,7 @@ class History:
 def _short(effect: Effect) -> object:
     if isinstance(effect, CloseMep):
         mep = effect.record
-        return "CloseMep", mep.mep, str(mep.close_reason), f"{len(mep.fragments)} fragments"
+        return "CloseMep", mep.mep, str(mep.close_reason), f"{mep.n_fragments} fragments"
     if isinstance(effect, SealSlot):
         batch = effect.batch
         return "SealSlot", batch.slot, f"{len(batch.meps)} MEPs", batch.meps[0].mep if batch.meps else None

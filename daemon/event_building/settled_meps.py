@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 
 class SettledMeps:

@@ -4,8 +4,12 @@ Stimuli and effects are named tuples: immutable, and quick to make and unpack, w
 per second.
 """
 
+from array import array
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason
@@ -34,9 +38,10 @@ class BuilderLimits:
 class MepRecord:
     """One MEP in a slot: which sources have delivered, and where the fragments lie.
 
-    ``fragments`` holds (source id, offset in the slot, size in bytes) in the order of arrival; ``sources`` is a bit
-    mask over the expected sources of the run; times are in ns of the injected clock, ``closed_ns`` in ns of the clock
-    of who carries out the CloseMep. ``error_stream`` says that the policy of its close reason takes all its events to
+    ``places`` holds source id, offset in the slot and size in bytes of each fragment, one behind the other, in the
+    order of arrival; ``sources`` is a bit mask over the expected sources of the run; times are in ns of the injected
+    clock, ``closed_ns`` in ns of the clock of who carries out the CloseMep. ``error_stream`` says that the policy of
+    its close reason takes all its events to
     the error stream. ``sent_again``: opened after a younger MEP was complete, or after one that is not older found no
     place, so feeders send it out of the order of ids. ``ahead``: opened before an older one.
     """
@@ -48,13 +53,13 @@ class MepRecord:
         "closed_ns",
         "error_stream",
         "first_event",
-        "fragments",
         "last_ns",
         "mep",
         "missing",
         "n_events",
         "opened_ns",
         "overtaken_ns",
+        "places",
         "sent_again",
         "slot",
         "sources",
@@ -74,17 +79,27 @@ class MepRecord:
         self.ahead = False
         self.sources = 0
         self.bytes = 0
-        self.fragments: list[tuple[int, int, int]] = []
+        self.places = array("q")
         self.close_reason: CloseReason | None = None
         self.error_stream = False
         self.overtaken_ns: int | None = None
         self.missing: tuple[int, ...] = ()
 
+    @property
+    def n_fragments(self) -> int:
+        """Fragments that have come."""
+        return len(self.places) // 3
+
+    @property
+    def fragments(self) -> NDArray[np.int64]:
+        """The places as i64[n, 3]. While this view is there, no fragment can be added."""
+        return np.frombuffer(self.places, dtype=np.int64).reshape(-1, 3)
+
     def __repr__(self) -> str:
         end = "open" if self.close_reason is None else str(self.close_reason)
         return (
             f"MepRecord(mep={self.mep}, slot={self.slot}, first_event={self.first_event}, n_events={self.n_events}, "
-            f"opened_ns={self.opened_ns}, fragments={len(self.fragments)}, missing={len(self.missing)}, {end})"
+            f"opened_ns={self.opened_ns}, fragments={self.n_fragments}, missing={len(self.missing)}, {end})"
         )
 
 
@@ -177,9 +192,15 @@ class SlotAdvanced(NamedTuple):
 
 
 class SlotFreed(NamedTuple):
-    """The batch of a slot is acknowledged: the slot can fill again."""
+    """What is kept of the batch of a slot is gathered: the slot can fill again."""
 
     slot: int
+
+
+class MepsAcknowledged(NamedTuple):
+    """MEPs that were in slots, by id, are about to be acknowledged, or need not be: they were revoked."""
+
+    meps: tuple[int, ...]
 
 
 class Drain(NamedTuple):
@@ -233,6 +254,7 @@ Stimulus = (
     | AcknowledgedBelow
     | SlotAdvanced
     | SlotFreed
+    | MepsAcknowledged
     | Drain
     | Resume
     | SetTimes

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import MepRanges
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 # In the header of the file (bytes 68 to 71, big-endian), so that no other file is taken for one of these: "hlt1".
 _APPLICATION_ID = 0x686C7431
@@ -37,7 +37,7 @@ class AssignmentMemory:
     """
 
     def __init__(self, path: Path | None, *, run: int, nodes: Sequence[str]) -> None:
-        self._path = path
+        self.path = path
         self.session = secrets.token_hex(8)
         """The session of the supervisor at the nodes: the same after a restart, so that it may revoke what it sent."""
         self.next_mep = 0
@@ -51,20 +51,20 @@ class AssignmentMemory:
             raise AssignmentMemoryError(f"{path}: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
-        if self._path is None:
+        if self.path is None:
             return self._connect(":memory:")
-        self._refuse_another_file(self._path)
+        self._refuse_another_file(self.path)
         try:
-            return self._connect(str(self._path))
+            return self._connect(str(self.path))
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
-            aside = self._path.with_name(f"{self._path.name}.damaged-{secrets.token_hex(4)}")
-            log.warning("assignments_damaged", path=str(self._path), moved_to=str(aside), error=str(error))
+            aside = self.path.with_name(f"{self.path.name}.damaged-{secrets.token_hex(4)}")
+            log.warning("assignments_damaged", path=str(self.path), moved_to=str(aside), error=str(error))
             for suffix in ("", "-wal"):
                 with contextlib.suppress(FileNotFoundError):
-                    Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
-            return self._connect(str(self._path))
+                    Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
+            return self._connect(str(self.path))
 
     @staticmethod
     def _refuse_another_file(path: Path) -> None:
@@ -76,7 +76,7 @@ class AssignmentMemory:
         except OSError as error:
             raise AssignmentMemoryError(f"{path}: {error.strerror}") from error
         if header and (not header.startswith(_MAGIC) or header[68:] != _APPLICATION_ID.to_bytes(4, "big")):
-            raise AssignmentMemoryError(f"{path}: not a file that hltnode feed has made; it is left as it is")
+            raise AssignmentMemoryError(f"{path}: not a file that hltnode replay has made; it is left as it is")
 
     @staticmethod
     def _connect(name: str) -> sqlite3.Connection:
@@ -103,7 +103,7 @@ class AssignmentMemory:
         if row[:2] != (run, nodes):
             self._database.close()
             raise AssignmentMemoryError(
-                f"{self._path}: it is of run {row[0]} and the nodes {row[1]}, not of run {run} and {nodes}"
+                f"{self.path}: it is of run {row[0]} and the nodes {row[1]}, not of run {run} and {nodes}"
             )
         self.session, self.next_mep = row[2], row[3]
 
@@ -133,7 +133,7 @@ class AssignmentMemory:
             yield self._database
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
-            raise AssignmentMemoryError(f"{self._path}: {error}") from error
+            raise AssignmentMemoryError(f"{self.path}: {error}") from error
 
     def assign(self, mep: int, node: int) -> None:
         """A new MEP is assigned to a node."""
@@ -170,10 +170,10 @@ class AssignmentMemory:
     def finish(self) -> None:
         """Everything is confirmed by all nodes: nothing has to be remembered any more."""
         self.close()
-        if self._path is not None:
+        if self.path is not None:
             for suffix in ("", "-wal"):
                 with contextlib.suppress(FileNotFoundError):
-                    Path(f"{self._path}{suffix}").unlink()
+                    Path(f"{self.path}{suffix}").unlink()
 
     def close(self) -> None:
         """Close the file."""

@@ -5,13 +5,13 @@ import asyncio
 import zmq
 import zmq.asyncio
 
+from hltnode.client.feeder import FeederRefusedError
+from hltnode.client.sockets import set_tcp_liveness
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES
 from hltnode.daemon.feeder.assignment import DONE
-from hltnode.daemon.feeder.feeder import FeederRefusedError
 from hltnode.daemon.feeder.nodes import Nodes
-from hltnode.daemon.feeder.sockets import set_tcp_liveness
 from hltnode.protocol.transport.assignments import (
     ACKNOWLEDGED,
     Assignments,

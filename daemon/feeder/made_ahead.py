@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.client.mep import FeedMep
 
 # MEPs that wait to be sent.
 _AHEAD = 2

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import AsyncIterable, Iterable
 from typing import Protocol
 
+from hltnode.client.mep import FeedMep
 from hltnode.daemon.feeder.assignment import DONE
 from hltnode.daemon.feeder.made_ahead import in_order
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.nodes import Nodes
 from hltnode.daemon.feeder.pacing import Pacer
 from hltnode.daemon.feeder.single_node import FeedReport, make_report
@@ -32,15 +32,15 @@ class Assigner(Protocol):
 
 
 async def distribute_meps(
-    meps: Iterable[FeedMep] | AsyncIterable[FeedMep], nodes: Nodes, assigner: Assigner, *, rate: float | None = None
+    meps: Iterable[FeedMep] | AsyncIterable[FeedMep], nodes: Nodes, assigner: Assigner, *, pacer: Pacer | None = None
 ) -> FeedReport:
     """Send each MEP to the node that the assigner names, and wait for all acknowledgements.
 
-    `rate` limits the events per second. Raises FeederRefusedError.
+    `pacer` holds MEPs back. Raises FeederRefusedError.
     """
     clock = nodes.clock
     start_ns = clock.monotonic_ns()
-    pacer = Pacer(rate, clock)
+    pacer = pacer or Pacer()
     n_meps = n_events = 0
     working = asyncio.create_task(assigner.work())
     working.add_done_callback(lambda _: nodes.changed.set())
@@ -53,7 +53,7 @@ async def distribute_meps(
     try:
         async for mep in in_order(meps):
             if not assigner.is_acknowledged(mep.mep):
-                await pacer.admit(mep.n_events)
+                await pacer.admit(mep)
             while (node := assigner.node_for(mep.mep)) is None:
                 await wait()
             nodes.next_mep = mep.mep + 1

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.feeder.feeder import Feeder
-from hltnode.daemon.feeder.mep_source import FeedMep
+from hltnode.client.clock import SYSTEM_CLOCK, Clock
+from hltnode.client.feeder import Feeder
+from hltnode.client.mep import FeedMep
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 # How long a feeder waits for a change before it looks by itself.
 WATCH_SECONDS = 0.1

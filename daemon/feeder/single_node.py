@@ -6,13 +6,13 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from hltnode.daemon.common.clock import SYSTEM_CLOCK, Clock
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.feeder.feeder import Feeder
+from hltnode.client.clock import SYSTEM_CLOCK, Clock
+from hltnode.client.feeder import Feeder
+from hltnode.client.mep import FeedMep
+from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
 from hltnode.daemon.feeder.made_ahead import in_order
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.pacing import Pacer
-from hltnode.daemon.feeder.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,21 @@ async def feed_meps(
     meps: Iterable[FeedMep] | AsyncIterable[FeedMep],
     feeders: Sequence[Feeder],
     *,
-    rate: float | None = None,
+    pacer: Pacer | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> FeedReport:
     """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
 
-    `rate` limits the events per second. Raises FeederRefusedError.
+    `pacer` holds MEPs back. Raises FeederRefusedError.
     """
     start_ns = clock.monotonic_ns()
-    pacer = Pacer(rate, clock)
+    pacer = pacer or Pacer()
     n_meps = n_events = 0
     last: int | None = None
     async for mep in in_order(meps):
         # What was acknowledged to an earlier feeder costs no time, so that one that was restarted catches up.
         if not all(mep.mep in feeder.window.acked for feeder in feeders):
-            await pacer.admit(mep.n_events)
+            await pacer.admit(mep)
         for feeder in feeders:
             await feeder.offer(mep)
         n_meps += 1
@@ -103,6 +103,38 @@ def make_report(
         reassigned=reassigned,
         unconfirmed=dict(unconfirmed),
         error=error,
+    )
+
+
+def join_reports(reports: Sequence[FeedReport], error: str = "") -> FeedReport:
+    """What several processes have fed together, each its sources of the same MEPs."""
+    refused: dict[str, RefusedCount] = {}
+    for reason in {reason for report in reports for reason in report.refused}:
+        counts = [report.refused[reason] for report in reports if reason in report.refused]
+        # Which MEPs they are is not in the reports: at least those of one process.
+        refused[reason] = RefusedCount(sum(c.fragments for c in counts), max(c.meps for c in counts))
+    unacknowledged = MepRanges(span for report in reports for span in report.unacknowledged_meps)
+    unconfirmed: dict[str, list[tuple[int, int]]] = {}
+    for report in reports:
+        for node, ranges in report.unconfirmed.items():
+            unconfirmed[node] = MepRanges([*unconfirmed.get(node, []), *ranges]).ranges()
+    injected: Counter[str] = Counter()
+    for report in reports:
+        injected.update(report.injected)
+    return FeedReport(
+        meps=min(report.meps for report in reports),
+        events=min(report.events for report in reports),
+        fragments=sum(report.fragments for report in reports),
+        bytes=sum(report.bytes for report in reports),
+        resent=sum(report.resent for report in reports),
+        refused=refused,
+        unacknowledged=unacknowledged.count,
+        unacknowledged_meps=unacknowledged.ranges(),
+        seconds=max(report.seconds for report in reports),
+        injected=dict(injected),
+        reassigned=max(report.reassigned for report in reports),
+        unconfirmed=unconfirmed,
+        error=error or next((report.error for report in reports if report.error), ""),
     )
 
 

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 import zmq
 import zmq.asyncio
 
+from hltnode.client.feeder import Feeder
+from hltnode.client.sockets import LINGER_MS
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, make_routing_ids_unpredictable
 from hltnode.daemon.feeder.assignment import DONE, AssignmentList, choose_node
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
-from hltnode.daemon.feeder.feeder import Feeder
 from hltnode.daemon.feeder.follower import FOLLOW_SECONDS
 from hltnode.daemon.feeder.nodes import WATCH_SECONDS, Nodes
-from hltnode.daemon.feeder.sockets import LINGER_MS
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.assignments import (
     MAX_ENTRIES,

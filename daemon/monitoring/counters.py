@@ -21,8 +21,7 @@ from hltnode.daemon.common.vocabulary import (
     DeadTimeReason,
     DropReason,
     EventStream,
-    HelloRefusal,
-    MessageRefusal,
+    HistogramFileOutcome,
     OutputName,
     QuarantineReason,
     Stage,
@@ -31,6 +30,7 @@ from hltnode.daemon.common.vocabulary import (
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 
 # 1 ms to 10 s around the default MEP timeout of 750 ms: below it MEPs complete, above it a feeder is silent.
 BUILD_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0)
@@ -96,6 +96,17 @@ class OutputCounters:
 
 
 @dataclass(slots=True)
+class TapCounters:
+    """The tap of the input."""
+
+    meps: int = 0
+    """MEPs that were closed and published."""
+    dropped: int = 0
+    """MEPs of which a fragment was dropped, because the recorder was slow."""
+    subscribers: int = 0
+
+
+@dataclass(slots=True)
 class StreamCounters:
     """One series of MDF files."""
 
@@ -126,6 +137,9 @@ class WriterCounters:
     """Revoked MEPs whose events are, or may be, in a finished file."""
     journal_damage: int = 0
     """Places where the journal could not be read at a start."""
+    histogram_files: dict[HistogramFileOutcome, int] = field(
+        default_factory=lambda: dict.fromkeys(HistogramFileOutcome, 0)
+    )
     power_cuts: int = 0
     """1 if the machine was down since the last session, which did not end in order."""
 
@@ -161,6 +175,7 @@ class Counters:
     """MEPs that the feeders were allowed to send, summed over all increases of the limit."""
     meps_acknowledged: int = 0
     nacks_sent: int = 0
+    tap: TapCounters = field(default_factory=TapCounters)
 
     # Event builder
     meps_opened: int = 0

@@ -1,4 +1,4 @@
-"""Four read-only pages over HTTP/1.1: /metrics, /healthz, /readyz and /status; commands by POST to /control.
+"""Read-only pages over HTTP/1.1: /metrics, /histograms, /healthz, /readyz and /status; commands by POST to /control.
 
 Strict: one request per connection, GET and HEAD without a body, POST of little JSON (`http_control` answers it), a
 limit on the size of a request, on the time it may take and on the number of connections, in all and of one address.
@@ -70,6 +70,7 @@ class HttpServer:
         metrics: called in the loop, takes a snapshot and gives the function that makes the body of /metrics of it;
             that one is called in a worker thread, one call at a time, so that a scrape of many series does not hold up
             the event loop.
+        histograms: makes the body of /histograms, in a worker thread likewise.
         health: state behind /healthz and /readyz.
         status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
@@ -84,12 +85,14 @@ class HttpServer:
         status: Callable[[], Mapping[str, Any]],
         post: Callable[[Request], Response],
         *,
+        histograms: Callable[[], bytes] = lambda: b"{}\n",
         refused: Callable[[ConnectionRefusal], None] = lambda _reason: None,
         places: HttpPlaces | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._metrics = metrics
+        self._histograms = histograms
         self._health = health
         self._status = status
         self._post = post
@@ -183,6 +186,10 @@ class HttpServer:
             async with self._scraping:
                 body = await asyncio.to_thread(self._metrics())
             return Response(HTTPStatus.OK, METRICS_TYPE, body)
+        if path == "/histograms":
+            async with self._scraping:
+                body = await asyncio.to_thread(self._histograms)
+            return Response(HTTPStatus.OK, JSON_TYPE, body)
         now = self._monotonic_ns()
         if path == "/healthz":
             return _verdict(self._health.health_problems(now))
@@ -193,7 +200,7 @@ class HttpServer:
             return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
         if path.startswith(CONTROL_PATH):
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", (("Allow", "POST"),))
-        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /healthz, /readyz and /status")
+        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /histograms, /healthz, /readyz and /status")
 
 
 def _address(writer: asyncio.StreamWriter) -> str:

@@ -4,7 +4,7 @@ Naming follows Prometheus' rules: prefix `hlt1_`, base units, `_total` for count
 generated from what `NodeCollector.collect` yields, by tools/generate_reference.py.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -19,8 +19,11 @@ from prometheus_client.registry import Collector
 
 from hltnode.daemon.monitoring.counters import Counters, Histogram
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.histograms import histogram_metrics
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.monitoring.operation_counters import operation_metrics
+from hltnode.daemon.monitoring.source_metrics import SourceFamily, source_families
+from hltnode.processing.framework.histograms import HistogramContent
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 PREFIX = "hlt1_"
@@ -42,6 +45,7 @@ class NodeCollector(Collector):
     Args:
         health_ns: time of the clock of the health.
         monotonic_ns, wall_s: monotonic and Unix time of the snapshot.
+        histograms, histogram_buckets: what the histograms hold, and the most buckets that one of them becomes.
     """
 
     def __init__(
@@ -55,7 +59,11 @@ class NodeCollector(Collector):
         health_ns: int,
         monotonic_ns: int,
         wall_s: float,
+        histograms: Sequence[HistogramContent] = (),
+        histogram_buckets: int = 0,
     ) -> None:
+        self._histograms = histograms
+        self._histogram_buckets = histogram_buckets
         self._counters = counters
         self._health = health
         self._info = info
@@ -71,6 +79,17 @@ class NodeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families; a known label value is there from the start, with 0."""
+        yield from self.of_the_node()
+        for family in self.of_sources():
+            yield family.as_metric()
+
+    def of_sources(self) -> Iterator[SourceFamily]:
+        """The families with a line for each source."""
+        silent = self._state.silent_sources
+        return source_families(self._counters, silent, monotonic_ns=self._monotonic_ns, wall_s=self._wall_s)
+
+    def of_the_node(self) -> Iterator[Metric]:
+        """All others."""
         state = self._state
         yield from self._node(state)
         yield from self._fragments(state)
@@ -79,6 +98,7 @@ class NodeCollector(Collector):
         yield from self._pipeline(state)
         yield from self._decisions()
         yield from self._outputs(state)
+        yield from histogram_metrics(self._histograms, self._histogram_buckets)
         yield from operation_metrics(self._counters.operation, state.run_state)
 
     def _node(self, state: NodeState) -> Iterator[Metric]:
@@ -111,31 +131,6 @@ class NodeCollector(Collector):
         text = "Fragments of MEPs that are open: received = built + lost_in_drop + abandoned + rejected + in_build."
         yield _gauge("fragments_in_build", text, state.fragments_in_build)
         yield _counters("fragments_rejected", "Fragments refused, by reason.", "reason", c.fragments_rejected.items())
-        fragments = CounterMetricFamily(
-            PREFIX + "source_fragments_received", "Fragments whose header named the source.", labels=["source"]
-        )
-        nbytes = CounterMetricFamily(
-            PREFIX + "source_fragment_bytes_received", "Bytes of fragments that named the source.", labels=["source"]
-        )
-        missing = CounterMetricFamily(PREFIX + "source_missing", "MEPs closed without the source.", labels=["source"])
-        last = GaugeMetricFamily(
-            PREFIX + "source_last_fragment_timestamp_seconds",
-            "Unix time of the source's last fragment; absent before the first.",
-            labels=["source"],
-        )
-        silent = GaugeMetricFamily(
-            PREFIX + "source_silent", "1 if others deliver and the source does not.", labels=["source"]
-        )
-        wall, now = self._wall_s, self._monotonic_ns
-        for source, of_source in tuple(c.sources.items()):
-            label = [str(source)]
-            fragments.add_metric(label, of_source.fragments)
-            nbytes.add_metric(label, of_source.bytes)
-            missing.add_metric(label, of_source.missing)
-            silent.add_metric(label, source in state.silent_sources)
-            if of_source.last_seen_ns is not None:
-                last.add_metric(label, wall - (now - of_source.last_seen_ns) / 1e9)
-        yield from (fragments, nbytes, missing, silent, last)
 
     def _control(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
@@ -152,6 +147,8 @@ class NodeCollector(Collector):
         yield _gauge("credits_outstanding", "MEPs allowed and not yet opened.", state.credits_outstanding)
         yield _counter("meps_acknowledged", "MEPs acknowledged to the feeders.", c.meps_acknowledged)
         yield _counter("nacks_sent", "Refusals sent to feeders.", c.nacks_sent)
+        yield _counter("tap_meps", "MEPs that the tap has published for a recorder.", c.tap.meps)
+        yield _counter("tap_meps_dropped", "MEPs that the tap has dropped because a recorder was slow.", c.tap.dropped)
 
     def _building(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
@@ -225,6 +222,8 @@ class NodeCollector(Collector):
         yield _counters("events_dropped", "Events not written because the disk refused.", "stream", left_out)
         yield _counters("write_errors", "Attempts that the disk refused.", "kind", writer.errors.items())
         yield _gauge("event_bytes_pending", "Bytes waiting for the disk.", writer.pending_bytes)
+        text = "Records and decisions of batches that are gathered and not yet acknowledged."
+        yield _gauge("output_queue_bytes", text, state.output_queue_bytes)
         by_reason = writer.quarantined_events.items()
         yield _counters("quarantined_events", "Events moved to quarantine/, by reason.", "reason", by_reason)
         by_reason = writer.quarantined_files.items()
@@ -238,8 +237,21 @@ class NodeCollector(Collector):
         )
         text = "Starts after which the machine had been down and the session before had not ended in order."
         yield _counter("power_cuts", text, writer.power_cuts)
+        text = "Attempts to write a file of histograms."
+        yield _counters("histogram_files", text, "outcome", writer.histogram_files.items())
         free = "Free bytes of the file system of output.directory; NaN if they cannot be read."
         yield _gauge("output_free_bytes", free, state.output_free_bytes)
+
+
+class _OfTheNode(Collector):
+    def __init__(self, collector: NodeCollector) -> None:
+        self._collector = collector
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        return self._collector.of_the_node()
 
 
 def render(collector: NodeCollector) -> bytes:
@@ -248,9 +260,9 @@ def render(collector: NodeCollector) -> bytes:
     Format `hltnode.daemon.monitoring.http_server.METRICS_TYPE`.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(collector)
+    registry.register(_OfTheNode(collector))
     ProcessCollector(registry=registry)
-    return generate_latest(registry)
+    return generate_latest(registry) + "".join(family.render() for family in collector.of_sources()).encode()
 
 
 def _counter(name: str, text: str, value: float) -> Metric:

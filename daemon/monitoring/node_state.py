@@ -24,6 +24,8 @@ class NodeState:
     """Fragments of the MEPs that are open."""
     output_free_bytes: float = math.nan
     """Free space where the event files are; NaN if it cannot be read."""
+    output_queue_bytes: int = 0
+    """What is gathered of batches and not yet acknowledged."""
     slots: Mapping[SlotState, int] = field(default_factory=lambda: dict.fromkeys(SlotState, 0))
     silent_sources: frozenset[int] = frozenset()
     """Sources that have not delivered for `builder.silent_source_ms` while others did."""

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from hltnode.daemon.common.vocabulary import Stage
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.output.gathering import GatheredBatch
+from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
-from hltnode.daemon.output.output_stage import WrittenBatch
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 
 
@@ -20,17 +21,19 @@ class BatchDelivery:
     def __init__(
         self,
         outputs: Outputs,
+        room: OutputQueue,
         counters: Counters,
         protocol: FeederProtocol,
         failed: Callable[[str], None],
         clock_ns: Callable[[], int],
     ) -> None:
         self._outputs = outputs
+        self._room = room
         self._counters = counters
         self._protocol = protocol
         self._failed = failed
         self._clock_ns = clock_ns
-        self._written: asyncio.Queue[WrittenBatch] = asyncio.Queue()
+        self._written: asyncio.Queue[GatheredBatch] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -44,7 +47,7 @@ class BatchDelivery:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def put(self, written: WrittenBatch) -> None:
+    def put(self, written: GatheredBatch) -> None:
         """Deliver this batch after those that came before."""
         self._written.put_nowait(written)
 
@@ -56,7 +59,7 @@ class BatchDelivery:
         while True:
             await self._deliver(await self._written.get())
 
-    async def _deliver(self, written: WrittenBatch) -> None:
+    async def _deliver(self, written: GatheredBatch) -> None:
         computed, results, counters = written.computed, written.computed.results, self._counters
         await self._outputs.publish(written)
         counters.count_batch(results.accepted, results.lines, results.flags)
@@ -71,3 +74,4 @@ class BatchDelivery:
         for mep in computed.batch.meps:
             counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
         self._protocol.batch_done(computed.batch)
+        self._room.take(written.nbytes)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from hltnode.client.keys import SecurityError
 from hltnode.daemon.common.log import get_logger, set_level
 from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.configuration.loading import ConfigError, load_config
@@ -15,7 +16,6 @@ from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.daemon.security.access_control import AccessControl
-from hltnode.daemon.security.curve_keys import SecurityError
 
 # Everything else is built into buffers, sockets or the trigger, and needs a restart.
 HOT_KEYS = (

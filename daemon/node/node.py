@@ -22,6 +22,7 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.common.vocabulary import Endpoint, EventStream
 from hltnode.daemon.compute.engine_interface import Engine
+from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.event_builder import EventBuilder
@@ -29,6 +30,7 @@ from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, SlotAdvanced
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.histograms import as_uhi
 from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, render
@@ -41,14 +43,19 @@ from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_
 from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.event_encoder import EventEncoder
+from hltnode.daemon.output.gather_stage import GatherStage
+from hltnode.daemon.output.gathering import EventGatherer
+from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
-from hltnode.daemon.output.output_stage import Confirmed, FinishFiles, OutputStage, RevokeEvents, Supervised
+from hltnode.daemon.output.output_stage import OutputStage
+from hltnode.daemon.output.requests import Confirmed, FinishFiles, RevokeEvents, Supervised
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
@@ -57,7 +64,9 @@ from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
+from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
@@ -80,7 +89,7 @@ Context = zmq.Context[zmq.Socket[bytes]]
 class Node:
     """One trigger node. `start`, then `run`, which lasts until `request_stop`; `run` returns the exit code.
 
-    `config_file` is what a reload reads again.
+    `trigger` is put beside the events that its lines accept. `config_file` is what a reload reads again.
 
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -96,6 +105,7 @@ class Node:
         *,
         backend: str,
         version: str,
+        trigger: TckDocument | None = None,
         config_file: Path | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -105,6 +115,7 @@ class Node:
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
         self.session = secrets.token_hex(8)
+        self._trigger = trigger
         self._config_file = config_file
         self._engine = engine
         self._clock_ns = clock_ns
@@ -120,7 +131,10 @@ class Node:
         self._pool = SlotPool(config.pipeline.slots, slot_limits(config))
         self.builder = EventBuilder(self._pool, builder_limits(config), self.counters)
         self._info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
+        self._about = {"node": config.node.name, "session": self.session, "tck": self._info.tck}
+        self._histogram_files: HistogramFiles | None = None
         self._workspaces = [engine.create_workspace() for _ in self._pool.slots]
+        self._tally = HistogramTally(engine.histograms, self._workspaces, clock_ns)
         self._buffers = [workspace.input_data.data for workspace in self._workspaces]
         self._notifier = Notifier()
         self._silence = SilentSourceMonitor(
@@ -133,12 +147,14 @@ class Node:
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
         )
         self._acknowledgements = Acknowledgements()
+        self._room = OutputQueue(config.output.queue_bytes)
         self._free_space = FreeSpace(config.output.directory)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._warming_up = False
         self._closers: list[Callable[[int], None]] = []
         self._http: HttpServer | None = None
+        self.tap: InputTap | None = None
         self._exit_code = 0
         self._failed_batches = 0
         self.backend_hangs = False
@@ -160,6 +176,7 @@ class Node:
                 self.health,
                 self.status.full,
                 self._http_control.answer,
+                histograms=self.histograms_page,
                 refused=lambda reason: self.counters.operation.count_refused(Endpoint.HTTP, reason),
                 places=HttpPlaces(config.limits.http_connections, config.limits.http_connections_per_address),
                 monotonic_ns=lambda: self.clock.now_ns,
@@ -206,7 +223,10 @@ class Node:
         await in_daemon_thread(self._pipeline.warm_up)
         self._warming_up = False
         self._pipeline.start()
+        self._gather.start()
         self._output.start()
+        if self._histogram_files is not None:
+            self._histogram_files.start()
         self.health.pipeline_tick_ns = self.clock.now_ns
         self.health.warmed_up = True
 
@@ -221,8 +241,21 @@ class Node:
             health_ns=self.clock.now_ns,
             monotonic_ns=self._clock_ns(),
             wall_s=time.time(),
+            histograms=self._tally.since_start(),
+            histogram_buckets=self.config.histograms.buckets,
         )
         return partial(render, collector)
+
+    def histograms_page(self) -> bytes:
+        """What /histograms shows: the histograms of the run that the node computes; in any thread."""
+        run = self._tally.run
+        contents = [] if run is None else self._tally.of_run(run) or []
+        page = {
+            **self._about,
+            "run": run,
+            "histograms": {content.shape.name: as_uhi(content) for content in contents},
+        }
+        return json.dumps(page).encode() + b"\n"
 
     def _bind(self) -> None:
         """Bind the sockets, and make all parts that need no file."""
@@ -240,8 +273,18 @@ class Node:
             self.access.received(Endpoint.CONTROL),
         )
         self._closers.append(self.control.close)
+        if config.tap.endpoint is not None:
+            self.tap = InputTap(
+                self._context,
+                config.tap.endpoint,
+                self.counters.tap,
+                buffer_bytes=config.tap.buffer_bytes,
+                prepare=self.access.guard(Endpoint.EVENTS),
+                clock_ns=self._clock_ns,
+            )
+            self._closers.append(self.tap.close)
         executor = EffectExecutor(
-            self._registry, self._acknowledgements, self.control, self.counters, self._submit, self._clock_ns
+            self._registry, self._acknowledgements, self.control, self.counters, self._submit, self._clock_ns, self.tap
         )
         self.feeder_protocol = FeederProtocol(
             self.builder,
@@ -283,6 +326,7 @@ class Node:
             silence,
             self._engine.memory,
             self._free_space,
+            self._room,
             self.clock,
         )
         self.receiver = Receiver(
@@ -296,6 +340,7 @@ class Node:
             received=self.access.received(Endpoint.DATA),
             prepare=self.access.guard(Endpoint.DATA),
             clock=self.clock,
+            tap=self.tap,
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
         self.publisher = DecisionPublisher(
@@ -316,7 +361,9 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._closers.append(self.outputs.close)
-        self._batch_delivery = BatchDelivery(self.outputs, self.counters, protocol, self._fail, self._clock_ns)
+        self._batch_delivery = BatchDelivery(
+            self.outputs, self._room, self.counters, protocol, self._fail, self._clock_ns
+        )
 
     def _own_directory(self) -> None:
         """Lock the output directory, take over its files, and make the parts that write there."""
@@ -332,11 +379,26 @@ class Node:
         self._store = take_over(
             output.directory, config.node.name, self.session, self.counters.writer, settings, boot=boot_id()
         )
+        if self._engine.histograms:
+            self._histogram_files = HistogramFiles(
+                output.directory,
+                config.node.name,
+                f"{config.node.name}_{self.session}",
+                self._tally,
+                self.counters.writer,
+                config.histograms.file_period_s,
+                self._about,
+                self._clock_ns,
+            )
+        if self._trigger is not None:
+            log.info("tck_document", tck=self._trigger.name, file=self._store.keep_tck(self._trigger))
         self.feeder_protocol.remember(self._store.journal.content.done())
         self._pipeline = Pipeline(
             self._workspaces,
             len(self._engine.lines),
+            self._engine.selected_words,
             self._engine.collections,
+            self._tally,
             self._store.journal,
             self._slot_advanced,
             self._computed,
@@ -345,19 +407,25 @@ class Node:
             clock_ns=self._clock_ns,
         )
         self._output = OutputStage(
-            self._buffers,
             self._store,
-            EventEncoder(self._engine.tck, self._engine.line_routing, self._engine.collections),
             lambda written: self._call_loop(self._batch_delivery.put, written),
             lambda receipt: self._call_loop(self.feeder_protocol.events_revoked, receipt),
             self._crashed,
-            node=config.node.name,
-            tck=self._engine.tck,
-            n_lines=len(self._engine.lines),
-            include_events=config.sends_events,
+        )
+        engine = self._engine
+        encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=output.checksums)
+        gatherer = EventGatherer(
+            self._buffers, encoder, node=config.node.name, tck=engine.tck, n_lines=len(engine.lines)
+        )
+        self._gather = GatherStage(
+            gatherer,
+            self._room,
+            lambda batch: self._call_loop(self.feeder_protocol.slot_freed, batch),
+            self._output.submit,
+            self._crashed,
         )
         self._periodic_tasks = PeriodicTasks(
-            (self.control, self.receiver),
+            (self.control, self.receiver) if self.tap is None else (self.control, self.receiver, self.tap),
             self.feeder_protocol,
             lambda: self.state,
             self.counters,
@@ -365,6 +433,7 @@ class Node:
             self._pipeline,
             self._store,
             self.outputs,
+            self._room,
             self._silence,
             self._notifier,
             self._fail,
@@ -420,7 +489,7 @@ class Node:
         self._call_loop(self.feeder_protocol.slot_advanced, advanced)
 
     def _computed(self, computed: ComputedBatch) -> None:
-        self._output.submit(computed)
+        self._gather.submit(computed)
         if computed.error is not None or self._failed_batches:
             self._call_loop(self._note_outcome, computed.error)
 
@@ -433,16 +502,18 @@ class Node:
         self._pipeline.submit(batch)
 
     def _finish_files(self, summary: dict[str, Any], over: bool) -> None:
-        self._output.submit(FinishFiles(summary, over))
+        self._gather.submit(FinishFiles(summary, over))
+        if self._histogram_files is not None:
+            self._histogram_files.finish(summary["run"])
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        self._output.submit(request)
+        self._gather.submit(request)
 
     def _confirmed(self, run: int, below: int) -> None:
-        self._output.submit(Confirmed(run, below))
+        self._gather.submit(Confirmed(run, below))
 
     def _supervised(self, run: int) -> None:
-        self._output.submit(Supervised(run))
+        self._gather.submit(Supervised(run))
 
     def _note_outcome(self, error: str | None) -> None:
         if error is None:
@@ -468,9 +539,12 @@ class Node:
         self.receiver.close()
         stopped = await self._end(self._pipeline.stop) and not self._warming_up
         self.backend_hangs = not stopped
-        written = await self._end(self._output.stop)
+        gathered = await self._end(self._gather.stop)
+        written = await self._end(self._output.stop) and gathered
         if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
+        if self._histogram_files is not None and not await self._end(self._histogram_files.stop):
+            log.error("histograms_not_written", error="the thread has not ended in time")
         self._periodic_tasks.stop()
         await self._batch_delivery.stop()
         if not self.feeder_protocol.check_accounts():

@@ -12,6 +12,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.node.dead_time import DeadTimeClock
 from hltnode.daemon.node.systemd import Notifier
+from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -58,6 +59,7 @@ class PeriodicTasks:
         pipeline: Pipeline,
         store: EventStore,
         outputs: Outputs,
+        room: OutputQueue,
         silence: SilentSourceMonitor,
         notifier: Notifier,
         failed: Callable[[str], None],
@@ -71,6 +73,7 @@ class PeriodicTasks:
         self._pipeline = pipeline
         self._store = store
         self._outputs = outputs
+        self._room = room
         self._silence = silence
         self._notifier = notifier
         self._failed = failed
@@ -140,7 +143,7 @@ class PeriodicTasks:
         health.disk_problem = problem
         health.output_problem = self._outputs.problem(self._clock.true_ns)
         acknowledged = self._counters.meps_acknowledged
-        if not self._protocol.builder.is_computing or acknowledged != self._acknowledged:
+        if not self._protocol.builder.awaits_acknowledgement or acknowledged != self._acknowledged:
             self._acknowledged = acknowledged
             health.unacknowledged_since_ns = None
         elif health.unacknowledged_since_ns is None or self._pipeline.advanced_ns != self._pipeline_advanced_ns:
@@ -170,7 +173,6 @@ class PeriodicTasks:
         builder = self._protocol.builder
         if builder.run is None or builder.draining or builder.window.outstanding > 0:
             return None
-        held_up = self._health.disk_problem is not None or self._health.output_problem is not None
-        if held_up:
+        if self._room.is_full or self._health.disk_problem is not None or self._health.output_problem is not None:
             return DeadTimeReason.OUTPUT
         return DeadTimeReason.FEEDER if builder.open and not builder.is_computing else DeadTimeReason.NO_SLOT

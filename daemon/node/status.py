@@ -10,6 +10,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.node.free_space import FreeSpace
+from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
@@ -42,6 +43,7 @@ class NodeStatus:
         silence: SilentSourceMonitor,
         memory: SlotMemory,
         free_space: FreeSpace,
+        room: OutputQueue,
         clock: ReadingClock,
     ) -> None:
         self._info = info
@@ -52,6 +54,7 @@ class NodeStatus:
         self._silence = silence
         self._memory = memory
         self._free_space = free_space
+        self._room = room
         self._clock = clock
 
     def state(self) -> NodeState:
@@ -66,6 +69,7 @@ class NodeStatus:
             meps_open=len(builder.open),
             fragments_in_build=builder.fragments_in_build,
             output_free_bytes=math.nan if self._free_space.nbytes is None else self._free_space.nbytes,
+            output_queue_bytes=self._room.nbytes,
             slots=builder.pool.by_state(),
             silent_sources=self._silence.silent,
         )
@@ -91,6 +95,7 @@ class NodeStatus:
             "silent_sources": sorted(self._silence.silent),
             "oldest_open_mep": self._oldest_open_mep(),
             "output_free_bytes": self._free_space.nbytes,
+            "output_queue_bytes": self._room.nbytes,
             "credits": builder.window.outstanding,
             "slot_bytes": memory_status(self._memory),
             "slots": {str(state): count for state, count in builder.pool.by_state().items()},

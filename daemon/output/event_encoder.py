@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.selection.routing import LUMI_BIT, READOUT_ERROR_BIT
-from hltnode.processing.selection.selected import Selected
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -29,17 +28,12 @@ COUNT_BITS = 16
 @dataclass(frozen=True, slots=True)
 class Decided:
     """Some events, one row each: decisions u32[n, words], flags u32[n] (EventFlag), what was counted u32[n, c], and
-    what the lines selected, None where they look at whole events only; the rows of the first event are `first`."""
+    what the lines selected u32[n, words] (processing.selection.selected), without words where that is not known."""
 
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     counts: NDArray[np.uint32]
-    selected: Selected | None = None
-    first: int = 0
-
-    def tables(self) -> list[NDArray[np.uint32]]:
-        """The tables of selected candidates of these events."""
-        return [] if self.selected is None else self.selected.tables(self.first, len(self.flags))
+    selected: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +73,14 @@ class EventEncoder:
 
     routing: u32[lines, 3], the routing words that each line sets.
     collections: names of what is counted, in the order of `Decided.counts`.
+    checksums: whether records have the checksum of the format, which LHCb's own files leave 0.
 
     Raises ValueError where the report of that many lines does not fit in a bank.
     """
 
-    def __init__(self, tck: int, routing: NDArray[np.uint32], collections: Sequence[str]) -> None:
+    def __init__(
+        self, tck: int, routing: NDArray[np.uint32], collections: Sequence[str], *, checksums: bool = False
+    ) -> None:
         schema = lumi_schema(collections)
         names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *map(counter_name, collections)]
         counters = [(names.index(counter.name), counter.offset, counter.size) for counter in schema.counters]
@@ -101,30 +98,32 @@ class EventEncoder:
             lumi_key=schema.key,
             lumi_words=schema.size // 4,
             lumi_counters=np.array(counters, dtype=np.uint32),
+            checksums=checksums,
         )
 
-    def encode_mep(
+    def encode_batch(
         self,
         buffer: memoryview,
-        fragments: Sequence[tuple[int, int, int]],
+        meps: Sequence[tuple[int, NDArray[np.int64]]],
         events: NDArray[np.int64],
         run: int,
         decided: Decided,
     ) -> EncodedEvents:
-        """Some events (ascending) of a MEP, whose MFPs lie in `buffer` at (source id, offset, bytes).
+        """Some events (ascending) of a batch of MEPs, each given by its number of events and where its MFPs lie in
+        `buffer`: i64[n, 3] of source id, offset and bytes.
 
         Banks of the trigger that came with the event are replaced.
         """
         ends = np.empty(len(events), dtype=np.uint64)
-        encoded = self._encoder.of_mep(
+        encoded = self._encoder.of_batch(
             buffer,
-            list(fragments),
+            list(meps),
             events,
             run,
             decided.lines,
             decided.flags,
             decided.counts,
-            decided.tables(),
+            decided.selected,
             ends,
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])
@@ -140,7 +139,7 @@ class EventEncoder:
             decided.lines,
             decided.flags,
             decided.counts,
-            decided.tables(),
+            decided.selected,
             ends,
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])

@@ -1,11 +1,12 @@
 """All outputs over sockets together: decisions, kept events, error stream, monitoring sample.
 
-Each has its slow consumer policy; with `wait` a slow consumer holds the batch, so its slot, so the credits of the
-feeders.
+Each has its slow consumer policy; with `wait` a slow consumer holds the batch, so in the end the output queue, the
+slots and the credits of the feeders.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import zmq
 
@@ -19,8 +20,8 @@ from hltnode.daemon.common.vocabulary import (
 )
 from hltnode.daemon.configuration.model import EventSocketSection, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message
-from hltnode.daemon.output.output_stage import KeptEvent, WrittenBatch
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 
@@ -94,11 +95,11 @@ class Outputs:
         """Endpoint of the monitoring sample; None if it is not configured."""
         return None if self._monitor is None else self._monitor.endpoint
 
-    async def publish(self, written: WrittenBatch) -> None:
+    async def publish(self, written: GatheredBatch) -> None:
         """Send the events and decisions of a batch; when it returns, its MEPs may be acknowledged."""
+        run = written.computed.batch.run
         for stream, output in self.events.items():
-            mine = (event for event in written.events if event.stream is stream)
-            await output.sender.put_all(mine, _as_message)
+            await output.sender.put_all(_records(written, stream), partial(event_message, stream, run))
         await self._publisher.publish(written.decisions)
         if self._monitor is not None:
             now_ns = self._clock_ns()
@@ -106,8 +107,9 @@ class Outputs:
                 decisions = (each for each in written.decisions if self._sampler.takes(now_ns))
                 await self._monitor.sender.put_all(decisions, _as_decision)
             else:
-                events = (each for each in written.events if self._sampler.takes(now_ns))
-                await self._monitor.sender.put_all(events, _as_message)
+                for stream in written.events:
+                    events = (each for each in _records(written, stream) if self._sampler.takes(now_ns))
+                    await self._monitor.sender.put_all(events, partial(event_message, stream, run))
 
     def tick(self) -> None:
         """Retry queued messages, and count subscriptions."""
@@ -136,8 +138,9 @@ class Outputs:
         return [self._publisher.sender, *(output.sender for output in self._event_outputs())]
 
 
-def _as_message(event: KeptEvent, sequence: int) -> Message:
-    return event_message(event.stream, event.run, event.record, sequence)
+def _records(written: GatheredBatch, stream: EventStream) -> Iterator[memoryview]:
+    for block in written.events.get(stream, ()):
+        yield from block.records()
 
 
 def _as_decision(decision: MepDecision, _sequence: int) -> Message:

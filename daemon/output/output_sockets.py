@@ -162,6 +162,6 @@ class EventOutput:
         self._socket.close(linger_ms)
 
 
-def event_message(stream: EventStream, run: int, record: bytes, sequence: int) -> Message:
+def event_message(stream: EventStream, run: int, record: memoryview, sequence: int) -> Message:
     """The two parts of a message: header and MDF record."""
     return encode_event_header(EventHeader(TOPICS[stream], run, sequence)), record

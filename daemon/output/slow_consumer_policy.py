@@ -13,11 +13,12 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import OutputCounters
+from hltnode.protocol.buffers import Buffer
 
 RETRY_SECONDS = 0.001
 LOG_INTERVAL_NS = 10_000_000_000
 
-Message = Sequence[bytes]
+Message = Sequence[Buffer]
 """The parts of one ZeroMQ message."""
 Item = TypeVar("Item")
 
@@ -104,7 +105,8 @@ class PolicySender:
             self._dropped()
 
     def _queue_or_drop_oldest(self, message: Message) -> None:
-        self._queue.append(message)
+        # A copy: the queue must not hold the other events of a batch in memory.
+        self._queue.append([bytes(part) for part in message])
         self.pump()
         if len(self._queue) > self._max_queue:
             self._queue.popleft()

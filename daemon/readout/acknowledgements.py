@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Set
 
-from hltnode.daemon.common.mep_ranges import MepRanges
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 Ranges = tuple[tuple[int, int], ...]
 

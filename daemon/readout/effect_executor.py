@@ -17,6 +17,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Missed, Nack
@@ -44,6 +45,7 @@ class EffectExecutor:
     Args:
         submit: hands a batch to the pipeline.
         clock_ns: monotonic time, by which the MEPs are stamped that are closed.
+        tap: gets the MEPs that are closed.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class EffectExecutor:
         counters: Counters,
         submit: Callable[[Batch], None],
         clock_ns: Callable[[], int],
+        tap: InputTap | None = None,
     ) -> None:
         self._registry = registry
         self._acknowledgements = acknowledgements
@@ -61,6 +64,7 @@ class EffectExecutor:
         self._counters = counters
         self._submit = submit
         self._clock_ns = clock_ns
+        self._tap = tap
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
@@ -70,6 +74,8 @@ class EffectExecutor:
                 self._reject(effect)
             elif isinstance(effect, CloseMep):
                 effect.record.closed_ns = self._clock_ns()
+                if self._tap is not None and self._registry.current is not None:
+                    self._tap.mep_closed(self._registry.current.run, effect.record)
                 if effect.record.missing:
                     self._incomplete(effect.record)
             elif isinstance(effect, SealSlot):

@@ -10,9 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
@@ -24,6 +22,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Drain,
     Effect,
     EndRun,
+    MepsAcknowledged,
     Resume,
     ReturnMeps,
     RevokeMeps,
@@ -33,7 +32,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Tick,
 )
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.output.output_stage import RevokeEvents
+from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
 from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
@@ -53,7 +52,9 @@ from hltnode.protocol.transport.feeder_messages import (
     split_ack,
     split_missed,
 )
+from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
 from hltnode.protocol.transport.messages import as_remark
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # Acknowledgements in the answer to one hello, of up to 1024 ranges each: what is left follows with the next hello,
@@ -262,11 +263,11 @@ class FeederProtocol:
         for first, last in message.meps:
             run.revoked.add(first, last)
         is_news = run.revoked.count > before
-        in_slots = {mep for mep in self.builder.meps_in_slots() if is_current and mep in asked}
+        in_node = {mep for mep in self.builder.unacknowledged_meps() if is_current and mep in asked}
         is_open = {mep for mep in self.builder.open if is_current and mep in asked}
         done = self._acknowledgements.done(run.run)
         written = MepRanges(common for span in message.meps for common in done.overlap(*span))
-        for mep in in_slots:
+        for mep in in_node:
             written.add(mep)
         if is_current and (is_news or written or is_open):
             self._carry_out(self.builder.handle(self._clock_ns(), RevokeMeps(message.meps)))
@@ -275,13 +276,13 @@ class FeederProtocol:
             revoked.add(mep)
         if revoked:
             log.warning("meps_revoked", run=run.run, n=revoked.count, meps=revoked.ranges()[:LOGGED_RANGES])
-            self._acknowledgements.revoke(run.run, written.ranges(), in_slots)
+            self._acknowledgements.revoke(run.run, written.ranges(), in_node)
         if not written and not self._revoking:
             self._connections.send((identity,), message)
             return
         # Behind the revocations that are being carried out: this one may repeat one of them.
         self._revoking += 1
-        self._revoke_events(RevokeEvents(run.run, tuple(written.ranges()), frozenset(in_slots), (identity, message)))
+        self._revoke_events(RevokeEvents(run.run, tuple(written.ranges()), frozenset(in_node), (identity, message)))
 
     def _why_forbidden(self, run: RunFeeders, feeder: Feeder, message: Revoked | Returned) -> str | None:
         if not feeder.hello.supervises:
@@ -313,12 +314,17 @@ class FeederProtocol:
         """The pipeline is further with a slot."""
         self._carry_out(self.builder.handle(self._clock_ns(), advanced))
 
+    def slot_freed(self, batch: Batch) -> None:
+        """What is kept of a batch is gathered."""
+        self._carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
+
     def batch_done(self, batch: Batch) -> None:
-        """Decisions are out and events are safe: acknowledge, and free the slot."""
-        meps = self._acknowledgements.finish(batch.run, [mep.mep for mep in batch.meps])
+        """Decisions are out and events are safe: acknowledge."""
+        built = [mep.mep for mep in batch.meps]
+        meps = self._acknowledgements.finish(batch.run, built)
         self._counters.meps_acknowledged += len(meps)
         # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
-        self._carry_out(self.builder.handle(self._clock_ns(), SlotFreed(batch.slot)))
+        self._carry_out(self.builder.handle(self._clock_ns(), MepsAcknowledged(tuple(built))))
         for ack in split_ack(batch.run, as_ranges(meps)):
             self._connections.send(self.registry.identities(batch.run), ack)
 
@@ -374,7 +380,7 @@ class FeederProtocol:
         """Drop MEPs that are open, and do not wait for what is in the pipeline."""
         self._carry_out(self.builder.handle(self._clock_ns(), EndRun()))
         self._carry_out(self.builder.handle(self._clock_ns(), Abandon()))
-        unacknowledged = sum(len(slot.meps) for slot in self.builder.pool.slots)
+        unacknowledged = len(self.builder.unacknowledged_meps())
         log.critical(
             "abandoned",
             run=self.builder.run,

@@ -2,10 +2,10 @@
 
 from itertools import count
 
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.common.vocabulary import HelloRefusal
 from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders, RunStart
 from hltnode.protocol.transport.feeder_messages import Hello
+from hltnode.protocol.transport.mep_ranges import MepRanges
+from hltnode.protocol.transport.refusals import HelloRefusal
 
 # Runs that are kept until their feeders come back or an operator closes them: far more than anyone leaves by intent.
 MAX_KEPT_RUNS = 1000

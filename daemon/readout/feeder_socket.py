@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 import zmq
 
 from hltnode.daemon.common.peer import Peer
-from hltnode.daemon.common.vocabulary import MessageRefusal
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -15,6 +14,7 @@ from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.messages import as_remark
+from hltnode.protocol.transport.refusals import MessageRefusal
 from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.

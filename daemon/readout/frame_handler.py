@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
@@ -25,6 +26,7 @@ class FrameHandler:
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: takes the effects of the builder.
+        tap: gets each fragment that is taken.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class FrameHandler:
         *,
         max_frame_bytes: int,
         clock: ReadingClock,
+        tap: InputTap | None = None,
     ) -> None:
         self._builder = builder
         self._buffers = buffers
@@ -43,6 +46,7 @@ class FrameHandler:
         self._carry_out = carry_out
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
         self._clock = clock
+        self._tap = tap
 
     def frame_arrived(self, frame: Buffer) -> None:
         """Take one frame, whatever its bytes."""
@@ -73,6 +77,8 @@ class FrameHandler:
         place = builder.place_for(now_ns, run, source_id, mep, size, first_event, n_events)
         if isinstance(place, Place):
             if copy_mfp(frame, self._buffers[place.slot], place.offset):
+                if self._tap is not None:
+                    self._tap.fragment_taken(frame, run, mep)
                 effects = builder.fragment_copied(now_ns, place)
                 if effects:
                     self._carry_out(effects)

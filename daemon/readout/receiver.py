@@ -12,6 +12,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
 
@@ -23,6 +24,7 @@ class Receiver:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: takes the effects of the builder.
         prepare: makes the socket secure before it is bound.
+        tap: gets each fragment that is taken.
         received: takes note of each frame and its connection.
 
     Raises:
@@ -42,11 +44,12 @@ class Receiver:
         received: ReceivedInput,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock: ReadingClock | None = None,
+        tap: InputTap | None = None,
     ) -> None:
         # One time for all frames of a drain: they have waited together, and could have been read at its begin.
         self._clock = clock or ReadingClock(time.monotonic_ns)
         handler = FrameHandler(
-            builder, buffers, counters, carry_out, max_frame_bytes=max_frame_bytes, clock=self._clock
+            builder, buffers, counters, carry_out, max_frame_bytes=max_frame_bytes, clock=self._clock, tap=tap
         )
         # A frame is a buffer, which the types of pyzmq do not say.
         self._handle = cast(Callable[[zmq.Frame], None], handler.frame_arrived)

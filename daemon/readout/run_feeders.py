@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hltnode.daemon.common.mep_ranges import MepRanges
-from hltnode.daemon.common.vocabulary import HelloRefusal
 from hltnode.daemon.event_building.stimuli_and_effects import AwaitedFeeder
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
+from hltnode.protocol.transport.mep_ranges import MepRanges
+from hltnode.protocol.transport.refusals import HelloRefusal
 
 # Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
 SILENT_NS = 5_000_000_000

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.vocabulary import HelloRefusal, RunEnd
+from hltnode.daemon.common.vocabulary import RunEnd
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
@@ -26,6 +26,7 @@ from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.run_feeders import HelloRefusedError, RunFeeders
 from hltnode.protocol.transport.feeder_messages import Hello, RunClosed
+from hltnode.protocol.transport.refusals import HelloRefusal
 
 # How often the runs that are kept are checked for their end.
 LOOK_NS = 1_000_000_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import zmq
 from zmq.auth.asyncio import AsyncioAuthenticator
 
+from hltnode.client.keys import load_key_pair
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
@@ -16,7 +17,7 @@ from hltnode.daemon.configuration.model import NodeConfig, SecuritySection
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_limiter import ConnectionLimiter
 from hltnode.daemon.security.connection_table import ConnectionLimits
-from hltnode.daemon.security.curve_keys import load_allow_list, load_key_pair, load_token
+from hltnode.daemon.security.curve_keys import load_allow_list, load_token
 from hltnode.daemon.security.descriptors import limits_that_fit, raise_limit
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules
 from hltnode.daemon.security.received_input import ReceivedInput

@@ -20,7 +20,9 @@ from hltnode.daemon.storage.journal import Journal
 from hltnode.daemon.storage.journal_content import Ranges
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.quarantine import Quarantine
-from hltnode.protocol.buffers import Buffer
+from hltnode.daemon.storage.record_block import RecordBlock
+from hltnode.daemon.storage.tck_file import write_tck
+from hltnode.processing.selection.tck import TckDocument
 
 # Ranges of MEPs in one log line.
 LOGGED_RANGES = 32
@@ -61,9 +63,9 @@ class EventStore:
         """Why events cannot be written, or do not appear in the configured directory; None if all is well."""
         return self._writer.problem or self._refusal or self._moved
 
-    def append(self, stream: EventStream, run: int, mep: int, record: Buffer) -> None:
-        """Take one MDF record of a MEP; it is in a file only after the next `commit` has returned."""
-        self._writer.append(stream, run, mep, record)
+    def append(self, stream: EventStream, block: RecordBlock) -> None:
+        """Take some MDF records; they are in a file only after the next `commit` has returned."""
+        self._writer.append(stream, block)
 
     def commit(self, run: int, meps: Ranges) -> None:
         """Write what was appended, and to the journal that these MEPs are finished; then they may be acknowledged."""
@@ -149,6 +151,11 @@ class EventStore:
         self.journal.abandon()
         self._directory.close()
         return left
+
+    def keep_tck(self, document: TckDocument) -> str:
+        """Put a trigger configuration beside the events that it accepts; the name of its file."""
+        with self._refusals():
+            return write_tck(self._directory, document)
 
     def write_summary(self, summary: dict[str, Any]) -> str:
         """Write the summary of a run, with the names and sizes of its finished files; returns its name."""

@@ -17,13 +17,11 @@ from crc32c import crc32c
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.vocabulary import EventStream, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
-from hltnode.daemon.storage.event_files import FileKey, Piece, Row
+from hltnode.daemon.storage.event_files import FileKey, Piece
 from hltnode.daemon.storage.file_bytes import copy_bytes
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
-from hltnode.protocol.buffers import Buffer
+from hltnode.daemon.storage.record_block import RecordBlock
 
-# One write call takes about this much: larger ones are not faster, and joining everything at once costs memory.
-WRITE_BYTES = 4 * 1024 * 1024
 # The journal keeps a row for each MEP of a file without final name: about 150 bytes of memory each.
 MAX_FILE_MEPS = 200_000
 
@@ -48,12 +46,30 @@ class OpenFile:
     """What can be read of it is not what was written."""
 
 
+@dataclass(slots=True)
+class _Pending:
+    """Records of which those from `first` on are not written."""
+
+    block: RecordBlock
+    first: int = 0
+
+    @property
+    def records(self) -> int:
+        """Records that are not written."""
+        return len(self.block) - self.first
+
+    @property
+    def nbytes(self) -> int:
+        """Their bytes."""
+        return len(self.block.bytes_of(self.first, len(self.block)))
+
+
 class _Stream:
     """One series of files; every appended record is either on the disk or still in `pending` and `rest`."""
 
     def __init__(self, policy: SlowConsumerPolicy) -> None:
         self.policy = policy
-        self.pending: deque[tuple[int, int, Buffer]] = deque()
+        self.pending: deque[_Pending] = deque()
         self.chunk: Piece | None = None
         """What `rest` is the end of."""
         self.rest = memoryview(b"")
@@ -64,7 +80,7 @@ class _Stream:
     @property
     def unwritten_bytes(self) -> int:
         """Bytes that were appended and not written."""
-        return len(self.rest) + sum(len(record) for _, _, record in self.pending)
+        return len(self.rest) + sum(pending.nbytes for pending in self.pending)
 
     def files(self) -> list[OpenFile]:
         """Its files that do not have their final names."""
@@ -104,10 +120,11 @@ class EventWriter:
         self.problem: str | None = None
         """Why the last call failed, None after one that worked."""
 
-    def append(self, stream: EventStream, run: int, mep: int, record: Buffer) -> None:
-        """Take one MDF record; it is in a file only after the next `flush` has returned."""
-        self._streams[stream].pending.append((run, mep, record))
-        self._counters.pending_bytes += len(record)
+    def append(self, stream: EventStream, block: RecordBlock) -> None:
+        """Take some MDF records; they are in a file only after the next `flush` has returned."""
+        if len(block):
+            self._streams[stream].pending.append(_Pending(block))
+            self._counters.pending_bytes += block.nbytes
 
     def flush(self) -> None:
         """Write everything appended so far to the files.
@@ -184,8 +201,8 @@ class EventWriter:
     def _drop_pending(self, name: EventStream) -> None:
         """Drop the records of which no byte was written."""
         pending = self._streams[name].pending
-        self._counters.streams[name].dropped += len(pending)
-        self._counters.pending_bytes -= sum(len(record) for _, _, record in pending)
+        self._counters.streams[name].dropped += sum(of_block.records for of_block in pending)
+        self._counters.pending_bytes -= sum(of_block.nbytes for of_block in pending)
         pending.clear()
 
     def _note(self, failures: Mapping[EventStream, OutputError]) -> None:
@@ -206,45 +223,38 @@ class EventWriter:
     def _flush_stream(self, name: EventStream, stream: _Stream) -> None:
         self._write_rest(name, stream)
         while stream.pending:
-            run, _, record = stream.pending[0]
-            if stream.file is not None and not self._fits(stream.file, run, len(record)):
+            pending = stream.pending[0]
+            if stream.file is not None and not self._fitting(stream.file, pending):
                 self._close_file(name, stream)
             if stream.file is None:
-                stream.file = self._open(name, stream, run)
+                stream.file = self._open(name, stream, pending.block.run)
             self._take_chunk(name, stream, stream.file)
             self._write_rest(name, stream)
 
     def _take_chunk(self, name: EventStream, stream: _Stream, file: OpenFile) -> None:
-        """Take the next records that belong to `file`, at least one."""
-        begin = file.bytes
-        records: list[Buffer] = []
-        rows: list[Row] = []
-        while stream.pending and file.bytes - begin < WRITE_BYTES:
-            run, mep, record = stream.pending[0]
-            if not self._fits(file, run, len(record)):
-                break
+        """Take the next records that belong to `file`, at least one; they lie back to back, so one call writes them."""
+        pending = stream.pending[0]
+        block, first = pending.block, pending.first
+        pending.first = last = first + self._fitting(file, pending)
+        if last == len(block):
             stream.pending.popleft()
-            records.append(record)
-            if rows and rows[-1].mep == mep:
-                rows[-1] = Row(mep, rows[-1].records + 1, rows[-1].bytes + len(record))
-            else:
-                rows.append(Row(mep, 1, len(record)))
-            file.events += 1
-            file.bytes += len(record)
-        chunk = b"".join(records)
+        chunk = block.bytes_of(first, last)
+        rows = block.rows(first, last)
+        stream.rest = chunk
+        stream.chunk = Piece(file.bytes, crc32c(chunk), rows)
+        file.events += last - first
+        file.bytes += len(chunk)
         file.meps += len(rows)
         file.crc = crc32c(chunk, file.crc)
-        stream.rest = memoryview(chunk)
-        stream.chunk = Piece(begin, crc32c(chunk), rows)
-        self._counters.streams[name].events += len(records)
+        self._counters.streams[name].events += last - first
 
-    def _fits(self, file: OpenFile, run: int, size: int) -> bool:
-        if file.key.run != run:
-            return False
-        if file.events == 0:
-            return True
-        full = file.events >= self._max_file_events or file.meps >= MAX_FILE_MEPS
-        return not full and file.bytes + size <= self._max_file_bytes
+    def _fitting(self, file: OpenFile, pending: _Pending) -> int:
+        """How many of the next records go to a file; an empty one takes an event of any size."""
+        if file.key.run != pending.block.run:
+            return 0
+        room = 0 if file.meps >= MAX_FILE_MEPS else self._max_file_events - file.events
+        fitting = pending.block.fitting(pending.first, self._max_file_bytes - file.bytes)
+        return max(min(room, fitting), file.events == 0)
 
     def _write_rest(self, name: EventStream, stream: _Stream) -> None:
         file = stream.file

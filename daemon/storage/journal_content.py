@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from hltnode.daemon.common.mep_ranges import MepRanges, as_ranges
 from hltnode.daemon.common.vocabulary import EventStream, QuarantineReason
 from hltnode.daemon.storage.event_files import FileKey, FileState, Piece, Row
 from hltnode.daemon.storage.journal_format import Record
+from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
 
 Ranges = Sequence[tuple[int, int]]
 """(first, last) ids of MEPs, last included."""

@@ -123,12 +123,18 @@ raw_banks = View(
 class MepInBatch:
     """One MEP whose MFPs lie in the input of a workspace.
 
-    `fragments` holds (source id, byte offset, bytes) of each MFP, offsets being multiples of MFP_ALIGNMENT.
+    `fragments` holds (source id, byte offset, bytes) of each MFP, offsets being multiples of MFP_ALIGNMENT; as an array
+    i64[n, 3] nothing is done for each of them in Python.
     """
 
     n_events: int
-    fragments: Sequence[tuple[int, int, int]]
+    fragments: Sequence[tuple[int, int, int]] | NDArray[np.int64]
     flags: EventFlag = field(default=EventFlag(0))
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """`fragments` as an array."""
+        return np.asarray(self.fragments, dtype=np.int64).reshape(-1, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,7 @@ class BatchTables:
             self.event_rows["index"][event:last_event] = np.arange(mep.n_events, dtype=np.uint32)
             self.event_flags[event:last_event] = int(mep.flags)
             event = last_event
-            if mep.fragments:
+            if len(mep.fragments):
                 row, fragment = self._fill_rows(index, mep, data, row, fragment)
             else:
                 self.mep_rows[index] = 0
@@ -169,7 +175,7 @@ class BatchTables:
     def _fill_rows(
         self, index: int, mep: MepInBatch, data: NDArray[np.uint8], row: int, fragment: int
     ) -> tuple[int, int]:
-        places = np.array(mep.fragments, dtype=np.int64)
+        places = mep.places
         places = places[np.argsort(places[:, 0], kind="stable")]
         source_ids, offsets, sizes = places.T
         count = len(places)

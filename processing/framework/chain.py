@@ -18,6 +18,7 @@ class Chain:
 
     accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
     reconstructs only.
+    selected: u32 words that say what the lines selected in each accepted event, None: nothing is said.
     counts: what is found in an event, name -> u32 per event; their sums go to log and metrics.
     more_algorithms: those that the library of kernels holds besides the ones of the sequence.
     readout: how raw banks become the MFPs that the sequence reads.
@@ -36,12 +37,14 @@ class Chain:
     subdetectors: frozenset[int]
     accepted: Column | None = None
     lines: Column | None = None
+    selected: Column | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)
     types: tuple[SharedTypes, ...] = ()
     more_algorithms: tuple[Algorithm, ...] = ()
 
     def __post_init__(self) -> None:
-        for column in (*(c for c in (self.accepted, self.lines) if c is not None), *self.counts.values()):
+        delivered = [column for column in (self.accepted, self.lines, self.selected) if column is not None]
+        for column in (*delivered, *self.counts.values()):
             if column not in self.sequence.columns:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")
             if not column.of_event or not column.role & Role.OUTPUT:

@@ -56,6 +56,8 @@ class Role(Flag):
     """Copied to the host at the end of a batch."""
     CONSTANT = auto()
     """Written once, when the engine starts."""
+    ACCUMULATED = auto()
+    """Counters to which kernels add, over events and batches alike. Each thread of a CPU has counters of its own."""
 
 
 @dataclass(frozen=True, slots=True)

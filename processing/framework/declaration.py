@@ -29,7 +29,8 @@ MAX_BLOCK_SIZE = 256
 
 
 class Grid(IntEnum):
-    """What the blocks of a kernel run over. A kernel over EVENTS touches nothing but the data of its event."""
+    """What the blocks of a kernel run over. A kernel over EVENTS touches nothing but the data of its event, and adds to
+    accumulated counters."""
 
     ONE = 0
     ROWS = 1
@@ -107,12 +108,13 @@ class GeneratedKernel:
     """A kernel that is written when an engine is made, and compiled by the back end.
 
     includes, body: the source, which follows the struct of parameters. evaluate: does the same with NumPy, for a back
-    end without compiler: it gets the content of every column, and the number of events.
+    end without compiler: it gets the content of every column, and the number of events; it yields while it computes,
+    so that one knows that it gets on, and is done when it ends.
     """
 
     includes: tuple[str, ...]
     body: str
-    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], None]
+    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], Iterator[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ lie, and which of them share memory, is planned by memory_plan.py.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hltnode.processing.framework.backends.interface import (
     Launch,
     Mirror,
     Queue,
+    ThreadCopy,
     ThreadPointer,
     Timings,
 )
@@ -39,6 +40,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.codegen import generated_source, parameter_columns, parameter_words
 from hltnode.processing.framework.collections import Collection, Column, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
+from hltnode.processing.framework.histograms import HistogramShape, histogram_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_check import require_memory
 from hltnode.processing.framework.memory_plan import (
@@ -50,19 +52,32 @@ from hltnode.processing.framework.memory_plan import (
     thread_placement,
 )
 
+CACHE_LINE = 64
+"""Bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
     """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
     accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, EventFlag bits;
-    counts: u32 each, as the chain names them.
+    selected: u32, shape (events, words), what lines selected in accepted events, the rows of others mean nothing; no
+    words for a chain that does not say it. counts: u32 each, as the chain names them.
     """
 
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
+    selected: NDArray[np.uint32]
     counts: Mapping[str, NDArray[np.uint32]]
+
+    def copy(self) -> Self:
+        """A copy that stays valid; `selected` is 0 in events that are not accepted."""
+        selected = np.zeros(self.selected.shape, np.uint32)
+        rows = np.flatnonzero(self.accepted)
+        selected[rows] = self.selected[rows]
+        counts = {name: count.copy() for name, count in self.counts.items()}
+        return type(self)(self.accepted.copy(), self.lines.copy(), self.flags.copy(), selected, counts)
 
 
 class Engine:
@@ -83,6 +98,7 @@ class Engine:
         *,
         line_names: Sequence[str] = (),
         line_routing: NDArray[np.uint32] | None = None,
+        histograms: Sequence[HistogramShape] = (),
         tck: int = 0,
         retain: Retain = (),
     ) -> None:
@@ -106,6 +122,10 @@ class Engine:
         """Routing words that each line sets, u32[lines, 3]."""
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
+        self.histograms = tuple(histograms)
+        """What Workspace.take_histogram_counts counts, one behind the other."""
+        self.selected_words = 0 if chain.selected is None else chain.selected.width
+        """Words of each event in BatchOutput.selected."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for column in self.plan.constants:
@@ -153,7 +173,17 @@ class Workspace:
         self._limits = plan.limits
         self._columns = {column.name: column for column in (*BATCH_INPUTS, *sequence.columns)}
         self._mirrors = {column.name: backend.allocate_mirror(column.nbytes(plan.limits)) for column in plan.mirrors}
+        copies = backend.threads if backend.fuses_events else 1
+        self._copy_bytes = {column: _in_lines(column.nbytes(plan.limits)) for column in plan.accumulated}
+        self._accumulated = {
+            column: backend.allocate_mirror(copies * nbytes) for column, nbytes in self._copy_bytes.items()
+        }
+        self._taken = np.zeros(plan.limits.histogram_counts, np.uint32)
         self._memory: dict[str, DeviceMemory] = dict(constants)
+        self._memory |= {
+            column.name: mirror.device.part(0, column.nbytes(plan.limits))
+            for column, mirror in self._accumulated.items()
+        }
         self._memory |= {name: mirror.device for name, mirror in self._mirrors.items()}
         arena = backend.allocate_device(plan.arena.nbytes)
         for region in plan.arena.regions:
@@ -187,7 +217,10 @@ class Workspace:
     def _launch(self, algorithm: Algorithm, events: EventSizes) -> Launch:
         pointers = np.zeros(len(columns := parameter_columns(algorithm)), dtype=np.uint64)
         thread_pointers: list[ThreadPointer] = []
+        copies: list[ThreadCopy] = []
         for index, column in enumerate(columns):
+            if column in self._copy_bytes and self._backend.fuses_events:
+                copies.append(ThreadCopy(index * pointers.itemsize, self._copy_bytes[column]))
             region = self._thread_regions.get(column)
             if region is None:
                 pointers[index] = self._memory[column.name].pointer
@@ -201,6 +234,7 @@ class Workspace:
             max_blocks=self._max_blocks(algorithm.grid),
             block_size=events.block_size,
             thread_pointers=tuple(thread_pointers),
+            thread_copies=tuple(copies),
             generated=self._generated(algorithm),
         )
 
@@ -228,7 +262,8 @@ class Workspace:
     def seal(self, meps: Sequence[MepInBatch]) -> None:
         """Write the tables for the MEPs whose MFPs lie in `input_data`. Raises ValueError above the limits."""
         self._tables.fill(meps, self.input_data)
-        self._input_used = max((offset + size for mep in meps for _, offset, size in mep.fragments), default=0)
+        ends = [int(mep.places[:, 1:].sum(axis=1).max(initial=0)) for mep in meps]
+        self._input_used = max(ends, default=0)
 
     def submit(self) -> None:
         """Start the sealed batch; returns at once. Raises BackendError."""
@@ -247,11 +282,12 @@ class Workspace:
         return [(self._mirrors[name], nbytes) for name, nbytes in used.items() if nbytes]
 
     def _downloads(self) -> list[tuple[Mirror, int]]:
-        return [
+        of_events = [
             (self._mirrors[name], self.n_events * column.nbytes(self._limits) // self._limits.events)
             for name, column in self._columns.items()
             if column.role & Role.OUTPUT and self.n_events
         ]
+        return [*of_events, *((mirror, mirror.host.nbytes) for mirror in self._accumulated.values())]
 
     def poll(self) -> bool:
         """Whether the batch is done. Raises BackendError if the back end failed on it, DeviceLostError if it can run
@@ -288,8 +324,27 @@ class Workspace:
             accepted=self._host(chain.accepted)[:n],
             lines=self._host(chain.lines).reshape(-1, self._limits.line_words)[:n],
             flags=self._host(event_flags)[:n],
+            selected=self._selected(n),
             counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
         )
+
+    def take_histogram_counts(self) -> NDArray[np.uint32]:
+        """What the batches since the last call have added to the counters of the histograms, u32 each; to be asked for
+        while no batch runs. Between two calls none may be added 2^32 times."""
+        if histogram_counts not in self._accumulated:
+            return self._taken.copy()
+        counters = self._accumulated[histogram_counts].host.view(np.uint32)
+        copies = counters.reshape(-1, self._copy_bytes[histogram_counts] // counters.itemsize)
+        total = copies[:, : len(self._taken)].sum(axis=0, dtype=np.uint32)
+        before, self._taken = self._taken, total
+        counted: NDArray[np.uint32] = total - before
+        return counted
+
+    def _selected(self, n_events: int) -> NDArray[np.uint32]:
+        column = self._chain.selected
+        if column is None:
+            return np.zeros((n_events, 0), np.uint32)
+        return self._host(column).reshape(-1, column.width)[:n_events]
 
     def host_array(self, name: str) -> NDArray[Any]:
         """The pinned copy of an input or output column, with its dtype."""
@@ -316,3 +371,8 @@ class Workspace:
             raise ValueError(f"{collection.name} has no part per event")
         offsets = collection.placement.offsets
         return collection.placement.first(None if offsets is None else self.fetch(offsets.name), self.n_events)
+
+
+def _in_lines(nbytes: int) -> int:
+    """Whole cache lines, so that no two threads write to the same."""
+    return -(-nbytes // CACHE_LINE) * CACHE_LINE

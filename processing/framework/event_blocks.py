@@ -1,10 +1,13 @@
 """Files of events as blocks of a fixed number of events, across the borders of files: what a feeder packs.
 
-Uncompressed MDF records are found in compiled code and cost no Python each; other files are read event by event
-(event_files.py) and their events written as such records.
+Uncompressed MDF records, also of files packed by gzip, are found in compiled code and cost no Python each; other files
+are read event by event (event_files.py) and their events written as such records.
 """
 
+import gzip
 import io
+import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from hltnode.protocol.raw_data.mdf import GENERIC_HEADER_SIZE, check_record_size
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 _READ_BYTES = 8 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: bool) -> Iterator[EventBlock]:
@@ -32,9 +36,28 @@ def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: 
             yield from blocks.of_file(path)
         except ProtocolError as error:
             raise EventFileError(f"{path}: {error}") from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise EventFileError(f"{path}: damaged gzip file after {blocks.n_of_file} whole events: {error}") from error
         except OSError as error:
             raise EventFileError(f"{path}: {error.strerror}") from error
     yield from blocks.rest()
+
+
+def read_whole(paths: Iterable[Path], *, verify_checksum: bool) -> EventBlock | None:
+    """All events of several files at once, None if there are none. Raises EventFileError."""
+    return next(read_event_blocks(paths, sys.maxsize, verify_checksum=verify_checksum), None)
+
+
+def blocks_of(whole: EventBlock, passes: Iterable[object], n_events: int) -> Iterator[EventBlock]:
+    """Events that are in memory, as often as there are passes, n_events at a time; the last block may have fewer."""
+    waiting = np.empty(0, np.intp)
+    for _ in passes:
+        waiting = np.concatenate((waiting, np.arange(len(whole))))
+        while len(waiting) >= n_events:
+            yield whole.select(waiting[:n_events])
+            waiting = waiting[n_events:]
+    if len(waiting):
+        yield whole.select(waiting)
 
 
 def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[EventBlock]:
@@ -57,11 +80,18 @@ class _Blocks:
         self._ends: list[int] = []
         self._origin = 0
         """Where the first byte of the present file lies, or would lie."""
+        self.n_of_file = 0
+        """Whole records that were found in the present file."""
 
     def of_file(self, path: Path) -> Iterator[EventBlock]:
         with path.open("rb", buffering=0) as file:
-            if is_mdf(file.read(GENERIC_HEADER_SIZE)):
-                file.seek(0)
+            head = file.read(GENERIC_HEADER_SIZE)
+            file.seek(0)
+            if head.startswith(_GZIP_MAGIC):
+                with gzip.open(file) as unpacked:
+                    yield from self._of_mdf(unpacked)
+                return
+            if is_mdf(head):
                 yield from self._of_mdf(file)
                 return
         for banks in read_events(path):
@@ -75,11 +105,14 @@ class _Blocks:
         if self._begins:
             yield self._block()
 
-    def _of_mdf(self, file: io.FileIO) -> Iterator[EventBlock]:
+    def _of_mdf(self, file: io.FileIO | gzip.GzipFile) -> Iterator[EventBlock]:
         self._origin = self._filled
+        self.n_of_file = 0
+        # Of a gzip file piece by piece: where it is cut off, all that is before the cut is there.
+        read = file.readinto1 if isinstance(file, gzip.GzipFile) else file.readinto
         while True:
             self._make_room(_READ_BYTES)
-            n_read = file.readinto(self._buffer.data[self._filled : self._filled + _READ_BYTES])
+            n_read = read(self._buffer.data[self._filled : self._filled + _READ_BYTES])
             if not n_read:
                 break
             self._filled += n_read
@@ -118,6 +151,7 @@ class _Blocks:
             begins, ends, is_cut_off = find_events(self._bytes, self._rest_at, n_wanted, self._verify)
             self._begins += begins
             self._ends += ends
+            self.n_of_file += len(begins)
             if len(self._begins) == self._n_events:
                 yield self._block()
                 self._drop_found()

@@ -5,10 +5,11 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hltnode.protocol.errors import MdfError, ProtocolError, RejectReason
+from hltnode.protocol.errors import MdfError, MepError, ProtocolError, RejectReason
 from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, iter_records
+from hltnode.protocol.raw_data.mep import HEADER_SIZE as MEP_HEADER_SIZE
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
-from hltnode.protocol.raw_data.mep import iter_meps
+from hltnode.protocol.raw_data.mep import Mep, announced_size, iter_meps
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -30,6 +31,29 @@ def read_events(path: Path) -> Iterator[list[RawBank]]:
         yield from _events_of(content)
     except ProtocolError as error:
         raise EventFileError(f"{path}: {error}") from error
+
+
+def read_meps(path: Path) -> Iterator[Mep]:
+    """The Run-3 MEPs of a file, each in memory of its own: nothing depends on the file once a MEP is there.
+
+    Raises EventFileError.
+    """
+    at = 0
+    try:
+        with path.open("rb") as file:
+            while head := file.read(MEP_HEADER_SIZE):
+                where = f"MEP at byte {at}"
+                size = announced_size(head, where)
+                mep = bytearray(head)
+                mep += file.read(size - MEP_HEADER_SIZE)
+                if len(mep) < size:
+                    raise MepError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(mep)} are left")
+                yield Mep.parse(mep)
+                at += size
+    except ProtocolError as error:
+        raise EventFileError(f"{path}: {error}") from error
+    except OSError as error:
+        raise EventFileError(f"{path}: {error.strerror}") from error
 
 
 def read_all_events(paths: Iterable[Path]) -> Iterator[list[RawBank]]:

@@ -25,3 +25,8 @@ class EventFlag(IntFlag):
     event carries no decision of a line."""
     TOO_MANY_CLUSTERS = 128
     """A detector announces more clusters than an event may have that is reconstructed: nothing was."""
+    MISSING_DETECTOR = 256
+    """The event has no bank of a detector that the sequence reconstructs."""
+    CANDIDATES_LEFT_OUT = 512
+    """Lines selected more candidates than the reports of an accepted event hold; its decisions are right. No reason to
+    keep an event."""

@@ -19,6 +19,8 @@ class BatchLimits:
     """MFPs in the batch, all MEPs together."""
     lines: int = 64
     """Selection lines of the menu; an engine is made for exactly as many as its trigger configuration has."""
+    histogram_counts: int = 0
+    """Counters of all histograms, likewise."""
 
     @property
     def line_words(self) -> int:

@@ -73,7 +73,8 @@ class SlotMemory:
 class MemoryPlan:
     """Where the columns of a sequence lie.
 
-    mirrors: columns that are transferred, each in memory of its own. arena: what kernels alone use, one block per
+    mirrors: columns that are transferred, each in memory of its own. accumulated: counters, which are transferred
+    whole; on a CPU each thread has its own. arena: what kernels alone use, one block per
     workspace. thread: one block per worker thread. stages: the algorithms of each step of the arena.
     """
 
@@ -81,6 +82,7 @@ class MemoryPlan:
     limits: BatchLimits
     fuse_events: bool
     mirrors: tuple[Column, ...]
+    accumulated: tuple[Column, ...]
     constants: tuple[Column, ...]
     arena: Area
     thread: Area
@@ -90,7 +92,7 @@ class MemoryPlan:
     @property
     def mirror_bytes(self) -> int:
         """Bytes of all columns that are transferred."""
-        return sum(column.nbytes(self.limits) for column in self.mirrors)
+        return sum(column.nbytes(self.limits) for column in (*self.mirrors, *self.accumulated))
 
     @property
     def slot_bytes(self) -> int:
@@ -177,6 +179,7 @@ def plan_memory(
         limits=limits,
         fuse_events=fuse_events,
         mirrors=tuple(column for column in columns if column.role & (Role.INPUT | Role.OUTPUT)),
+        accumulated=tuple(column for column in columns if column.role is Role.ACCUMULATED),
         constants=tuple(column for column in columns if column.role & Role.CONSTANT),
         arena=_share(arena, ARENA_ALIGNMENT),
         thread=_share(thread, THREAD_ALIGNMENT),

@@ -6,6 +6,7 @@ Events are written as MFPs, exactly as a feeder would send them, so that the ker
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import AUTO
+from hltnode.protocol.errors import MfpError, RejectReason
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import subdetector_of
 
@@ -70,19 +72,36 @@ def _is_read(chain: Chain, bank: RawBank) -> bool:
 
 
 def encode_meps(
-    chain: Chain, events: Iterable[Sequence[RawBank]], events_per_mep: int, encoding: str = AUTO
+    chain: Chain,
+    events: Iterable[Sequence[RawBank]],
+    events_per_mep: int,
+    encoding: str = AUTO,
+    max_bytes: int | None = None,
 ) -> Iterator[EncodedMep]:
-    """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer."""
-    waiting: list[Sequence[RawBank]] = []
+    """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer, and so do those of events
+    that would have more than `max_bytes` together, or banks of several versions. An event alone may have more bytes."""
+    iterator = iter(events)
     first = 0
-    for banks in events:
-        waiting.append(banks)
-        if len(waiting) == events_per_mep:
-            yield encode_mep(chain, waiting, first, encoding)
-            first += len(waiting)
-            waiting = []
-    if waiting:
-        yield encode_mep(chain, waiting, first, encoding)
+    while of_mep := list(islice(iterator, events_per_mep)):
+        yield from _encode_in_parts(chain, of_mep, first, encoding, max_bytes)
+        first += len(of_mep)
+
+
+def _encode_in_parts(
+    chain: Chain, events: Sequence[Sequence[RawBank]], first: int, encoding: str, max_bytes: int | None
+) -> Iterator[EncodedMep]:
+    """The events as one MEP, or as halves for as long as they have too many bytes or do not go together."""
+    try:
+        mep = encode_mep(chain, events, first, encoding)
+        if max_bytes is None or mep.data.nbytes <= max_bytes or len(events) == 1:
+            yield mep
+            return
+    except MfpError as error:
+        if error.reason is not RejectReason.MISMATCH or len(events) == 1:
+            raise
+    half = len(events) // 2
+    yield from _encode_in_parts(chain, events[:half], first, encoding, max_bytes)
+    yield from _encode_in_parts(chain, events[half:], first + half, encoding, max_bytes)
 
 
 def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:
@@ -127,6 +146,12 @@ class OfflineRunner:
             _fill(workspace, first)
             workspace.submit()
             workspace.wait()
+
+    def take_histogram_counts(self) -> NDArray[np.uint64]:
+        """What was added to the counters of the histograms since the last call; while no batch runs."""
+        taken = [workspace.take_histogram_counts() for workspace in self.workspaces]
+        total: NDArray[np.uint64] = np.sum(taken, axis=0, dtype=np.uint64)
+        return total
 
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
         """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""

@@ -1,13 +1,14 @@
 """The constants of the sequences that come from the detector: geometry files of a folder, or the built-in detector."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.geometry.magnet import Magnet
+from hltnode.processing.lhcb.geometry.magnet import POLARITY_FILE, Magnet
 from hltnode.processing.lhcb.geometry.muon import MuonGeometry
 from hltnode.processing.lhcb.geometry.muon_cells import MuonCells
 from hltnode.processing.lhcb.geometry.muon_fields import FieldsOfInterest
@@ -23,7 +24,7 @@ from hltnode.processing.lhcb.kalman.ghost_network import GHOST_NETWORK_FILE, Gho
 from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters, record_of
 from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
-from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters
+from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out
 from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
 from hltnode.processing.lhcb.velo.collections import velo_geometry
@@ -61,10 +62,17 @@ def _fields_of_interest(directory: Directory) -> FieldsOfInterest:
 
 
 def _parameters(directory: Directory) -> LongTrackParameters:
-    """Those of the built-in field if the folder has none of its own."""
+    """Those of the built-in field if the folder has none of its own; they are the same for both polarities."""
+    polarity = _magnet(directory).polarity
     if directory is None or not (directory / PARAMETERS_FILE).exists():
-        return LongTrackParameters.builtin()
-    return LongTrackParameters.load(directory)
+        return replace(LongTrackParameters.builtin(), polarity=polarity)
+    found = LongTrackParameters.load(directory)
+    if found.polarity != polarity:
+        raise ParametersError(
+            f"{directory / PARAMETERS_FILE}: is for the polarity {found.polarity:g} of the magnet, that of "
+            f"{POLARITY_FILE} is {polarity:g}: compute it again (hltnode parametrise)"
+        )
+    return found
 
 
 def _ghost_network(directory: Directory) -> GhostNetwork:

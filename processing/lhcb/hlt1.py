@@ -20,8 +20,10 @@ from hltnode.processing.lhcb.kalman.ghost_network import ghost_types
 from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
+from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
 from hltnode.processing.lhcb.long_tracks.collections import long_count, long_types
 from hltnode.processing.lhcb.long_tracks.parameters import parameter_types
@@ -46,6 +48,7 @@ from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_par
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.raw_data.missing_detectors import missing_detectors
 from hltnode.processing.lhcb.raw_data.odin_decode import odin_decode, raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_types
@@ -110,16 +113,23 @@ MATCHING_WITHOUT_UT = tuple(
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
-HLT1_SEQUENCE = AlgorithmSequence((fragment_offsets, *VELO_SIZES, odin_decode, *VELO, *PRIMARY_VERTICES))
+HLT1_SEQUENCE = AlgorithmSequence(
+    (
+        *(fragment_offsets, missing_detectors.with_constants({"ut": 0, "scifi": 0, "muon": 0})),
+        *(*VELO_SIZES, odin_decode, *VELO, *PRIMARY_VERTICES),
+    )
+)
 """The VELO chain of HLT1 with its default constants."""
 
 
 def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
     """Everything around the tracking that makes long tracks of VELO tracks, UT and SciFi hits."""
     ut_sizes, ut_hits = (UT_SIZES, (ut_decode_banks,)) if with_ut else ((no_ut_hits,), ())
+    check = missing_detectors if with_ut else missing_detectors.with_constants({"ut": 0})
     return AlgorithmSequence(
         (
-            *(fragment_offsets, global_event_cut, *VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
+            *(fragment_offsets, check, global_event_cut),
+            *(*VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, odin_decode),
             *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
             *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES),
         )
@@ -166,6 +176,7 @@ def geometry_constants(velo: VeloGeometry) -> Constants:
 
 HLT1 = TriggerChain.offering(
     SEQUENCES,
+    "forward_then_matching",
     name="hlt1",
     kernels=KernelSources("lhcb/generated/hlt1_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._hlt1_kernels"),
     source=Path(__file__),
@@ -178,4 +189,6 @@ HLT1 = TriggerChain.offering(
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
     routing=ROUTING_RULES,
+    histograms=HLT1_HISTOGRAMS,
+    reported=REPORTED,
 )

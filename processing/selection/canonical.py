@@ -18,6 +18,7 @@ import numpy as np
 from hltnode.processing.framework.collections import F32, Column
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expression import (
+    MAX_LEVEL,
     Element,
     Kind,
     Node,
@@ -41,7 +42,7 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
     **dict.fromkeys((Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ATAN2, Op.MIN, Op.MAX), (((_FLOAT, _FLOAT), _FLOAT),)),
     **dict.fromkeys((Op.NEG, Op.ABS, Op.SQRT, Op.LOG, Op.EXP), (((_FLOAT,), _FLOAT),)),
     Op.WHERE: (((_BOOL, _FLOAT, _FLOAT), _FLOAT), ((_BOOL, _INT, _INT), _INT)),
-    Op.BITS: (((_INT, _INT), _INT),),
+    **dict.fromkeys((Op.BITS, Op.REMAINDER), (((_INT, _INT), _INT),)),
     **dict.fromkeys((Op.LESS, Op.LESS_EQUAL, Op.EQUAL), (((_FLOAT, _FLOAT), _BOOL), ((_INT, _INT), _BOOL))),
     **dict.fromkeys((Op.AND, Op.OR), (((_BOOL, _BOOL), _BOOL),)),
     Op.NOT: (((_BOOL,), _BOOL),),
@@ -53,7 +54,6 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
 _PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3}
 """Words between the operation and its arguments."""
 _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,5})\](?:\.(\w+))?")
-_MAX_LEVEL = 100
 
 
 def canonical(root: Node) -> list[str]:
@@ -113,7 +113,7 @@ class Reader:
         column = self._column(count)
         if collection not in self._collections or not column.of_event or column.dtype.kind != "u":
             fail(f"{collection} counted by {count}: no candidates of the sequence")
-        return Variable(self._collections[collection], column, _integer(level, _MAX_LEVEL))
+        return Variable(self._collections[collection], column, _integer(level, MAX_LEVEL + 1))
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:
@@ -146,6 +146,8 @@ class Reader:
         result = dict(_TYPES[op]).get(kinds)
         if result is None:
             fail(f"{op.name} of {', '.join(_KIND_NAMES[kind] for kind in kinds) or 'nothing'}")
+        if op is Op.REMAINDER and (args[1].op is not Op.CONST or args[1].payload == 0):
+            fail("REMAINDER by what is no constant, or 0")
         return node(op, args, kind=result, payload=self.variable(payload) if payload else None)
 
     def _load(self, text: str, args: tuple[Node, ...]) -> Node:

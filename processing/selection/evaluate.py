@@ -3,7 +3,7 @@
 For machines without a compiler. The same single-precision operations in the same order: decisions are equal bit by bit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -11,10 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import F32, Collection, Column
+from hltnode.processing.framework.limits import line_words
 from hltnode.processing.selection import float_functions
-from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable
+from hltnode.processing.selection.expression import Element, Kind, Node, Op, Variable, postorder
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.scalers import mix_words
+
+MAX_VALUES = 1 << 26
+"""Values that are kept at once, 4 bytes each: more events, or more candidates of an inner collection, are computed in
+pieces."""
 
 Bools = NDArray[np.bool_]
 Columns = Mapping[Column, NDArray[Any]]
@@ -45,12 +50,12 @@ class _Scope:
 
 
 class Evaluator:
-    """Computes expressions over the events of one batch."""
+    """Computes expressions over the events of one batch, or over some of them."""
 
-    def __init__(self, columns: Columns, n_events: int) -> None:
+    def __init__(self, columns: Columns, n_events: int, events: range | None = None) -> None:
         self._columns = columns
         self.n_events = n_events
-        every = np.arange(n_events)
+        every = np.arange(n_events) if events is None else np.array(events)
         self._events = _Scope(None, None, every, every, every)
         self._scopes: dict[Variable, _Scope] = {}
         self._firsts: dict[Collection, NDArray[np.int64]] = {}
@@ -59,26 +64,70 @@ class Evaluator:
 
     def decide(self, line: Line) -> Bools:
         """Whether the line selects a candidate of each event, before scalers."""
+        return _of_events(self.selected(line)[0], self.n_events)
+
+    def selected(self, line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(event, number in the event) of each candidate that the line selects, before scalers; ascending. An event
+        as a whole has number 0."""
         variable = line.variable
         scope = self._events if variable is None else self._scope(variable, self._events)
         truth = self._truth(line.condition, scope)
         self._count_unknown(scope, truth)
-        return _any_of(scope.event, truth.true, self.n_events)
+        number = np.zeros_like(scope.number) if variable is None else scope.number
+        return scope.event[truth.true], number[truth.true]
+
+    def of_candidates(
+        self, variable: Variable | None, value: Node, condition: Node
+    ) -> tuple[NDArray[np.float32], Bools, Bools, NDArray[np.int64]]:
+        """Of all candidates: a number, whether a condition is true and whether it is false, and their events."""
+        scope = self._events if variable is None else self._scope(variable, self._events)
+        numbers, truth = self._value(value, scope), self._truth(condition, scope)
+        return numbers, truth.true, truth.false, scope.event
+
+    def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
+        """A number of some objects, given by their events and their numbers there."""
+        scope = self._scope(variable, self._events)
+        counts = self._columns[variable.count][: self.n_events].astype(np.int64)
+        places = (np.cumsum(counts) - counts)[event] + number
+        return cast(NDArray[Any], self._value(root, scope)[places])
+
+    def place(self, collection: Collection, event: NDArray[Any], number: NDArray[Any]) -> NDArray[np.int64]:
+        """Where objects stand in the columns of a collection."""
+        first = self._first(collection)
+        return cast(NDArray[np.int64], first[event] + number.astype(np.int64))
 
     def numbers(self, root: Node) -> NDArray[np.uint32]:
-        """A count that depends on the event alone, of each event."""
-        return cast(NDArray[np.uint32], self._value(root, self._events))
+        """A count that depends on the event alone, of each event; 0 of those that are not computed."""
+        values = np.zeros(self.n_events, np.uint32)
+        values[self._events.event] = self._value(root, self._events)
+        return values
 
-    def _scope(self, variable: Variable, around: _Scope) -> _Scope:
+    def _scope(self, variable: Variable, around: _Scope, rows: slice = slice(None)) -> _Scope:
+        """Of all objects around it, or of some rows of them."""
         if around is self._events and variable in self._scopes:
             return self._scopes[variable]
-        counts = self._columns[variable.count][: self.n_events].astype(np.int64)[around.event]
-        outer = np.repeat(np.arange(len(counts)), counts)
+        objects = np.arange(len(around.event))[rows]
+        counts = self._columns[variable.count][: self.n_events].astype(np.int64)[around.event[objects]]
+        outer = np.repeat(objects, counts)
         number = np.arange(len(outer)) - np.repeat(np.cumsum(counts) - counts, counts)
         scope = _Scope(variable, around, around.event[outer], number, outer)
         if around is self._events:
             self._scopes[variable] = scope
         return scope
+
+    def _inner_scopes(self, at: Node, around: _Scope) -> Iterator[_Scope]:
+        """The scopes in which the body of a count is computed: one for all events, else pieces of limited size."""
+        if around is self._events:
+            yield self._scope(at.payload, around)
+            return
+        most = max(1, MAX_VALUES // len(postorder_without_bodies(at.args[0])))
+        end = np.cumsum(self._columns[at.payload.count][: self.n_events].astype(np.int64)[around.event])
+        begin = 0
+        while begin < len(end):
+            before = end[begin - 1] if begin else 0
+            next_begin = max(begin + 1, int(np.searchsorted(end, before + most, side="right")))
+            yield self._scope(at.payload, around, slice(begin, next_begin))
+            begin = next_begin
 
     def _count_unknown(self, scope: _Scope, truth: _Truth) -> None:
         np.add.at(self.unknown, scope.event[~(truth.true | truth.false)], np.uint32(1))
@@ -150,13 +199,16 @@ class Evaluator:
         return values if at.kind is Kind.FLOAT else values.astype(np.uint32)
 
     def _count(self, at: Node, scope: _Scope) -> Any:
-        inner = self._scope(at.payload, scope)
-        truth = self._truth(at.args[0], inner)
         n = len(scope.event)
-        if at.op is Op.COUNT:
-            self._count_unknown(inner, truth)
-            return np.bincount(inner.outer[truth.true], minlength=n).astype(np.uint32)
-        return _Truth(_any_of(inner.outer, truth.true, n), ~_any_of(inner.outer, ~truth.false, n))
+        count = np.zeros(n, np.int64)
+        is_open = np.zeros(n, np.bool_)
+        for inner in self._inner_scopes(at, scope):
+            truth = self._truth(at.args[0], inner)
+            count += np.bincount(inner.outer[truth.true], minlength=n)
+            is_open |= _any_of(inner.outer, ~truth.false, n)
+            if at.op is Op.COUNT:
+                self._count_unknown(inner, truth)
+        return count.astype(np.uint32) if at.op is Op.COUNT else _Truth(count > 0, ~is_open)
 
 
 def postorder_without_bodies(root: Node) -> list[Node]:
@@ -183,8 +235,13 @@ def _belongs(at: Node, scope: _Scope) -> bool:
 
 
 def _any_of(place: NDArray[np.int64], true: Bools, n: int) -> Bools:
+    return _of_events(place[true], n)
+
+
+def _of_events(place: NDArray[np.int64], n: int) -> Bools:
+    """True at some places of n."""
     found = np.zeros(n, np.bool_)
-    found[place[true]] = True
+    found[place] = True
     return found
 
 
@@ -225,6 +282,7 @@ _OPERATIONS: dict[Op, Any] = {
     Op.MAX: float_functions.maximum,
     Op.WHERE: _where,
     Op.BITS: np.bitwise_and,
+    Op.REMAINDER: np.remainder,
     Op.LESS: lambda a, b: _Truth(a < b, a >= b),
     Op.LESS_EQUAL: lambda a, b: _Truth(a <= b, a > b),
     Op.EQUAL: lambda a, b: _Truth(a == b, (a < b) | (a > b)),
@@ -238,21 +296,70 @@ def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Boo
     """Whether each event passes a scaler; `words`: by what scalers know an event, u32[events] each."""
     if scaler["always"]:
         return np.ones(len(words[0]), np.bool_)
-    return mix_words(int(scaler["seed"]), words) < scaler["limit"]
+    return passes_words(int(scaler["seed"]), int(scaler["limit"]), words)
+
+
+def passes_words(seed: int, limit: int, words: Sequence[NDArray[np.uint32]]) -> Bools:
+    """Whether the hash of each event is below the limit of a scaler."""
+    return mix_words(seed, words) < np.uint32(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """lines: bool[events, lines], scalers included. candidates: of each line those that it selects in events that it
+    accepts, as Evaluator.selected gives them. unknown: u32[events], selections that a NaN has left open."""
+
+    lines: Bools
+    candidates: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    unknown: NDArray[np.uint32]
+
+    @property
+    def accepted(self) -> Bools:
+        """bool[events]."""
+        return cast(Bools, self.lines.any(axis=1))
+
+    @property
+    def words(self) -> NDArray[np.uint32]:
+        """u32[events, words], 32 lines in each."""
+        packed = np.zeros((len(self.lines), line_words(self.lines.shape[1]) * 4), np.uint8)
+        bits = np.packbits(self.lines, axis=1, bitorder="little")
+        packed[:, : bits.shape[1]] = bits
+        return packed.view("<u4")
 
 
 def decide(
     lines: Sequence[Line], event_words: Sequence[Node], columns: Columns, n_events: int
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """(words of decisions u32[events, words], selections that a NaN has left open u32[events]) of all lines."""
-    evaluator = Evaluator(columns, n_events)
-    words = [evaluator.numbers(word) for word in event_words]
+) -> Iterator[Decisions | None]:
+    """Decide by all lines; None again and again while it is being computed, the decisions of all events at last.
+
+    event_words: by what scalers know an event.
+    """
     decisions = np.zeros((n_events, len(lines)), np.bool_)
-    for i, line in enumerate(lines):
-        record = line.record()
-        selected = evaluator.decide(line)
-        decisions[:, i] = selected & passes(record["prescale"], words) & passes(record["postscale"], words)
-    packed = np.zeros((n_events, -(-len(lines) // 32) * 4), np.uint8)
-    bits = np.packbits(decisions, axis=1, bitorder="little")
-    packed[:, : bits.shape[1]] = bits
-    return packed.view("<u4"), evaluator.unknown
+    found: list[list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = [[] for _ in lines]
+    unknown = np.zeros(n_events, np.uint32)
+    variables = [line.variable for line in lines if line.variable is not None]
+    for events in pieces(variables, [line.condition for line in lines], columns, n_events):
+        evaluator = Evaluator(columns, n_events, events)
+        words = [evaluator.numbers(word) for word in event_words]
+        for i, line in enumerate(lines):
+            record = line.record()
+            event, number = evaluator.selected(line)
+            passed = passes(record["prescale"], words) & passes(record["postscale"], words)
+            decisions[:, i] |= _of_events(event, n_events) & passed
+            found[i].append((event[passed[event]], number[passed[event]]))
+            yield None
+        unknown += evaluator.unknown
+    candidates = [
+        (np.concatenate([event for event, _ in parts]), np.concatenate([number for _, number in parts]))
+        for parts in found
+    ]
+    yield Decisions(decisions, candidates, unknown)
+
+
+def pieces(variables: Sequence[Variable], roots: Sequence[Node], columns: Columns, n_events: int) -> Iterator[range]:
+    """Events of which expressions of candidates are computed together, at least one: there may be too many values."""
+    counts = [columns[variable.count][:n_events] for variable in variables]
+    most = 1 + max((int(count.max(initial=0)) for count in counts), default=0)
+    n = max(1, MAX_VALUES // (most * len(postorder(tuple(roots)))))
+    for begin in range(0, max(n_events, 1), n):
+        yield range(begin, min(begin + n, n_events))

@@ -30,6 +30,9 @@ MAX_DEPTH = 300
 """Operations that may follow one another in an expression."""
 MAX_NODES = 20_000
 """Operations that one line may record."""
+MAX_LEVEL = 2
+"""Collections that may be looked through for each candidate, one inside another: a line on tracks may ask for pairs of
+others, not for triples, of which a large event has billions."""
 
 
 class Kind(Enum):
@@ -63,6 +66,8 @@ class Op(Enum):
     MAX = auto()
     WHERE = auto()
     BITS = auto()
+    REMAINDER = auto()
+    """Of a count divided by another, a constant that is not 0."""
     LESS = auto()
     LESS_EQUAL = auto()
     EQUAL = auto()
@@ -167,6 +172,17 @@ def postorder(roots: "list[Node] | tuple[Node, ...]") -> list[Node]:
             stack.append((at, True))
             stack += [(arg, False) for arg in reversed(at.args) if arg not in found]
     return list(found)
+
+
+def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
+    """The columns that some expressions read, each once."""
+    found = dict.fromkeys(more)
+    for at in postorder(roots):
+        if isinstance(at.payload, Element):
+            found.setdefault(at.payload.column)
+        elif isinstance(at.payload, Variable):
+            found.setdefault(at.payload.count)
+    return tuple(found)
 
 
 # --- source positions -------------------------------------------------------------------------------------------------
@@ -282,6 +298,11 @@ class Expression:
         return Expression(node(Op.AND, (truth(self, "&"), truth(other, "&")), kind=Kind.BOOL))
 
     __rand__ = __and__
+
+    def __mod__(self, other: Any) -> "Expression":
+        if self.node.kind is not Kind.INT or isinstance(other, bool) or not isinstance(other, int) or other < 1:
+            fail("the remainder of a count divided by a number from 1 on is possible, such as orbit % 30")
+        return Expression(node(Op.REMAINDER, (self.node, as_node(other, Kind.INT)), kind=Kind.INT))
 
     def __or__(self, other: Any) -> "Expression":
         return Expression(node(Op.OR, (truth(self, "|"), truth(other, "|")), kind=Kind.BOOL))

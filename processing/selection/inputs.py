@@ -12,6 +12,7 @@ from typing import Any
 
 from hltnode.processing.framework.collections import F32, Collection, Column
 from hltnode.processing.selection.expression import (
+    MAX_LEVEL,
     Element,
     Expression,
     Kind,
@@ -181,6 +182,8 @@ def _over(op: Op, kind: Kind, of: Input, condition: Callable[[Any], Any], what: 
     if of.collection is None:
         fail(f"{what}: candidates are expected, not {of.name}")
     level = _level.get()
+    if level > MAX_LEVEL:
+        fail(f"{what}: more than {MAX_LEVEL} collections are looked through, one inside another")
     token = _level.set(level + 1)
     try:
         candidate = of.candidate(level)

@@ -1,7 +1,7 @@
 """A selection line: which candidates it looks at, what it asks of them, and its scalers."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column, Record, SharedTypes
 from hltnode.processing.selection.canonical import Reader, canonical, variable_words
-from hltnode.processing.selection.errors import LineError
+from hltnode.processing.selection.errors import HistogramError, LineError
 from hltnode.processing.selection.expression import (
-    Element,
     Expression,
     Kind,
     Node,
     Op,
     Variable,
     as_node,
+    columns_of,
     fail,
     node,
-    postorder,
     recording,
 )
+from hltnode.processing.selection.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.inputs import Input
 from hltnode.processing.selection.scalers import scaler_limit, scaler_seed
 
@@ -52,7 +52,8 @@ class Line:
 
     name: unique in the configuration. input: the candidates. selection: called once, with a stand-in for a candidate;
     what it returns is recorded and decides on every candidate. prescale, postscale: the fractions of events that pass
-    (docs/physics/selection-lines.md). description: one line for people.
+    (docs/physics/selection-lines.md). description: one line for people. histograms: of what it selects, whatever its
+    scales; they decide nothing.
 
     Raises LineError, which names the line, what is wrong and the source position.
     """
@@ -63,14 +64,24 @@ class Line:
     prescale: float = 1.0
     postscale: float = 1.0
     description: str = field(default="", compare=False)
+    histograms: Sequence[Histogram] = field(default=(), compare=False, repr=False)
     condition: Node = field(init=False, repr=False)
     """Whether the line selects a candidate."""
+    recorded_histograms: tuple[RecordedHistogram, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "condition", self._recorded())
-        except LineError as error:
-            raise LineError(f"line {self.name}: {error}") from None
+            recorded = tuple(histogram.recorded(self) for histogram in self._checked_histograms())
+            object.__setattr__(self, "recorded_histograms", recorded)
+        except (LineError, HistogramError) as error:
+            raise type(error)(f"line {self.name}: {error}") from None
+
+    def _checked_histograms(self) -> Sequence[Histogram]:
+        for histogram in self.histograms:
+            if not isinstance(histogram, Histogram):
+                fail(f"histograms: a list of histograms is expected, {histogram!r} is none")
+        return self.histograms
 
     def _recorded(self) -> Node:
         if not isinstance(self.name, str) or len(self.name) > MAX_NAME or not _NAME.fullmatch(self.name):
@@ -148,14 +159,3 @@ def line_of_content(content: object, reader: Reader) -> Line:
         prescale=content["prescale"],
         postscale=content["postscale"],
     )
-
-
-def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
-    """The columns that some expressions read, each once."""
-    found = dict.fromkeys(more)
-    for at in postorder(roots):
-        if isinstance(at.payload, Element):
-            found.setdefault(at.payload.column)
-        elif isinstance(at.payload, Variable):
-            found.setdefault(at.payload.count)
-    return tuple(found)

@@ -1,4 +1,4 @@
-"""Lines of users: Python files and installed packages that a trigger configuration names.
+"""Lines and histograms of users: Python files and installed packages that a trigger configuration names.
 
 They are trusted code: Python runs them with the rights of the process that reads the configuration (SECURITY.md).
 """
@@ -6,20 +6,33 @@ They are trusted code: Python runs them with the rights of the process that read
 import runpy
 import traceback
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TypeVar
 
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.histogram import Histogram
 from hltnode.processing.selection.line import Line
 
 ENTRY_POINTS = "hltnode.lines"
 """The group of entry points under which installed packages offer lists of lines."""
-VARIABLE = "lines"
-"""The list that a file of lines defines."""
+LINES, HISTOGRAMS = "lines", "histograms"
+"""The lists that a file defines, one of them at least."""
+
+T = TypeVar("T")
 
 
-def lines_of_file(path: Path) -> tuple[Line, ...]:
-    """The lines of a Python file: its variable `lines`. Raises TriggerConfigError, which names the file."""
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a file or a package brings; `histograms`: besides those of the lines."""
+
+    lines: tuple[Line, ...]
+    histograms: tuple[Histogram, ...] = ()
+
+
+def read_file(path: Path) -> Declared:
+    """The lines and histograms of a Python file. Raises TriggerConfigError, which names the file."""
     try:
         content = runpy.run_path(str(path))
     except TriggerConfigError as error:
@@ -28,12 +41,18 @@ def lines_of_file(path: Path) -> tuple[Line, ...]:
         raise TriggerConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Exception as error:
         raise TriggerConfigError(f"{path}: {type(error).__name__}: {error}{_place(path, error)}") from error
-    if VARIABLE not in content:
-        raise TriggerConfigError(f"{path}: a list of lines named {VARIABLE!r} is expected")
-    return _checked(str(path), content[VARIABLE])
+    if LINES not in content and HISTOGRAMS not in content:
+        raise TriggerConfigError(f"{path}: a list of lines named {LINES!r} is expected, or one of {HISTOGRAMS!r}")
+    histograms = _checked(str(path), content.get(HISTOGRAMS, ()), Histogram, HISTOGRAMS)
+    try:
+        for histogram in histograms:
+            histogram.recorded()
+    except TriggerConfigError as error:
+        raise TriggerConfigError(f"{path}: {error}") from error
+    return Declared(_checked(str(path), content.get(LINES, ()), Line, LINES), histograms)
 
 
-def lines_of_package(name: str) -> tuple[Line, ...]:
+def read_package(name: str) -> Declared:
     """The lines that an installed package offers under a name. Raises TriggerConfigError."""
     offered = entry_points(group=ENTRY_POINTS)
     if name not in offered.names:
@@ -42,17 +61,17 @@ def lines_of_package(name: str) -> tuple[Line, ...]:
         content = offered[name].load()
     except (ImportError, AttributeError) as error:
         raise TriggerConfigError(f"{name}: {offered[name].value} cannot be loaded: {error}") from error
-    return _checked(name, content)
+    return Declared(_checked(name, content, Line, LINES))
 
 
-def _checked(where: str, content: object) -> tuple[Line, ...]:
+def _checked(where: str, content: object, kind: type[T], what: str) -> tuple[T, ...]:
     if not isinstance(content, Iterable):
-        raise TriggerConfigError(f"{where}: a list of lines is expected, not {content!r}")
-    lines = tuple(content)
-    for line in lines:
-        if not isinstance(line, Line):
-            raise TriggerConfigError(f"{where}: a list of lines is expected, {line!r} is none")
-    return lines
+        raise TriggerConfigError(f"{where}: a list of {what} is expected, not {content!r}")
+    found = tuple(content)
+    for each in found:
+        if not isinstance(each, kind):
+            raise TriggerConfigError(f"{where}: a list of {what} is expected, {each!r} is none")
+    return found
 
 
 def _place(path: Path, error: Exception) -> str:

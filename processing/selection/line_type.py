@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from hltnode.processing.selection.histogram import Histogram
 from hltnode.processing.selection.inputs import Input
 from hltnode.processing.selection.line import Line
 
@@ -24,6 +25,8 @@ class LineType(ABC):
     """
 
     input: ClassVar[Input]
+    histograms: ClassVar[tuple[Histogram, ...]] = ()
+    """Of the candidates that a line selects."""
 
     name: Name
     prescale: Scale = 1.0
@@ -43,4 +46,5 @@ class LineType(ABC):
             prescale=self.prescale,
             postscale=self.postscale,
             description=description,
+            histograms=self.histograms,
         )

@@ -1,65 +1,116 @@
-"""select_lines: all lines of a configuration, and the decision on each event. Its kernel is generated."""
+"""select_lines: all lines and histograms of a configuration, the decision on each event, and what the lines selected in
+accepted events. Its kernel is generated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.codegen import member_names
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import Algorithm, GeneratedKernel, Grid
+from hltnode.processing.framework.histograms import histogram_counts
+from hltnode.processing.selection.candidate_code import CandidateWriter, ReportedLines
+from hltnode.processing.selection.candidate_table import write_candidates
 from hltnode.processing.selection.code import INCLUDES, KernelWriter
 from hltnode.processing.selection.decisions import accepted, line_table, unknown_selections
 from hltnode.processing.selection.decisions import lines as decided_lines
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.evaluate import decide
-from hltnode.processing.selection.expression import Expression, Node, postorder
-from hltnode.processing.selection.line import Line, columns_of
+from hltnode.processing.selection.evaluate import Evaluator, decide
+from hltnode.processing.selection.evaluate_histograms import count
+from hltnode.processing.selection.expression import Expression, Node, columns_of, postorder
+from hltnode.processing.selection.histogram import RecordedHistogram, check_histograms
+from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.reported import Reports
+from hltnode.processing.selection.selected import selected
 
 NAME = "select_lines"
 MAX_OPERATIONS = 500_000
-"""Different operations of all lines together."""
+"""Different operations of all lines and histograms together."""
 
 
-def select_lines(lines: Sequence[Line], event_words: Sequence[Expression]) -> Algorithm:
-    """The algorithm that decides on every event by some lines.
+def select_lines(
+    lines: Sequence[Line],
+    event_words: Sequence[Expression],
+    reports: Reports,
+    histograms: Sequence[RecordedHistogram] = (),
+) -> Algorithm:
+    """The algorithm that decides on every event by some lines, says what they selected in accepted ones, and fills
+    histograms.
 
     event_words: the numbers by which scalers know an event.
 
-    Raises TriggerConfigError for lines that are too large together.
+    Raises TriggerConfigError for lines and histograms that are too large together.
     """
+    check_histograms(histograms)
     words = tuple(word.node for word in event_words)
-    n_operations = len(postorder(tuple(line.condition for line in lines)))
+    filled = [node for histogram in histograms for node in (histogram.condition, histogram.value)]
+    n_operations = len(postorder([*(line.condition for line in lines), *filled]))
     if n_operations > MAX_OPERATIONS:
-        raise TriggerConfigError(f"lines: {n_operations} operations, at most {MAX_OPERATIONS} are possible")
+        raise TriggerConfigError(f"lines and histograms: {n_operations} operations, at most {MAX_OPERATIONS} possible")
+    reported = ReportedLines(lines, reports)
     algorithm = Algorithm(
         name=NAME,
         source=Path(__file__).with_suffix(".cuh"),
         grid=Grid.EVENTS,
         block_size=64,
-        reads=(line_table, *columns_read(lines, words)),
-        writes=(decided_lines, accepted, unknown_selections),
+        reads=(line_table, *columns_read(lines, words, reported, histograms)),
+        updates=(event_flags,),
+        writes=(decided_lines, accepted, unknown_selections, selected, *([histogram_counts] if histograms else ())),
+        scratch=reported.scratch,
     )
-    members = member_names(algorithm)
-    firsts = {
-        column.collection: f"p.{column.collection.name}.first" for column in members if column.collection is not None
-    }
-    body = KernelWriter(members, firsts).write(NAME, lines, words)
+    body = _kernel(algorithm, lines, words, reported, histograms)
 
-    def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> None:
-        decisions, unknown = decide(lines, words, columns, n_events)
-        columns[decided_lines][: decisions.size] = decisions.ravel()
-        columns[accepted][:n_events] = np.any(decisions != 0, axis=1)
-        columns[unknown_selections][:n_events] = unknown
+    def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> Iterator[None]:
+        for decisions in decide(lines, words, columns, n_events):
+            if decisions is None:
+                yield
+        assert decisions is not None
+        columns[decided_lines][: decisions.words.size] = decisions.words.ravel()
+        columns[accepted][:n_events] = decisions.accepted
+        columns[unknown_selections][:n_events] = decisions.unknown
+        if histograms:
+            for counted in count(histograms, words, decisions.accepted, columns):
+                columns[histogram_counts][: len(counted)] += counted
+                yield
+        write_candidates(decisions, reported, Evaluator(columns, n_events), columns)
 
     return replace(algorithm, generated=GeneratedKernel(INCLUDES, body, evaluate))
 
 
-def columns_read(lines: Sequence[Line], event_words: Sequence[Node]) -> tuple[Column, ...]:
-    """The columns that lines read, each once: those of one collection together."""
+def _kernel(
+    algorithm: Algorithm,
+    lines: Sequence[Line],
+    words: Sequence[Node],
+    reported: ReportedLines,
+    histograms: Sequence[RecordedHistogram],
+) -> str:
+    members = member_names(algorithm)
+    scratch = {
+        item.name: members[column] for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True)
+    }
+    firsts = {
+        column.collection: f"{name.rpartition('.')[0]}.first"
+        for column, name in members.items()
+        if column.collection is not None and not column.of_event
+    }
+    candidates = CandidateWriter(reported, members, scratch, firsts, members[selected], members[event_flags])
+    return KernelWriter(members, firsts, candidates).write(NAME, lines, words, histograms)
+
+
+def columns_read(
+    lines: Sequence[Line],
+    event_words: Sequence[Node],
+    reported: ReportedLines,
+    histograms: Sequence[RecordedHistogram],
+) -> tuple[Column, ...]:
+    """The columns that lines, reports and histograms read, each once: those of one collection together."""
     columns = columns_of(tuple(event_words))
-    found = dict.fromkeys((*columns, *(column for line in lines for column in line.columns)))
+    of_lines = (column for line in lines for column in line.columns)
+    of_histograms = (column for histogram in histograms for column in histogram.columns)
+    found = dict.fromkeys((*columns, *of_lines, *reported.columns, *of_histograms))
+    found.pop(event_flags, None)
     return tuple(sorted(found, key=lambda column: column.name))

@@ -1,50 +1,29 @@
-"""What the lines selected in the events of a batch, as tables that the reports are made of."""
+"""What the lines selected in an accepted event, in words of 32 bits: the kernel of the lines writes it, the reports are
+made of it.
 
-from dataclasses import dataclass
+    word                         content
+    0                            number of candidates | number of objects << 16
+    1                            candidates that are left out, because of the bounds below
+    2 ...                        the objects, one behind the other: class id | numbers << 16, LHCbIDs | parts << 16,
+                                 then the numbers (f32), the LHCbIDs, the parts (which objects of the event they are)
+    SELECTED_WORDS - 1 - k       candidate k: line | object << 16
 
-import numpy as np
-from numpy.typing import NDArray
+Candidates ascend by line, then by their number in the event. An object that several lines select, or that is part of
+several others, is there once. The first candidate that does not fit is left out with all that follow; the event has the
+flag CANDIDATES_LEFT_OUT then, and its decisions hold.
+"""
 
-Indices = NDArray[np.uint32]
+from hltnode.processing.framework.batch import events
+from hltnode.processing.framework.collections import U32, Role
 
+SELECTED_WORDS = 2048
+"""A long track has about 33 words: 60 of them fit, and their vertices."""
+MAX_OBJECTS = 128
+MAX_CANDIDATES_OF_LINE = 32
+"""So that a line that selects everything leaves room for the others; decision reports count to 15."""
+HEADER_WORDS = 2
+OBJECT_WORDS = 2
+"""In front of the numbers of an object."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
-    """The selected candidates and the objects that they are, event by event.
-
-    rows: u32[events + 1], where the candidates of each event begin; they ascend by line.
-    line, object: u32 per candidate; objects are numbered within their event.
-    objects: u32[events + 1], where the objects of each event begin.
-    class_id: u32 per object (protocol.raw_data.selection_reports.ClassId).
-    info, ids, parts: u32[objects + 1], where the numbers (f32, at most 255), LHCbIDs (u32) and parts (objects of the
-    same event) of each object begin in `info_values`, `id_values` and `part_values`; an object has ids or parts.
-    """
-
-    rows: Indices
-    line: Indices
-    object: Indices
-    objects: Indices
-    class_id: Indices
-    info: Indices
-    info_values: NDArray[np.float32]
-    ids: Indices
-    id_values: Indices
-    parts: Indices
-    part_values: Indices
-
-    def tables(self, first: int, n_events: int) -> list[Indices]:
-        """All columns as u32, those with a row per event from event `first` on."""
-        events = slice(first, first + n_events + 1)
-        return [
-            self.rows[events],
-            self.line,
-            self.object,
-            self.objects[events],
-            self.class_id,
-            self.info,
-            self.info_values.view(np.uint32),
-            self.ids,
-            self.id_values,
-            self.parts,
-            self.part_values,
-        ]
+selected = events.per_event("selected", U32, width=SELECTED_WORDS, role=Role.OUTPUT)
+"""[event][2048]; of accepted events only."""

@@ -88,6 +88,11 @@ class TckDocument:
         return f"0x{self.tck:08X}"
 
     @property
+    def file_name(self) -> str:
+        """The file that holds it beside the events of its decisions."""
+        return self.name + TCK_SUFFIX
+
+    @property
     def line_names(self) -> tuple[str, ...]:
         """Names of the lines; line i has decision id i + 1."""
         return tuple(line["name"] for line in self.content["lines"])

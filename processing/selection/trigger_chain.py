@@ -1,6 +1,6 @@
 """A chain that a node can run: it decides, with lines and constants that a trigger configuration may change."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,15 +15,18 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.decisions import accepted, line_table, lines, unknown_selections
-from hltnode.processing.selection.errors import LineError, TriggerConfigError
+from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
 from hltnode.processing.selection.expression import Expression
-from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.histogram import Histogram, RecordedHistogram
+from hltnode.processing.selection.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.selected import selected
 from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
@@ -50,27 +53,34 @@ class TriggerChain(Chain):
 
     event_words: the numbers by which scalers know an event.
     sequences: those that a trigger configuration may choose, by name; what runs is one of them (`with_sequence`).
+    default_sequence: the name of the one that runs if none is chosen; empty if there is nothing to choose from.
     menu: its line types, and the lines that run by default.
     geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
     (None). Raises ValueError, which names the file.
     routing: which lines set which routing bits.
+    histograms: those that are filled whatever the lines are, where the sequence makes their quantities.
+    reported: what is said of selected objects, parts in front of what is made of them.
     """
 
     event_words: tuple[Expression, ...]
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
+    default_sequence: str = ""
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
+    histograms: tuple[Histogram, ...] = ()
+    reported: tuple[Reported, ...] = ()
 
     @classmethod
-    def offering(cls, sequences: Mapping[str, Sequence], **fields: Any) -> Self:
-        """A chain of several sequences, whose kernels are in one library. The first one runs by default."""
-        default = next(iter(sequences.values()))
+    def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
+        """A chain of several sequences, whose kernels are in one library."""
+        default = sequences[default_sequence]
         return cls(
             sequence=default.algorithms,
             subdetectors=default.subdetectors,
             counts=default.counts,
             sequences=sequences,
+            default_sequence=default_sequence,
             more_algorithms=tuple(algorithm for other in sequences.values() for algorithm in other.algorithms),
             **fields,
         )
@@ -86,6 +96,11 @@ class TriggerChain(Chain):
             )
         chosen = self.sequences[name]
         return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
+
+    @property
+    def reports(self) -> Reports:
+        """What the sequence can say of the objects of collections."""
+        return reports_of(self.reported, (*BATCH_INPUTS, *self.sequence.columns))
 
     def load_geometry(self, directory: Path | None) -> Constants:
         """The constants of the detector that the sequence reads, from a folder of files or as built in (None). Raises
@@ -109,7 +124,10 @@ class TriggerChain(Chain):
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
         else:
             trigger = TriggerConfig.load(path, self.menu, sequence)
-        self.with_lines(trigger)
+        try:
+            self.with_lines(trigger)
+        except TriggerConfigError as error:
+            raise type(error)(str(error) if path is None else f"{path}: {error}") from error
         return trigger
 
     def trigger_of(self, document: TckDocument) -> TriggerConfig:
@@ -122,7 +140,7 @@ class TriggerChain(Chain):
 
     def document(self, trigger: TriggerConfig) -> TckDocument:
         """The document of a trigger configuration. Raises TriggerConfigError."""
-        name = trigger.sequence or next(iter(self.sequences), "")
+        name = trigger.sequence or self.default_sequence
         counted = tuple(self.with_lines(trigger).counts)
         return TckDocument(self.name, name, counted, trigger.content(self.with_sequence(name or None).sequence))
 
@@ -132,7 +150,7 @@ class TriggerChain(Chain):
         left_out = {line.name: line for line in self.menu.lines}
         for line in self.menu.of(trigger.sequence):
             left_out.pop(line.name, None)
-        reasons = {name: _missing(line.line(), chain.sequence) for name, line in left_out.items()}
+        reasons = {name: _missing(line.line().columns, chain.sequence) for name, line in left_out.items()}
         return {
             **{name: f"reads {text}" if text else "has no place in its menu" for name, text in reasons.items()},
             **self.menu.not_available,
@@ -145,17 +163,36 @@ class TriggerChain(Chain):
         not make.
         """
         chain = self.with_sequence(trigger.sequence)
+        name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
         for line in trigger.lines:
-            if missing := _missing(line, chain.sequence):
-                name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
+            if missing := _missing(line.columns, chain.sequence):
                 raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
-        algorithms = (*trigger.configure(chain.sequence), select_lines(trigger.lines, chain.event_words))
+        filled = self.filled_histograms(trigger)
+        for histogram in filled:
+            if missing := _missing(histogram.columns, chain.sequence):
+                raise HistogramError(
+                    f"histogram {histogram.shape.name}: it reads {missing}, which {name} does not make"
+                )
+        decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled)
+        algorithms = (*trigger.configure(chain.sequence), decide)
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
             accepted=accepted,
             lines=lines,
+            selected=selected,
             counts={**chain.counts, "unknown_selections": unknown_selections},
+        )
+
+    def filled_histograms(self, trigger: TriggerConfig) -> tuple[RecordedHistogram, ...]:
+        """The histograms of a configuration: those of the chain whose quantities its sequence makes, then those of the
+        configuration and of its lines."""
+        sequence = self.with_sequence(trigger.sequence).sequence
+        declared = (histogram.recorded() for histogram in self.histograms)
+        return (
+            *(histogram for histogram in declared if not _missing(histogram.columns, sequence)),
+            *trigger.histograms,
+            *(histogram for line in trigger.lines for histogram in line.recorded_histograms),
         )
 
     def create_engine(
@@ -169,29 +206,31 @@ class TriggerChain(Chain):
     ) -> Engine:
         """The engine that runs this chain with a geometry and a trigger configuration, which chooses the sequence.
 
-        The number of lines in `limits` becomes that of the configuration.
+        The numbers of lines and of counters of histograms in `limits` become those of the configuration.
 
         retain: columns that Workspace.fetch finds after a batch.
 
         Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
         """
         chain = self.with_sequence(trigger.sequence)
+        shapes = [histogram.shape for histogram in self.filled_histograms(trigger)]
         return Engine(
             backend,
             self.with_lines(trigger),
             {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
-            replace(limits, lines=len(trigger.lines)),
+            replace(limits, lines=len(trigger.lines), histogram_counts=n_counts(shapes)),
             line_names=trigger.line_names,
             line_routing=routing_of_lines(self.routing, trigger.line_names),
+            histograms=shapes,
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )
 
 
-def _missing(line: Line, sequence: AlgorithmSequence) -> str:
-    """What a line reads and a sequence does not make; empty if there is nothing."""
+def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:
+    """Which of the columns that a line reads a sequence does not make; empty if there is none."""
     have = set(sequence.columns) | set(BATCH_INPUTS)
-    missing = [column for column in line.columns if column not in have]
+    missing = [column for column in columns if column not in have]
     return ", ".join(dict.fromkeys(column.name.rpartition(".")[0] for column in missing))
 
 

@@ -9,7 +9,7 @@ stands in every decision and report. As a file it is TOML:
     [sequence]
     name = "forward"
 
-    [sequence.fit_vertices]
+    [sequence.secondary_vertices_fit_vertices]
     max_chi2 = 9.0
 
     [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
@@ -40,8 +40,9 @@ from pydantic import ValidationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.histogram import RecordedHistogram
 from hltnode.processing.selection.line import LINE_RECORD, Line, line_of_content
-from hltnode.processing.selection.line_files import lines_of_file, lines_of_package
+from hltnode.processing.selection.line_files import Declared, read_file, read_package
 from hltnode.processing.selection.line_type import LineType
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
@@ -54,18 +55,18 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 class Menu:
     """The line types that configurations of a chain may name, by class name, and the lines of one that names none.
 
-    lines_of: those of sequences that do not make what all lines look at, by name; None: no sequence is named.
+    lines_of: those of sequences that do not make what all lines look at, by name.
     not_available: lines that no sequence can run, and why.
     """
 
     types: tuple[type[LineType], ...]
     lines: tuple[LineType, ...]
-    lines_of: Mapping[str | None, tuple[LineType, ...]] = field(default_factory=dict)
+    lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
     not_available: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, sequence: str | None) -> tuple[LineType, ...]:
         """The lines that run by default in a sequence."""
-        return self.lines_of.get(sequence, self.lines)
+        return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ class Override:
 class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
-    sequence: the name of the sequence, None: the default one of the chain.
+    sequence: the name of the sequence, None: the default one of the chain. from_menu: how many of the lines are those
+    of the built-in menu, perhaps with other cuts. types: what those of the lines were made of whose cuts a trigger
+    configuration sets; lines of Python files and TCK documents have none. histograms: besides those of the lines.
 
     Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
     or two of one name.
@@ -90,6 +93,9 @@ class TriggerConfig:
     lines: tuple[Line, ...]
     overrides: tuple[Override, ...] = ()
     sequence: str | None = None
+    from_menu: int = field(default=0, compare=False)
+    types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
+    histograms: tuple[RecordedHistogram, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -106,7 +112,9 @@ class TriggerConfig:
     @classmethod
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
         """The lines of a menu for a sequence, and the declared constants."""
-        return cls(lines=tuple(line.line() for line in menu.of(sequence)), sequence=sequence)
+        types = menu.of(sequence)
+        lines = tuple(line.line() for line in types)
+        return cls(lines=lines, sequence=sequence, from_menu=len(lines), types=types)
 
     @classmethod
     def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
@@ -155,7 +163,7 @@ class TriggerConfig:
         """
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise TriggerConfigError(f"not a TOML file: {error}") from error
         for key in content:
             if key not in _KEYS:
@@ -168,8 +176,30 @@ class TriggerConfig:
             types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
         else:
             types = _changed_menu(menu.of(sequence), content.get("menu", {}))
-        lines = (*(one.line() for one in types), *_lines_of_users(content, folder))
-        return cls(lines=lines, overrides=overrides, sequence=sequence)
+        of_users = list(_of_users(content, folder))
+        lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
+        histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
+        from_menu = 0 if "lines" in content else len(types)
+        return cls(lines, overrides, sequence, from_menu, types, histograms)
+
+    def with_cut(self, name: str, cut: str, value: float) -> Line:
+        """The line of a name with another value of a cut or scale.
+
+        Raises TriggerConfigError for a line or cut that is not there, and for a value that the cut does not take.
+        """
+        if name not in self.line_names:
+            near = get_close_matches(name, self.line_names, n=3)
+            raise TriggerConfigError(f"{name}: no line of this name; the nearest are {', '.join(near) or 'none'}")
+        line = {line.name: line for line in self.types}.get(name)
+        if line is None:
+            raise TriggerConfigError(f"{name}: a line written in Python or read from a TCK document has no cuts to set")
+        cuts = [field.name for field in fields(line) if field.name != "name"]
+        if cut not in cuts:
+            near = get_close_matches(cut, cuts, n=3, cutoff=0.4)
+            raise TriggerConfigError(f"{name}.{cut}: no such cut; the nearest are {', '.join(near or cuts)}")
+        values = {field.name: getattr(line, field.name) for field in fields(line)}
+        is_count = isinstance(values[cut], int) and float(value).is_integer()
+        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line()
 
     @property
     def line_names(self) -> tuple[str, ...]:
@@ -292,14 +322,14 @@ def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType
     return tuple(lines.values())
 
 
-def _lines_of_users(content: Mapping[str, object], folder: Path) -> Iterator[Line]:
+def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]:
     for key in ("line_files", "line_packages"):
         names = content.get(key, [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise TriggerConfigError(f"{key}: a list of names is expected")
         for i, name in enumerate(names):
             try:
-                yield from lines_of_file(folder / name) if key == "line_files" else lines_of_package(name)
+                yield read_file(folder / name) if key == "line_files" else read_package(name)
             except TriggerConfigError as error:
                 raise TriggerConfigError(f"{key}[{i}]: {error}") from error
 

@@ -100,11 +100,18 @@ def mfps_of_events(
     """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
 
     Event i of the MEP has the id first_event_id + i.  Banks are grouped by :func:`readout_source_id`; those that no
-    readout board writes are left out.  `velo_banks` picks one VELO encoding; "auto" keeps retina clusters where the
-    events have any, else super-pixels.  Raises MfpError if a source has two banks in one event or two bank versions.
+    readout board writes are left out.  `velo_banks` picks one VELO encoding; "auto" keeps retina clusters of an event
+    that has any, else super-pixels.  Raises MfpError if a source has two banks in one event or two bank versions.
     """
     if velo_banks == "auto":
-        velo_banks = velo_encoding(bank.type for banks in events for bank in banks)
+        of_events = [velo_encoding(bank.type for bank in banks) for banks in events]
+        if len(set(of_events)) > 1:
+            events = [
+                [bank for bank in banks if bank.type != NOT_READ_WITH[encoding]]
+                for banks, encoding in zip(events, of_events, strict=True)
+            ]
+            return group_into_mfps(events, first_event_id, readout_source_id)
+        velo_banks = of_events[0] if of_events else "superpixel"
     unread = NOT_READ_WITH[velo_banks]
 
     def source_of(bank: RawBank) -> int | None:

@@ -45,9 +45,10 @@ class Mep:
         Raises MepError, or MfpError for a damaged MFP.
         """
         view = byte_view(buffer)
-        size = _announced_size(view, "MEP")
+        size = announced_size(view, "MEP")
         if size != len(view):
-            raise MepError(RejectReason.BAD_SIZE, f"MEP: {size} bytes announced, got {len(view)}")
+            reason = RejectReason.TRUNCATED if size > len(view) else RejectReason.BAD_SIZE
+            raise MepError(reason, f"MEP: {size} bytes announced, got {len(view)}")
         n = int(_HEADER.unpack_from(view)[1])
         if n == 0:
             raise MepError(RejectReason.BAD_SIZE, "MEP: no MFPs")
@@ -86,17 +87,19 @@ class Mep:
         return events_of_mfps(self.mfps)
 
 
-def _announced_size(view: memoryview, where: str) -> int:
-    if len(view) < HEADER_SIZE:
-        raise MepError(RejectReason.TRUNCATED, f"{where}: header needs {HEADER_SIZE} bytes, {len(view)} are left")
-    magic, _, words = _HEADER.unpack_from(view)
+def announced_size(head: Buffer, where: str) -> int:
+    """The size in bytes of the MEP that begins with these bytes, 8 or more.
+
+    Raises MepError, whose text starts with `where`.
+    """
+    if len(head) < HEADER_SIZE:
+        raise MepError(RejectReason.TRUNCATED, f"{where}: header needs {HEADER_SIZE} bytes, {len(head)} are left")
+    magic, _, words = _HEADER.unpack_from(head)
     if magic != MAGIC:
         raise MepError(RejectReason.BAD_MAGIC, f"{where}: magic 0x{MAGIC:04X} expected, 0x{magic:04X} found")
     size = int(words) * WORD
     if size < HEADER_SIZE:
         raise MepError(RejectReason.BAD_SIZE, f"{where}: size of {size} bytes is less than a header")
-    if size > len(view):
-        raise MepError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(view)} are left")
     return size
 
 
@@ -125,7 +128,10 @@ def iter_meps(buffer: Buffer) -> Iterator[Mep]:
     view = byte_view(buffer)
     at = 0
     while at < len(view):
-        size = _announced_size(view[at:], f"MEP at byte {at}")
+        where = f"MEP at byte {at}"
+        size = announced_size(view[at:], where)
+        if at + size > len(view):
+            raise MepError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(view) - at} are left")
         yield Mep.parse(view[at : at + size])
         at += size
 

@@ -6,7 +6,11 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import OdinError, RejectReason
+from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 BANK_SIZE = 40
@@ -112,6 +116,23 @@ def _decode_v6(payload: memoryview) -> Odin:
         orbit=orbit,
         event_id=event_high << 32 | event_low,
     )
+
+
+def set_run(mfp: Buffer, run: int) -> None:
+    """Write another run into all ODIN banks of an encoded MFP; what is no ODIN bank stays as it is.
+
+    Raises MfpError for a damaged MFP, OdinError for a run that does not fit.
+    """
+    if not 0 <= run <= _U32:
+        raise OdinError(RejectReason.OVERSIZED, f"ODIN: run {run} does not fit 32 bits")
+    parsed = Mfp.parse(mfp)
+    if parsed.version not in READABLE_VERSIONS:
+        return
+    # Both versions begin with the run.
+    places = parsed.offsets[(parsed.types == BankType.ODIN) & (parsed.sizes == BANK_SIZE)]
+    content = np.frombuffer(mfp, np.uint8)
+    for byte, value in enumerate(run.to_bytes(4, "little")):
+        content[places + byte] = value
 
 
 def encode_odin(odin: Odin, version: int = 7) -> RawBank:

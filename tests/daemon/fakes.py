@@ -12,17 +12,19 @@ import numpy as np
 import zmq.asyncio
 from numpy.typing import NDArray
 
+from hltnode.client.feeder import Feeder, FeederIdentity
+from hltnode.client.mep import FeedMep
+from hltnode.client.sockets import AsyncSocket, FeederConnection, FeederSockets
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
-from hltnode.daemon.feeder.mep_source import FeedMep
-from hltnode.daemon.feeder.sockets import AsyncSocket, FeederConnection, FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.processing.selection.tck import TckDocument
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -40,6 +42,7 @@ class FakeOutput:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
+    selected: NDArray[np.uint32]
     counts: dict[str, NDArray[np.uint32]]
 
 
@@ -74,6 +77,7 @@ class FakeWorkspace:
         self._meps: Sequence[MepInBatch] = ()
         self._failed = False
         self.batches: list[int] = []
+        self.counted = np.zeros(n_counts(FakeEngine.histograms), np.uint32)
         self.progress = 0
 
     @property
@@ -109,6 +113,10 @@ class FakeWorkspace:
         self.progress += done or self._behaviour.crawl
         return done
 
+    def take_histogram_counts(self) -> NDArray[np.uint32]:
+        counted, self.counted = self.counted, np.zeros_like(self.counted)
+        return counted
+
     @property
     def timings(self) -> Timings:
         return Timings(1e-4, self._behaviour.seconds, 1e-4)
@@ -120,13 +128,16 @@ class FakeWorkspace:
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
         counts = {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
-        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, counts)
+        selected = np.zeros((n, 0), dtype=np.uint32)
+        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, selected, counts)
 
 
 class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    histograms: tuple[HistogramShape, ...] = ()
+    selected_words = 0
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)
 
@@ -182,9 +193,11 @@ async def running_node(
 
 
 @asynccontextmanager
-async def node_of_engine(config: NodeConfig, engine: Engine, backend: str) -> AsyncIterator[Node]:
+async def node_of_engine(
+    config: NodeConfig, engine: Engine, backend: str, trigger: TckDocument | None = None
+) -> AsyncIterator[Node]:
     """The same with an engine that the test has made."""
-    node = Node(config, engine, backend=backend, version="0")
+    node = Node(config, engine, backend=backend, version="0", trigger=trigger)
     await node.start()
     task = asyncio.create_task(node.run())
     try:

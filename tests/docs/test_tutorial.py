@@ -16,8 +16,8 @@ import pytest
 
 from tests.own_ports import OwnPorts
 
-# Twelve processes one after the other: seconds on a free machine, more than the usual limit on a loaded one.
-pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+# Eighteen processes one after the other: seconds on a free machine, more than the usual limit on a loaded one.
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
@@ -172,7 +172,7 @@ def test_who_follows_the_tutorial_sees_what_it_shows(reader: Reader) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl, with which the tutorial looks at the metrics, is not installed")
     for block in blocks():
-        if block.language in ("console", "toml"):
+        if block.language in ("console", "toml", "python"):
             reader.follow(block)
     reader.finish()
 

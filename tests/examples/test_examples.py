@@ -20,6 +20,7 @@ from tests.own_ports import CONTROL, DATA, DECISIONS, HTTP, OwnPorts
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PULSER_LINE = '\n[[lines]]\ntype = "OdinEventType"\nname = "Hlt1Pulser"\nmask = 0x0400\n'
+NO_VELO = "\n[sequence.missing_detectors]\nvelo = 0\n"
 N_EVENTS = 60
 
 
@@ -39,7 +40,7 @@ class RunningNode:
         self.ports = OwnPorts()
         self.output = folder / "output"
         self.trigger = folder / "trigger.toml"
-        self.trigger.write_text((EXAMPLES / "trigger.toml").read_text() + PULSER_LINE)
+        self.trigger.write_text((EXAMPLES / "trigger.toml").read_text() + PULSER_LINE + NO_VELO)
         (folder / "node.toml").write_text(self.ports.put_into((EXAMPLES / "node.toml").read_text()))
         self.log = folder / "node.log"
         with self.log.open("wb") as log:
@@ -93,7 +94,7 @@ def test_process_events_counts_what_hltnode_process_accepts(
 def test_process_events_takes_the_built_in_menu_without_a_trigger_configuration(
     sample: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process_events.main([str(sample)])
+    process_events.main([str(sample), "--sequence", "velo"])
     assert "Hlt1VeloMicroBias" in capsys.readouterr().out
 
 
@@ -103,7 +104,7 @@ def test_a_consumer_prints_the_decisions_that_stand_in_the_files_under_the_same_
     node: RunningNode, sample: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     consumer = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "consume_decisions.py"), node.endpoint(DECISIONS),
+        [sys.executable, str(EXAMPLES / "decisions.py"), node.endpoint(DECISIONS),
          "--trigger", str(node.trigger), "--meps", "3"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -112,7 +113,7 @@ def test_a_consumer_prints_the_decisions_that_stand_in_the_files_under_the_same_
         assert consumer.stdout.readline().startswith("waiting for decisions")
         wait_for_subscription(node)
         feeding = CliRunner().invoke(
-            app, ["feed", "--to", node.endpoint(DATA), "--input", str(sample), "--events-per-mep", "20"]
+            app, ["replay", "--to", node.endpoint(DATA), str(sample), "--events-per-mep", "20"]
         )
         assert feeding.exit_code == 0, feeding.output
         decisions, _ = consumer.communicate(timeout=30.0)

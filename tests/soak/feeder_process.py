@@ -1,6 +1,6 @@
-"""`hltnode feed` with a record of what was sent when, of damaged fragments and of silences.
+"""`hltnode replay` with a record of what was sent when, of damaged fragments and of silences.
 
-    python -m tests.soak.feeder_process LOG STARTED feed ...
+    python -m tests.soak.feeder_process LOG STARTED replay ...
 
 A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
 damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node, from
@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from hltnode.client.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.cli import app
-from hltnode.daemon.commands.feed import feed
-from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
+from hltnode.daemon.feeder import site
 from hltnode.protocol.buffers import Buffer
 
 # Run, MEP id and source in the header of a frame.
@@ -62,7 +62,7 @@ def install(log: Path, started_s: float) -> None:
     """Feeders of this process record from now on."""
     RecordingInjector.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     RecordingInjector.started_s = started_s
-    feed.__globals__["FaultInjector"] = RecordingInjector
+    vars(site)["FaultInjector"] = RecordingInjector
 
 
 if __name__ == "__main__":

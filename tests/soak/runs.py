@@ -78,9 +78,9 @@ class Runs:
         wire = ["--fault", WIRE_FAULTS if self._wire else "duplicate=0.0"]
         command = [
             sys.executable, "-m", "tests.soak.feeder_process",
-            str(self._records[number]), str(time.monotonic()), "feed", *to,
+            str(self._records[number]), str(time.monotonic()), "replay", *to,
             "--supervisor", self._supervisor, "--part", f"{number}/{FEEDERS}",
-            "--input", str(self._input(self.run)), "--run", str(self.run), "--name", "soak",
+            str(self._input(self.run)), "--run", str(self.run), "--name", "soak",
             "--rate", str(self._rate), *wire, "--seed", str(self._seed * 1000 + self.starts),
             "--json", str(self._report(number)),
         ]  # fmt: skip

@@ -11,6 +11,8 @@ class Program:
         thread_pointers: Sequence[tuple[int, int, int, int, int]] = ...,
         thread_memory: Sequence[int] = ...,
         thread_bytes: int = ...,
+        thread_copies: Sequence[tuple[int, int, int]] = ...,
+        threads: int = ...,
     ) -> None: ...
     @property
     def progress(self) -> int: ...

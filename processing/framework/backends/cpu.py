@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import mmap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -56,12 +56,13 @@ class CpuQueue:
         launches: Sequence[Launch],
         executor: "_executor.Executor",
         submitter: ThreadPoolExecutor,
-        evaluate: Callable[[], None] | None = None,
+        evaluate: Callable[[], Iterator[None]] | None = None,
     ) -> None:
         self._program = program
         self._launches = tuple(launches)
         """They have the parameters to which the program points."""
         self._evaluate = evaluate
+        self._evaluated = 0
         self._executor = executor
         self._submitter = submitter
         self._batch: Future[float] | None = None
@@ -72,7 +73,8 @@ class CpuQueue:
         begin = time.perf_counter()
         self._executor.run(self._program, self.profile)
         if self._evaluate is not None:
-            self._evaluate()
+            for _ in self._evaluate():
+                self._evaluated += 1
         return time.perf_counter() - begin
 
     def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:  # noqa: ARG002
@@ -100,8 +102,8 @@ class CpuQueue:
 
     @property
     def progress(self) -> int:
-        """Events, and blocks of other grids, that are done."""
-        return self._program.progress
+        """Events, blocks of other grids, and steps of what is evaluated on the host that are done."""
+        return self._program.progress + self._evaluated
 
     def take_profile(self) -> dict[str, float]:
         """Thread seconds of each kernel since the last call; only batches run with `profile` count."""
@@ -112,14 +114,18 @@ class CpuQueue:
 
 
 class CpuBackend:
-    """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`)."""
+    """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`). Generated ones
+    are compiled if the machine can, unless `compiles` is False."""
 
     name = "cpu"
     fuses_events = True
 
-    def __init__(self, kernels: KernelSources, *, threads: int = 1, target: str | None = None) -> None:
+    def __init__(
+        self, kernels: KernelSources, *, threads: int = 1, target: str | None = None, compiles: bool = True
+    ) -> None:
         self._kernels = kernels
         self._library = KernelLibrary(kernels)
+        self._compiles = compiles
         self._compiled: dict[str, ctypes.CDLL | None] = {}
         """Libraries of generated kernels by their source, None where the compiler is missing."""
         supported = self._library.targets
@@ -158,6 +164,8 @@ class CpuBackend:
         return _array_of(memory)[:nbytes].copy()
 
     def compile(self, kernel: str, source: str) -> bool:
+        if not self._compiles:
+            self._compiled[source] = None
         if source not in self._compiled:
             folders, digest = self._kernels.folders, self._kernels.digest()
             self._compiled[source] = compile_kernel(kernel, source, folders, self.target, digest)
@@ -180,12 +188,14 @@ class CpuBackend:
         if launches and (last := launches[-1].generated) is not None and self._compiled[last.source] is None:
             launches, evaluate = launches[:-1], _on_host(last, batch_header)
         pointers: list[tuple[int, int, int, int, int]] = []
+        copies: list[tuple[int, int, int]] = []
         for step, launch in enumerate(launches):
             address = self._address(launch)
             steps.append((address, launch.parameters.ctypes.data, int(launch.grid), launch.parameters.nbytes))
             for pointer in launch.thread_pointers:
                 placement = placements.setdefault(pointer.placement, len(placements))
                 pointers.append((step, placement, pointer.position, pointer.offset, pointer.stride))
+            copies += [(step, copy.position, copy.stride) for copy in launch.thread_copies]
         program = _executor.Program(
             steps,
             batch_header.pointer,
@@ -193,6 +203,8 @@ class CpuBackend:
             pointers,
             [memory.pointer for memory in self._memory_of_threads(thread_bytes)],
             thread_bytes,
+            copies,
+            self.threads,
         )
         return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 
@@ -207,7 +219,7 @@ class CpuBackend:
         self._submitter.shutdown(wait=True)
 
 
-def _on_host(generated: Generated, batch_header: DeviceMemory) -> Callable[[], None]:
+def _on_host(generated: Generated, batch_header: DeviceMemory) -> Callable[[], Iterator[None]]:
     """Evaluates a generated kernel for the events of the batch."""
     columns = {column: _array_of(memory).view(column.dtype) for column, memory in generated.memory.items()}
     header = _array_of(batch_header).view(BATCH_HEADER.dtype)

@@ -4,7 +4,7 @@ All memory is allocated when a slot is made. A queue runs the same launches agai
 batch is the content of the input buffers and how many of their bytes are used.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,13 +66,22 @@ class ThreadPointer:
     placement: EventPlacement
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadCopy:
+    """A pointer among the parameters, `position` bytes behind their begin, to memory of which each worker thread has a
+    copy of its own: that of thread i begins i * `stride` bytes behind that of the first."""
+
+    position: int
+    stride: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
     """Of a launch of a generated kernel: its source, and what does the same on the host (GeneratedKernel.evaluate) with
     the memory of its columns."""
 
     source: str
-    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], None]
+    evaluate: Callable[[Mapping[Column, NDArray[Any]], int], Iterator[None]]
     memory: Mapping[Column, DeviceMemory]
 
 
@@ -86,6 +95,7 @@ class Launch:
     max_blocks: int
     block_size: int
     thread_pointers: tuple[ThreadPointer, ...] = ()
+    thread_copies: tuple[ThreadCopy, ...] = ()
     generated: Generated | None = None
 
 
@@ -161,7 +171,8 @@ class Backend(Protocol):
         the host then, so that its columns must be retained. Raises BackendError."""
 
     def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> Queue:
-        """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused."""
+        """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused, and
+        to copies that each thread has."""
 
     def close(self) -> None:
         """Stop threads and free what the back end holds."""

@@ -19,6 +19,8 @@ enum event_flag : uint32_t {
     global_event_cut = 32,
     not_processed = 64,
     too_many_clusters = 128,
+    missing_detector = 256,
+    candidates_left_out = 512,
 };
 
 struct batch_header {

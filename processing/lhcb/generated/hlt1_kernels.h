@@ -29,6 +29,7 @@
 #include "lhcb/primary_vertices/multi_fit.cuh"
 #include "lhcb/primary_vertices/peaks.cuh"
 #include "lhcb/raw_data/global_event_cut.cuh"
+#include "lhcb/raw_data/missing_detectors.cuh"
 #include "lhcb/raw_data/odin_decode.cuh"
 #include "lhcb/scifi/decode_clusters.cuh"
 #include "lhcb/scifi/hit_offsets.cuh"
@@ -56,9 +57,16 @@
 
 #define HLT_KERNELS(X) \
     X(fragment_offsets) \
+    X(missing_detectors) \
+    X(global_event_cut) \
     X(velo_estimate_input_size) \
     X(velo_cluster_limit) \
     X(velo_cluster_offsets) \
+    X(ut_estimate_input_size) \
+    X(ut_hit_offsets) \
+    X(scifi_hit_offsets) \
+    X(muon_find_cells) \
+    X(muon_hit_offsets) \
     X(odin_decode) \
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
@@ -73,12 +81,6 @@
     X(pv_beamline_multi_fit) \
     X(pv_beamline_cleanup) \
     X(velo_impact_parameter) \
-    X(global_event_cut) \
-    X(ut_estimate_input_size) \
-    X(ut_hit_offsets) \
-    X(scifi_hit_offsets) \
-    X(muon_find_cells) \
-    X(muon_hit_offsets) \
     X(ut_decode_banks) \
     X(scifi_decode_clusters) \
     X(ut_search_tracks) \
@@ -86,6 +88,12 @@
     X(forward_prepare_candidates) \
     X(forward_search_with_ut) \
     X(forward_select_tracks) \
+    X(matching_mark_used_hits) \
+    X(matching_select_seeding_hits) \
+    X(matching_seed_in_x) \
+    X(matching_seed_in_y) \
+    X(matching_match_seeds) \
+    X(matching_append_matched) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \
     X(kalman_ghost_probability) \
@@ -98,11 +106,5 @@
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
     X(matching_no_forward_tracks) \
-    X(matching_select_seeding_hits) \
-    X(matching_seed_in_x) \
-    X(matching_seed_in_y) \
-    X(matching_match_seeds) \
-    X(matching_append_matched) \
-    X(matching_mark_used_hits) \
     X(ut_no_hits) \
     X(forward_search_without_ut)

@@ -326,12 +326,14 @@ def _parse_read_out(
     else:
         raise file.error(f"version is {version}, expected {BANKS_READ_OUT} or {LINKS_READ_OUT}")
     file.end()
-    tiles = MuonTiles.of_ids(np.concatenate(banks)[np.concatenate(banks) != 0])
+    ids = np.concatenate(banks)
+    ids = ids[ids != 0]
+    tiles = MuonTiles.of_ids(ids)
     grids = [
         (tiles.grid_x == table.grid_x[tiles.layout]) & (tiles.grid_y == table.grid_y[tiles.layout]) for table in tables
     ]
     inside = (tiles.x < 2 * tiles.grid_x) & (tiles.y < 2 * tiles.grid_y)
     at_beam = (tiles.x < tiles.grid_x) & (tiles.y < tiles.grid_y)
-    if not (inside & ~at_beam & (grids[0] | grids[1] | grids[2])).all():
+    if not (inside & ~at_beam & (grids[0] | grids[1] | grids[2]) & (tiles.ids() == ids)).all():
         raise file.error("a tile is not a strip or pad of its region")
     return tuple(banks), links

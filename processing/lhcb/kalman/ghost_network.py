@@ -38,6 +38,9 @@ INPUTS = (
 whether it was found by matching, and how far the fit has moved q/p (over its error), slopes and y (mm) at the end."""
 N_INPUTS, N_HIDDEN = len(INPUTS), 16
 
+SMALLEST_SPREAD = float(np.finfo(np.float32).tiny)
+"""Kernels multiply by its inverse, in single precision."""
+
 FloatArray = NDArray[np.float64]
 
 GHOST_NETWORK = Record(
@@ -104,8 +107,8 @@ class GhostNetwork:
         if tuple(content["inputs"]) != INPUTS:
             raise ValueError(f"has the inputs {content['inputs']}, expected {list(INPUTS)}")
         spread = numbers(content, "spread", (N_INPUTS,))
-        if not (spread > 0.0).all():
-            raise ValueError("spread must be above 0")
+        if not (spread >= SMALLEST_SPREAD).all():
+            raise ValueError(f"spread must be above 0, {SMALLEST_SPREAD:.3g} at least")
         return cls(
             mean=numbers(content, "mean", (N_INPUTS,)),
             spread=spread,

@@ -14,12 +14,14 @@ from hltnode.processing.lhcb.lines.inputs import (
     velo_tracks,
 )
 from hltnode.processing.selection.functions import atan2, exp, log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.histogram import Histogram
 from hltnode.processing.selection.inputs import all_of, any_of, count_of
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.units import GeV, MeV, TeV, m, mm, mrad, rad, um
 
 __all__ = [
     "GeV",
+    "Histogram",
     "Line",
     "MeV",
     "TeV",

@@ -270,6 +270,8 @@ event = Input(
                 "event_type": "bits of ODIN",
                 "crossing_type": "0 no beam, 1 beam 1, 2 beam 2, 3 both",
                 "bunch_id": "bunch crossing",
+                "orbit": "of the LHC since the run began",
+                "tae_half_window": "crossings on either side that were read out with this one",
                 "gps_time_low": "lower word of the time in µs",
                 "gps_time_high": "upper word of it",
                 "event_id_low": "lower word of the event number",
@@ -277,6 +279,10 @@ event = Input(
             }.items()
         },
         "flags": ColumnField(event_flags, "bits of EventFlag"),
+        "_tae_central": ColumnField(odin, "1 for the middle one of several crossings", member="tae_central"),
+        "is_tae_central": DerivedField(
+            lambda e: e._tae_central != 0, "whether it is the middle one of several crossings"
+        ),
         "has_odin": _without(EventFlag.ODIN_ERROR),
         "passes_gec": _without(EventFlag.GLOBAL_EVENT_CUT),
         "n_velo_clusters": ColumnField(cluster_count, "VELO clusters"),

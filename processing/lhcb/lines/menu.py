@@ -3,15 +3,32 @@
 Origin of the cuts: docs/physics/selection-lines.md.
 """
 
-from hltnode.processing.lhcb.lines.dimuons import (
+from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
     DiMuonNoIP,
     DiMuonSoft,
     DisplacedDiMuon,
 )
-from hltnode.processing.lhcb.lines.event import BeamGas, GecPassthrough, OdinCrossingType, OdinEventType, Passthrough
-from hltnode.processing.lhcb.lines.tracks import LowPtMuon, SingleHighPtMuon, SingleHighPtTrack, TrackMuonMVA, TrackMVA
+from hltnode.processing.lhcb.lines.event_lines import (
+    BeamGas,
+    GecPassthrough,
+    OdinCrossingType,
+    OdinEventType,
+    OdinOrbit,
+    Passthrough,
+    PassthroughPv,
+    TaePassthrough,
+)
+from hltnode.processing.lhcb.lines.tracks import (
+    LowPtMuon,
+    Rich1Alignment,
+    Rich2Alignment,
+    SingleHighPtMuon,
+    SingleHighPtTrack,
+    TrackMuonMVA,
+    TrackMVA,
+)
 from hltnode.processing.lhcb.lines.two_tracks import (
     D2KK,
     D2KPi,
@@ -32,9 +49,10 @@ ODIN_LUMI = 0x0008
 """Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
 
 MICRO_BIAS = 0.001
+RANDOM_SAMPLE = 1e-4
 
 _EVENTS = (
-    Passthrough("Hlt1Passthrough", prescale=0.01),
+    Passthrough("Hlt1Passthrough", prescale=RANDOM_SAMPLE),
     VeloMicroBias("Hlt1VeloMicroBias", postscale=MICRO_BIAS),
     OdinEventType("Hlt1ODINLumi", mask=ODIN_LUMI),
     OdinEventType("Hlt1ODINNoBias", prescale=1e-4, mask=ODIN_NO_BIAS),
@@ -45,9 +63,12 @@ _EVENTS = (
     OdinCrossingType("Hlt1BeamTwo", crossing=2, postscale=MICRO_BIAS),
     OdinCrossingType("Hlt1BothBeams", crossing=3, postscale=MICRO_BIAS),
     BeamGas("Hlt1BeamGas", postscale=MICRO_BIAS),
-    GecPassthrough("Hlt1GECPassthrough", prescale=MICRO_BIAS),
+    GecPassthrough("Hlt1GECPassthrough", prescale=RANDOM_SAMPLE),
+    OdinOrbit("Hlt1ODIN1kHzLumi", mask=ODIN_LUMI),
+    TaePassthrough("Hlt1TAEPassthrough"),
+    PassthroughPv("Hlt1PassthroughPVinSMOG2", prescale=MICRO_BIAS),
 )
-"""What needs ODIN and the VELO alone. A random sample of all events is chosen here, the other scales are Allen's."""
+"""What needs ODIN and the VELO alone. The random samples are chosen here, the other scales are Allen's."""
 
 _TRACKS = (
     TrackMVA("Hlt1TrackMVA"),
@@ -57,16 +78,16 @@ _TRACKS = (
     D2KPi("Hlt1D2KPi"),
     D2PiPi("Hlt1D2PiPi"),
     KsToPiPi("Hlt1KsToPiPi", postscale=MICRO_BIAS),
-    TwoTrackKs("Hlt1TwoTrackKs"),
+    TwoTrackKs("Hlt1TwoTrackKs", min_pt=3500.0),
     TwoKs("Hlt1TwoKs"),
-    L02PPi("Hlt1L02PPi"),
+    L02PPi("Hlt1L02PPi", min_pt=2500.0),
     TrackMuonMVA("Hlt1TrackMuonMVA"),
     SingleHighPtMuon("Hlt1SingleHighPtMuon"),
     SingleHighPtTrack("Hlt1SingleHighPtMuonNoMuID", prescale=0.05),
-    LowPtMuon("Hlt1LowPtMuon"),
+    LowPtMuon("Hlt1LowPtMuon", min_pt=1000.0),
     DiMuonMass("Hlt1DiMuonHighMass"),
     DiMuonMass("Hlt1DiMuonLowMass", min_pt=500.0, min_p=3000.0, min_mass=0.0, min_ip_chi2=4.0),
-    DiMuonMass("Hlt1LowPtDiMuon", min_pt=80.0, min_p=3000.0, min_mass=220.0, min_ip=0.1, min_ip_chi2=1.0),
+    DiMuonMass("Hlt1LowPtDiMuon", min_pt=80.0, min_p=3000.0, min_mass=220.0, min_ip=0.1, min_ip_chi2=9.0),
     DiMuonSoft("Hlt1DiMuonSoft"),
     DiMuonNoIP("Hlt1DiMuonNoIP"),
     DiMuonNoIP("Hlt1DiMuonNoIP_SS", same_sign=True, postscale=0.1),
@@ -75,35 +96,61 @@ _TRACKS = (
     DiMuonDrellYan("Hlt1DiMuonDrellYan_VLowMass", min_mass=2900.0, max_mass=5000.0, prescale=0.2),
     DisplacedDiMuon("Hlt1DisplacedDiMuon"),
     DisplacedDiMuon("Hlt1DisplacedDiMuonAlignment", min_mass=2700.0),
+    Rich1Alignment("Hlt1RICH1Alignment"),
+    Rich2Alignment("Hlt1RICH2Alignment"),
+    D2KPi("Hlt1D2KPiAlignment"),
+    DiMuonMass("Hlt1DiMuonHighMassAlignment", min_mass=9000.0),
+    DiMuonMass("Hlt1DiMuonJpsiMassAlignment", min_mass=2500.0),
 )
 
 _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4])
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
+_NOT_MADE = {
+    "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
+    "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence looks for",
+    "Hlt1PlumeActivity": "needs the luminometer PLUME, which no sequence reads",
+    "Hlt1DownstreamKsToPiPi": "needs tracks without VELO hits, which no sequence makes",
+    "Hlt1DownstreamLambdaToPPi": "needs tracks without VELO hits, which no sequence makes",
+}
+
 HLT1_MENU = Menu(
     types=(
-        *(Passthrough, GecPassthrough, OdinEventType, OdinCrossingType, BeamGas),
+        *(
+            Passthrough,
+            GecPassthrough,
+            OdinEventType,
+            OdinOrbit,
+            OdinCrossingType,
+            BeamGas,
+            TaePassthrough,
+            PassthroughPv,
+        ),
         *(VeloMicroBias, VeloClustersMicroBias, NDisplacedVeloTracks),
-        *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon),
+        *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon, Rich1Alignment, Rich2Alignment),
         *(TwoTrackMVA, TwoTrackMVACharmXSec, D2KK, D2KPi, D2PiPi, KsToPiPi, TwoTrackKs, TwoKs, L02PPi),
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
     ),
     lines=(*_EVENTS, *_TRACKS),
-    lines_of={None: _VELO, "velo": _VELO},
-    not_available=dict.fromkeys(
-        (
-            "Hlt1TrackElectronMVA",
-            "Hlt1SingleHighPtElectron",
-            "Hlt1DisplacedDielectron",
-            "Hlt1DisplacedLeptons",
-            "Hlt1LowMassNoipDielectron",
-            "Hlt1SingleHighEt",
-            "Hlt1Bs2GammaGamma",
-            "Hlt1Pi02GammaGamma",
-            "Hlt1DiPhotonHighMass",
-            "Hlt1CaloDigitsMinADC",
+    lines_of={"velo": _VELO},
+    not_available={
+        **dict.fromkeys(
+            (
+                "Hlt1TrackElectronMVA",
+                "Hlt1SingleHighPtElectron",
+                "Hlt1DisplacedDielectron",
+                "Hlt1DisplacedLeptons",
+                "Hlt1LowMassNoipDielectron",
+                "Hlt1SingleHighEt",
+                "Hlt1Bs2GammaGamma",
+                "Hlt1Pi02GammaGamma",
+                "Hlt1DiPhotonHighMass",
+                "Hlt1CaloDigitsMinADC",
+            ),
+            "needs calorimeters, which no sequence reads",
         ),
-        "needs calorimeters, which no sequence reads",
-    ),
+        **_NOT_MADE,
+    },
 )
-"""Cuts and scales are Allen's of 2023 where the types and lines above do not say otherwise."""
+"""Cuts and scales are Allen's of 2023 where the types above do not say otherwise. Cuts given with the lines tell dimuon
+lines apart, or are tuned here to the rate of the menu (docs/physics/selection.md)."""

@@ -1,7 +1,9 @@
 """Lines on long tracks and muons (docs/physics/selection-lines.md)."""
 
+from functools import reduce
 from math import log as ln
-from typing import Annotated, Any
+from operator import or_
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -10,7 +12,7 @@ from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momen
 from hltnode.processing.lhcb.lines.inputs import long_tracks, muons
 from hltnode.processing.selection.functions import log
 from hltnode.processing.selection.line_type import VALIDATED, LineType
-from hltnode.processing.selection.units import GeV, MeV, mm
+from hltnode.processing.selection.units import GeV, MeV, mm, rad
 
 
 def behind_target(candidate: Any, min_pv_z: float) -> Any:
@@ -111,3 +113,40 @@ class LowPtMuon(LineType):
             & (t.ip_chi2 > self.min_ip_chi2)
             & behind_target(t, self.min_pv_z)
         )
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class Rich1Alignment(LineType):
+    """A fast track whose ring in RICH 1 lies on few mirrors, in four windows of azimuth."""
+
+    input = long_tracks
+    windows: ClassVar[tuple[tuple[float, float], ...]] = ((-2.65, -2.30), (-0.80, -0.50), (0.50, 0.80), (2.30, 2.65))
+
+    max_chi2: Positive = 2.0
+    min_pt: Momentum = 500.0
+    min_p: Momentum = 30000.0
+    min_eta: Positive = 1.6
+    max_eta: Positive = 2.04
+
+    def selects(self, candidate: Any) -> Any:
+        t = candidate
+        in_windows = [(t.phi > low * rad) & (t.phi < high * rad) for low, high in self.windows]
+        return (
+            (t.p > self.min_p * MeV)
+            & (t.pt > self.min_pt * MeV)
+            & (t.chi2 < self.max_chi2)
+            & (t.eta > self.min_eta)
+            & (t.eta < self.max_eta)
+            & reduce(or_, in_windows)
+        )
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class Rich2Alignment(Rich1Alignment):
+    """A fast track whose ring in RICH 2 lies on few mirrors, in four windows of azimuth."""
+
+    windows = ((-2.59, -2.49), (-0.65, -0.55), (0.55, 0.65), (2.49, 2.59))
+
+    min_p: Momentum = 60000.0
+    min_eta: Positive = 2.65
+    max_eta: Positive = 2.8

@@ -1,5 +1,6 @@
 """Lines on vertices of two tracks: heavy flavour, charm, K0S and Λ (docs/physics/selection-lines.md)."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from hltnode.processing.lhcb.lines.inputs import displaced_vertices, v0_pairs, v
 from hltnode.processing.lhcb.lines.tracks import behind_target
 from hltnode.processing.lhcb.lines.two_track_network import TWO_TRACK_NETWORK
 from hltnode.processing.selection.functions import log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.histogram import Histogram
 from hltnode.processing.selection.line_type import VALIDATED, LineType
 from hltnode.processing.selection.units import GeV, MeV, mm
 
@@ -102,11 +104,22 @@ class TwoTrackMVACharmXSec(LineType):
         )
 
 
+def _d0_mass(mass: Callable[[Any], Any]) -> Histogram:
+    low, high = D0_MASS - 100.0, D0_MASS + 100.0
+    return Histogram("mass", mass, 50, low * MeV, high * MeV, description="mass of the D0 candidates")
+
+
+def _nearest(one: Any, other: Any) -> Any:
+    """The mass that is nearer to that of the D0."""
+    return where(abs(one - D0_MASS * MeV) < abs(other - D0_MASS * MeV), one, other)
+
+
 @dataclass(frozen=True, config=VALIDATED)
 class D2KK(LineType):
     """D0 to two kaons."""
 
     input = displaced_vertices
+    histograms = (_d0_mass(lambda v: v.m_kk),)
 
     min_pt: Momentum = 2000.0
     min_track_pt: Momentum = 800.0
@@ -144,6 +157,8 @@ class D2KK(LineType):
 class D2KPi(D2KK):
     """D0 to a kaon and a pion."""
 
+    histograms = (_d0_mass(lambda v: _nearest(v.m_kpi, v.m_pik)),)
+
     def masses(self, vertex: Any) -> tuple[Any, ...]:
         return (vertex.m_kpi, vertex.m_pik)
 
@@ -151,6 +166,8 @@ class D2KPi(D2KK):
 @dataclass(frozen=True, config=VALIDATED)
 class D2PiPi(D2KK):
     """D0 to two pions."""
+
+    histograms = (_d0_mass(lambda v: v.m_pipi),)
 
     def masses(self, vertex: Any) -> tuple[Any, ...]:
         return (vertex.m_pipi,)
@@ -161,6 +178,7 @@ class KsToPiPi(LineType):
     """K0S to two pions."""
 
     input = v0s
+    histograms = (Histogram("mass", lambda v: v.m_pipi, 50, 400 * MeV, 600 * MeV, description="K0S to two pions"),)
 
     min_ip_chi2: Positive = 100.0
     max_chi2: Positive = 10.0
@@ -259,6 +277,14 @@ class L02PPi(LineType):
     """Λ to a proton and a pion: the track of higher momentum is the proton."""
 
     input = v0s
+    histograms = (
+        Histogram(
+            "mass",
+            lambda v: where(v.track1.p > v.track2.p, v.m_ppi, v.m_pip),
+            *(50, 1080 * MeV, 1140 * MeV),
+            description="Λ to a proton and a pion",
+        ),
+    )
 
     min_proton_ip_chi2: Positive = 12.0
     min_proton_ip: Distance = 0.08

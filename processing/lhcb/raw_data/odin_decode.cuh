@@ -27,11 +27,20 @@ HLT_KERNEL(odin_decode)
             for (uint32_t i = 0; i < hlt::odin_bank_size / 4; ++i) word[i] = hlt::load_u32(bank.data + 4 * i);
             decoded = row.version == 6 || row.version == 7;
             if (row.version == 7)
-                odin = {word[0], word[1] & 0xFFFFu, word[2],          word[3],
-                        word[8], word[9],           word[6] & 0xFFFu, word[6] >> 12 & 3u};
+                odin = {word[0],
+                        word[1] & 0xFFFFu,
+                        word[2],
+                        word[3],
+                        word[8],
+                        word[9],
+                        word[6] & 0xFFFu,
+                        word[6] >> 12 & 3u,
+                        word[7],
+                        word[6] >> 15 & 1u,
+                        word[6] >> 16 & 63u};
             else if (row.version == 6)
-                odin = {word[0], word[1] & 0xFFFFu, word[6],          word[5],
-                        word[4], word[3],           word[8] & 0xFFFu, word[8] >> 22 & 3u};
+                odin = {word[0],          word[1] & 0xFFFFu,  word[6], word[5], word[4], word[3],
+                        word[8] & 0xFFFu, word[8] >> 22 & 3u, word[2], 0u,      0u};
         }
     }
     p.events.odin[blockIdx.x] = odin;

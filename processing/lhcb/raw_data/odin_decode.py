@@ -5,6 +5,7 @@ import numpy as np
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.raw_data.mfp import NO_BANK
 from hltnode.protocol.raw_data.odin import BANK_SIZE
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.source_id import SubDetector
@@ -21,9 +22,18 @@ ODIN_DATA = Record(
             ("event_id_high", "<u4"),
             ("bunch_id", "<u4"),
             ("crossing_type", "<u4"),
+            ("orbit", "<u4"),
+            ("tae_central", "<u4"),
+            ("tae_half_window", "<u4"),
         ]
     ),
-    {"event_type": "bit mask", "gps_time_low": "us", "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both"},
+    {
+        "event_type": "bit mask",
+        "gps_time_low": "us",
+        "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both",
+        "tae_central": "1: the middle crossing of several that were read out together",
+        "tae_half_window": "crossings on either side",
+    },
 )
 """What the kernels keep of an ODIN bank; `crossing_type` as protocol.raw_data.odin.CrossingType."""
 
@@ -33,6 +43,7 @@ raw_data_types = SharedTypes(
     records=(ODIN_DATA,),
     enums={"subdetector": SubDetector},
     sizes={
+        "no_bank_type": NO_BANK,
         "odin_bank_type": int(BankType.ODIN),
         "odin_bank_size": BANK_SIZE,
         "retina_bank": int(BankType.VP_RETINA_CLUSTER),

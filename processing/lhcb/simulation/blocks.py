@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,7 @@ from hltnode.processing.lhcb.simulation.full_generator import BankVersions, Full
 from hltnode.processing.lhcb.simulation.generation.hepmc_reader import HepmcSource
 from hltnode.processing.lhcb.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
 from hltnode.processing.lhcb.simulation.worker_processes import results_in_order
 from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.mdf import encode_record
@@ -35,13 +35,13 @@ class SimulationRequest:
     `polarity`: of the magnet, -1 down, +1 up, None as in the geometry.
     """
 
-    sample: Sample
-    nu: float
+    sample: Sample = Sample.MINBIAS
+    nu: float = DEFAULT_NU
     seed: int
-    run: int
-    detectors: Detectors
-    versions: BankVersions
-    file_format: FileFormat
+    run: int = DEFAULT_RUN
+    detectors: Detectors = "full"
+    versions: BankVersions = field(default_factory=BankVersions)
+    file_format: FileFormat = "mdf"
     geometry: Path | None = None
     hepmc: Path | None = None
     polarity: float | None = None
@@ -65,6 +65,11 @@ def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int
     tasks = list(zip(starts, sizes, strict=True))
     with closing(results_in_order(partial(encode_block, request), tasks, jobs)) as made:
         yield from zip(sizes, made, strict=True)
+
+
+def events_of(request: SimulationRequest, n: int) -> Iterator[list[RawBank]]:
+    """Banks of events 0 ... n - 1, made by this process. Raises as `blocks` does."""
+    return _simulation(request).events(n, request.seed, first_event=0)
 
 
 def encode_block(request: SimulationRequest, first_event: int, n: int) -> bytes:

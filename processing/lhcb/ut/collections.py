@@ -161,7 +161,8 @@ ut_tables = constant_column("ut_tables", UT_TABLES)
 
 
 def max_hits(limits: BatchLimits) -> int:
-    """Real events of minimum bias have a UT hit in 100 bytes of input; what does not fit is flagged and kept."""
+    """Events of minimum bias have a UT hit in 24 bytes of input if nothing but the tracking detectors is read, the one
+    with most in 17; what does not fit is flagged and kept."""
     return limits.input_bytes // 16
 
 

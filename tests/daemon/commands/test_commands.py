@@ -15,6 +15,7 @@ import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import Endpoint, LoginFailure, Outcome
 from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.feeder.pacing import Pacer
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.node import Node
@@ -129,7 +130,7 @@ async def test_a_stopped_run_continues_after_the_next_start_and_no_event_is_lost
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
         ctl = Console(context, node)
-        feeding = asyncio.create_task(feed_meps(synthetic_meps(400), [feeder], rate=4000))
+        feeding = asyncio.create_task(feed_meps(synthetic_meps(400), [feeder], pacer=Pacer(4000.0)))
         for expected in (20, 120):
             await eventually(lambda: node.counters.meps_acknowledged >= expected)  # noqa: B023
             assert (await ctl("stop")).ok
@@ -177,8 +178,8 @@ async def test_feeders_wait_without_error_until_the_node_is_started(
 async def test_a_feeder_that_has_sent_everything_also_waits_for_the_start_and_longer_than_a_refused_one(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.feeder.hello_refusals.PATIENCE_NS", 0)
-    monkeypatch.setattr("hltnode.daemon.feeder.feeder.HELLO_SECONDS", 0.02)
+    monkeypatch.setattr("hltnode.client.hello_refusals.PATIENCE_NS", 0)
+    monkeypatch.setattr("hltnode.client.feeder.HELLO_SECONDS", 0.02)
     async with (
         running_node(make_config(tmp_path, node={"autostart": False})) as (node, _),
         make_feeder(context, node) as feeder,

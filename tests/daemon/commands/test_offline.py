@@ -8,7 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
+from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import SimulatedGpu
 
@@ -38,6 +41,37 @@ def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tm
     assert first["run"] == 77
     assert first["velo_clusters"] > first["velo_tracks"] > first["pvs"] >= 0
     assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
+
+
+def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_aside(
+    sample: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.root"
+    for repeat in ("1", "3"):
+        arguments = ["process", str(sample), "--backend", "cpu", "--repeat", repeat, "--histograms", str(path)]
+        result = runner.invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["h.root", "h.root.1"]
+    for file in tmp_path.iterdir():
+        held = {content.shape.name: content for content in read_root(file)}
+        assert held["velo_tracks"].entries == 12
+    listed = runner.invoke(app, ["histograms", str(path)])
+    assert "VELO tracks of an event" in listed.output
+    wrong = runner.invoke(app, ["histograms", str(path), "velo_trucks"])
+    assert wrong.exit_code == 1
+    assert "no histogram 'velo_trucks'; the nearest are velo_tracks" in " ".join(wrong.output.split())
+
+
+@pytest.mark.parametrize("repeat", [1, 40])
+def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> None:
+    full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, memoryview(bytes(60_004))) for sensor in range(8)]
+    path, out = tmp_path / "dense.mdf", tmp_path / "out.json"
+    path.write_bytes(12 * encode_record(encode_banks(full), run=1))
+    arguments = ["process", str(path), "--sequence", "velo", "--repeat", str(repeat), "--json", str(out)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert (found["events"], len(found["per_event"])) == (12 * repeat, 12)
 
 
 def test_a_gpu_that_is_not_there_is_refused(
@@ -83,7 +117,7 @@ def test_inspect_plans_the_memory_of_a_node_with_defaults(tmp_path: Path) -> Non
     assert "velo_search_by_triplet" in result.output
     found = json.loads(out.read_text())
     assert (found["limits"]["input_bytes"], found["limits"]["events"]) == (128 << 20, 4096)
-    assert found["bytes_per_slot"] <= 3 << 30
+    assert found["bytes_per_slot"] <= 4 << 30
     assert found["bytes_per_event"] == -(-found["bytes_per_slot"] // 4096)
     cuda, cpu = found["backends"]["cuda"], found["backends"]["cpu"]
     assert found["bytes_per_slot"] == cuda["bytes_per_slot"] < cuda["unshared"]["bytes_per_slot"] / 2
@@ -194,7 +228,7 @@ def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> 
     [
         ("process", "minbias.mdf"),
         ("inspect", "minbias.mdf"),
-        ("feed", "--to", "tcp://127.0.0.1:5555", "--input", "minbias.mdf"),
+        ("replay", "--to", "tcp://127.0.0.1:5555", "minbias.mdf"),
         ("serve", "--config", "node.toml"),
         ("demo",),
     ],

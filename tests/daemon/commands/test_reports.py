@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.common import thread_count
 from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.protocol import BankType, decode_odin, encode_banks, encode_record
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -108,10 +109,35 @@ def test_inspect_names_lines_and_counters_with_the_document(folder: Path) -> Non
     assert lumi["means"]["VeloTracks"] == pytest.approx(sum(tracks) / len(tracks))
 
 
-def test_inspect_without_the_document_numbers_the_lines(folder: Path) -> None:
-    (decisions,) = inspected(folder / "accepted.mdf")["decisions"]
+def test_inspect_without_the_document_numbers_the_lines(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "accepted.mdf"
+    alone.write_bytes((folder / "accepted.mdf").read_bytes())
+    (decisions,) = inspected(alone)["decisions"]
     assert [(line["id"], line["name"]) for line in decisions["lines"]] == [(1, None), (2, None)]
-    assert "?" in run("inspect", folder / "accepted.mdf")
+    assert "?" in run("inspect", alone)
+
+
+def test_the_document_beside_a_file_names_its_lines_and_replays_it(folder: Path, tmp_path: Path) -> None:
+    """`process` puts it there, as a node does in its output directory."""
+    tck = json.loads((folder / "trigger.json").read_text())["tck"]
+    assert (folder / f"{tck}.json").read_text() == (folder / "trigger.json").read_text()
+    (decisions,) = inspected(folder / "accepted.mdf")["decisions"]
+    assert [line["name"] for line in decisions["lines"]] == ["Hlt1Some", "Hlt1MyLumi"]
+    assert replay(folder, folder / "accepted.mdf")["identical"]
+    (tmp_path / "accepted.mdf").write_bytes((folder / "accepted.mdf").read_bytes())
+    (tmp_path / f"{tck}.json").write_text((folder / "trigger.json").read_text().replace("0.5", "0.25", 1))
+    assert "its content has" in " ".join(run("inspect", tmp_path / "accepted.mdf", code=1).split())
+
+
+def test_process_says_which_lines_run(folder: Path, tmp_path: Path) -> None:
+    """A trigger file that names none runs the built-in menu."""
+    (tmp_path / "empty.toml").write_text("")
+    arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--trigger")
+    n = len(HLT1_MENU.of(None))
+    assert f"{n} lines, {n} of them of the built-in menu; sequence forward_then_matching, TCK 0x" in run(
+        *arguments, tmp_path / "empty.toml"
+    )
+    assert "2 lines, 0 of them of the built-in menu" in run(*arguments, folder / "trigger.toml")
 
 
 def test_inspect_names_the_lines_of_built_in_configurations(folder: Path) -> None:
@@ -152,7 +178,8 @@ def test_recorded_decisions_come_out_again_with_any_number_of_threads(folder: Pa
     n_events = len(list(read_events(folder / "accepted.mdf")))
     assert (result["identical"], result["events"], result["not_computed"]) == (True, n_events, 0)
     assert result == replay(folder, folder / "accepted.mdf", "--trigger", folder / "trigger.toml")
-    assert {check["threads"] for check in result["checks"]} == {1, thread_count(0)}
+    places = {(check["threads"], check["lines"]) for check in result["checks"]}
+    assert places == {*((n, "compiled") for n in (1, 2, 3, thread_count(0))), (1, "by NumPy")}
     for check in result["checks"]:
         assert (check["backend"], check["differences"], check["decisions"]) == ("cpu", 0, 2 * n_events)
 
@@ -195,7 +222,6 @@ def test_what_cannot_be_replayed_is_refused(folder: Path) -> None:
 
     document = ("--trigger", folder / "trigger.json")
     assert "no decision report" in refusal(folder / "all.mdf")
-    assert "no configuration of TCK" in refusal(folder / "accepted.mdf")
     other = changed_report(folder, "other_tck", lambda report: replace(report, tck=0x12345678))
     assert "no configuration of TCK 0x12345678" in refusal(other, *document)
     fewer = changed_report(folder, "fewer", lambda report: replace(report, lines=report.lines[:1]))

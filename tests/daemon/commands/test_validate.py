@@ -29,9 +29,14 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def validate(*arguments: object) -> Result:
+    """The VELO chain on one thread: the events have no other detector."""
+    return run("validate", *arguments, "--sequence", "velo", "--threads", 1)
+
+
 def test_the_json_keeps_its_contract_and_has_all_data_of_the_plots(events: Events, tmp_path: Path) -> None:
     sample = write(tmp_path / "mb.mdf", events)
-    found = run("validate", sample, "--json", tmp_path / "out.json", "--threads", 1)
+    found = validate(sample, "--json", tmp_path / "out.json")
     assert found.exit_code == 0, found.output
     result = json.loads((tmp_path / "out.json").read_text())
     assert list(result["velo"]) == ["ghost_rate", "categories"]
@@ -55,7 +60,7 @@ def test_truth_of_another_event_is_named_and_left_out(events: Events, tmp_path: 
     first, second, *others = events
     mixed = [bank for bank in first if bank.type not in TRUTH] + [bank for bank in second if bank.type in TRUTH]
     sample = write(tmp_path / "mixed.mdf", [mixed, second, *others])
-    found = run("validate", sample, "--json", tmp_path / "out.json", "--threads", 1)
+    found = validate(sample, "--json", tmp_path / "out.json")
     assert found.exit_code == 0, found.output
     truth = json.loads((tmp_path / "out.json").read_text())["truth"]
     assert truth["events_left_out"] == 1
@@ -63,7 +68,7 @@ def test_truth_of_another_event_is_named_and_left_out(events: Events, tmp_path: 
     assert truth["named"][0].startswith("run 1 event 0: ids of its particles are not hits of the event")
     assert "1 events left out" in found.output
     # The numbers are those of the other events.
-    rest = run("validate", write(tmp_path / "rest.mdf", events[1:]), "--threads", 1)
+    rest = validate(write(tmp_path / "rest.mdf", events[1:]))
     assert rest.output.strip() in found.output
 
 
@@ -138,8 +143,8 @@ def test_a_report_overlays_an_earlier_result(events: Events, tmp_path: Path) -> 
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     sample = write(tmp_path / "mb.mdf", events)
     earlier = tmp_path / "earlier.json"
-    assert run("validate", sample, "--json", earlier, "--threads", 1).exit_code == 0
-    found = run("validate", sample, "--report", tmp_path / "r.html", "--against", earlier, "--threads", 1)
+    assert validate(sample, "--json", earlier).exit_code == 0
+    found = validate(sample, "--report", tmp_path / "r.html", "--against", earlier)
     assert found.exit_code == 0, found.output
     page = (tmp_path / "r.html").read_text()
     assert "mb.mdf against earlier.json" in page
@@ -149,7 +154,7 @@ def test_a_report_overlays_an_earlier_result(events: Events, tmp_path: Path) -> 
 def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events: Events, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     sample, earlier = write(tmp_path / "mb.mdf", events), tmp_path / "earlier.json"
-    assert run("validate", sample, "--json", earlier, "--threads", 1).exit_code == 0
+    assert validate(sample, "--json", earlier).exit_code == 0
     result = json.loads(earlier.read_text())
     result["histograms"]["stages"]["velo"]["categories"]["long"]["eta"]["clones"].pop()
     earlier.write_text(json.dumps(result))
@@ -163,7 +168,7 @@ def test_a_result_whose_sums_do_not_fit_their_bins_is_refused_by_name(events: Ev
 def test_a_result_whose_curves_do_not_fit_is_refused_by_name(events: Events, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     sample, earlier = write(tmp_path / "mb.mdf", events), tmp_path / "earlier.json"
-    assert run("validate", sample, "--json", earlier, "--threads", 1).exit_code == 0
+    assert validate(sample, "--json", earlier).exit_code == 0
     result = json.loads(earlier.read_text())
     result["curves"]["velo"]["hits"]["categories"]["long"]["efficiency"].pop()
     earlier.write_text(json.dumps(result))
@@ -178,7 +183,7 @@ def test_a_file_whose_truth_matches_no_event_is_an_error(events: Events, tmp_pat
         [bank for bank in one if bank.type not in TRUTH] + [bank for bank in other if bank.type in TRUTH]
         for one, other in ((first, second), (second, first))
     ]
-    found = run("validate", write(tmp_path / "swapped.mdf", swapped), "--threads", 1)
+    found = validate(write(tmp_path / "swapped.mdf", swapped))
     assert found.exit_code == 1
     assert "2 events: ids of its particles are not hits of the event" in found.output
     assert "no event has truth that matches it" in " ".join(found.output.split())
@@ -186,7 +191,7 @@ def test_a_file_whose_truth_matches_no_event_is_an_error(events: Events, tmp_pat
 
 def test_a_damaged_event_is_named_with_its_file(events: Events, tmp_path: Path) -> None:
     twice = [*events[0], events[0][1]]
-    found = run("validate", write(tmp_path / "twice.mdf", [twice]), "--threads", 1)
+    found = validate(write(tmp_path / "twice.mdf", [twice]))
     assert found.exit_code == 1
     assert "twice.mdf: " in "".join(found.output.splitlines())
 
@@ -205,7 +210,7 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work_begins(events:
 
 def test_the_json_has_every_line_of_the_text_with_its_event_weighted_efficiency(events: Events, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    found = run("validate", write(tmp_path / "mb.mdf", events), "--json", out, "--threads", 1)
+    found = validate(write(tmp_path / "mb.mdf", events), "--json", out)
     lines = json.loads(out.read_text())["lines"]["velo"]
     assert f"{lines['ghosts']:9d}/{lines['tracks']:9d}" in found.output
     for label, counts in lines["categories"].items():

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
 from hltnode.daemon.compute.results import flags_of
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, SlotAdvanced
@@ -51,7 +52,9 @@ class Bench:
         self.pipeline = Pipeline(
             [self.engine.create_workspace() for _ in range(3)],
             len(self.engine.lines),
+            self.engine.selected_words,
             self.engine.collections,
+            HistogramTally((), (), time.monotonic_ns),
             self.notes,
             self.progress.append,
             self.done.put,

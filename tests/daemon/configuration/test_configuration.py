@@ -89,6 +89,8 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     path.write_bytes(b"\xff\xfe\x00[node]")
     assert "not a TOML file" in refusal(path)
+    path.write_bytes(b"x = " + 3000 * b"[")
+    assert "not a TOML file" in refusal(path)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     FragmentArrived,
     GrantCredit,
+    MepsAcknowledged,
     Place,
     Reject,
     SealSlot,
@@ -82,6 +83,13 @@ def sealed(effects: list[Effect]) -> list[int]:
     return [e.batch.slot for e in effects if isinstance(e, SealSlot)]
 
 
+def leave(builder: EventBuilder, slot: int, now: int = 0) -> list[Effect]:
+    """What is kept of a slot is gathered and acknowledged; returns the last effects."""
+    meps = tuple(mep.mep for mep in builder.pool.slots[slot].meps)
+    builder.handle(now, SlotFreed(slot))
+    return builder.handle(now, MepsAcknowledged(meps))
+
+
 def check_identities(builder: EventBuilder) -> None:
     accounts = accounting(builder.counters, builder)
     assert closes(accounts), accounts
@@ -92,7 +100,7 @@ def test_a_mep_with_all_its_sources_closes_as_complete() -> None:
     effects = send_mep(builder, 0)
     records = [e.record for e in effects if isinstance(e, CloseMep)]
     assert [(r.mep, r.close_reason, r.missing) for r in records] == [(0, CloseReason.COMPLETE, ())]
-    assert records[0].fragments == [(10, 0, 100), (20, 104, 100), (30, 208, 100)]
+    assert records[0].fragments.tolist() == [[10, 0, 100], [20, 104, 100], [30, 208, 100]]
     assert builder.counters.meps_closed[CloseReason.COMPLETE] == 1
     check_identities(builder)
 
@@ -184,7 +192,7 @@ def test_a_mep_for_which_there_was_no_place_is_not_overtaken_by_those_that_its_f
         limit += 1
     assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
     for slot in range(3):
-        builder.handle(0, SlotFreed(slot))
+        leave(builder, slot)
     send(builder, fragment(limit, 20), now=MS)
     for source in SOURCES[:2]:
         send(builder, fragment(limit + 1, source), now=2 * MS)
@@ -318,7 +326,7 @@ def test_a_deadline_waits_while_only_this_slot_backs_the_credits() -> None:
     send_mep(builder, 2)
     assert builder.window.outstanding == 1
     assert sealed(builder.handle(50 * MS, Tick())) == []
-    builder.handle(50 * MS, SlotFreed(0))
+    leave(builder, 0, 50 * MS)
     assert sealed(builder.handle(51 * MS, Tick())) == [1]
 
 
@@ -328,8 +336,25 @@ def test_credits_follow_the_free_slots() -> None:
     for mep in (100, 101, 110, 109):
         assert reasons(send_mep(builder, mep)) == []
     assert (builder.window.held, builder.window.outstanding) == (4, 0)
-    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(RUN, 4)]
+    assert builder.handle(0, SlotFreed(0)) == [GrantCredit(RUN, 6)]
+    assert (builder.window.held, builder.window.outstanding) == (4, 2)
+    assert builder.handle(0, MepsAcknowledged((100, 101))) == [GrantCredit(RUN, 4)]
     assert (builder.window.held, builder.window.outstanding) == (2, 2)
+
+
+def test_what_is_gathered_is_unacknowledged_although_its_slot_fills_again() -> None:
+    builder = make_builder(slots=2, meps_per_slot=1)
+    assert sealed(send_mep(builder, 0)) == [0]
+    builder.handle(0, SlotFreed(0))
+    assert (builder.is_computing, builder.awaits_acknowledgement, builder.is_idle) == (False, True, False)
+    assert builder.unacknowledged_meps() == {0}
+    assert sealed(send_mep(builder, 1)) == [0]
+    assert builder.unacknowledged_meps() == {0, 1}
+    assert reasons(send(builder, fragment(0, 10))) == [RejectReason.DUPLICATE]
+    builder.handle(0, SlotFreed(0))
+    builder.handle(0, MepsAcknowledged((0, 1)))
+    assert (builder.awaits_acknowledgement, builder.is_idle) == (False, True)
+    assert builder.window.held == 0
 
 
 def test_every_credit_finds_a_place() -> None:
@@ -343,7 +368,7 @@ def test_every_credit_finds_a_place() -> None:
         assert reasons(effects) == []
         freed += sealed(effects)
         if len(freed) == 2:
-            builder.handle(mep * 7 * MS, SlotFreed(freed.pop(0)))
+            leave(builder, freed.pop(0), mep * 7 * MS)
 
 
 def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
@@ -354,8 +379,8 @@ def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
         effects = send_mep(builder, mep)
         assert reasons(effects) == []
         for slot in sealed(effects):
-            # The limit falls by the MEPs that have left, so that acknowledgements let no others in.
-            assert builder.handle(0, SlotFreed(slot)) == [GrantCredit(RUN, builder.window.limit)]
+            # The limit falls by the MEPs that leave, so that acknowledgements let no others in.
+            assert leave(builder, slot) == [GrantCredit(RUN, builder.window.limit)]
     assert builder.window.outstanding == 0
     assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
 
@@ -386,7 +411,7 @@ def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> No
     builder = make_builder()
     send_mep(builder, 0)
     builder.handle(0, CloseOpen())
-    builder.handle(0, SlotFreed(0))
+    leave(builder, 0)
     builder.handle(0, StartRun(8, (10,), 0, EVENTS))
     assert reasons(send(builder, fragment(0, 10, run=8))) == []
     assert reasons(send(builder, fragment(0, 10))) == [RejectReason.FOREIGN_RUN]
@@ -413,7 +438,7 @@ def test_when_all_slots_are_half_full_and_nothing_more_comes_the_deadline_seals_
     assert sealed(builder.handle(30 * MS, Tick())) == []
     for state in (SlotState.RUN, SlotState.DONE):
         builder.handle(25 * MS, SlotAdvanced(0, state))
-    builder.handle(31 * MS, SlotFreed(0))
+    leave(builder, 0, 31 * MS)
     assert sealed(builder.handle(31 * MS, Tick())) == [1]
     check_credits_are_backed(builder)
     check_identities(builder)

@@ -20,6 +20,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     FragmentArrived,
     MepRecord,
+    MepsAcknowledged,
     Place,
     Reject,
     SealSlot,
@@ -58,6 +59,7 @@ class BuilderMachine(RuleBasedStateMachine):
         self.builder = EventBuilder(pool, limits, Counters())
         self.now = 0
         self.sealed: list[int] = []
+        self.gathered: list[tuple[int, ...]] = []
         self.closed: list[MepRecord] = []
         self.next_mep = 0
         # Closing or abandoning by force takes places away that credits had counted on, until slots come back.
@@ -138,7 +140,13 @@ class BuilderMachine(RuleBasedStateMachine):
         if self.sealed:
             slot = self.sealed.pop(0)
             self.stimulate(SlotAdvanced(slot, SlotState.DONE))
+            self.gathered.append(tuple(mep.mep for mep in self.builder.pool.slots[slot].meps))
             self.stimulate(SlotFreed(slot))
+
+    @rule()
+    def a_batch_is_acknowledged(self) -> None:
+        if self.gathered:
+            self.stimulate(MepsAcknowledged(self.gathered.pop(0)))
 
     @rule()
     def everything_open_is_closed(self) -> None:
@@ -157,7 +165,7 @@ class BuilderMachine(RuleBasedStateMachine):
     def every_fragment_and_every_mep_is_in_one_class(self) -> None:
         accounts = accounting(self.builder.counters, self.builder)
         assert closes(accounts), accounts
-        assert accounts["fragments"]["built"] == sum(len(mep.fragments) for mep in self.closed)
+        assert accounts["fragments"]["built"] == sum(mep.n_fragments for mep in self.closed)
 
     @invariant()
     def fragments_in_a_slot_do_not_overlap_and_stay_inside(self) -> None:

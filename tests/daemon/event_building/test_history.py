@@ -9,7 +9,6 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     AcknowledgedBelow,
     CloseMep,
     FrameDamaged,
-    SlotFreed,
     StartRun,
     Tick,
 )
@@ -18,6 +17,7 @@ from tests.daemon.event_building.test_event_builder import (
     MS,
     RUN,
     fragment,
+    leave,
     make_builder,
     sealed,
     send,
@@ -78,7 +78,7 @@ def test_no_record_of_a_mep_is_kept_alive_by_the_history() -> None:
     effects = send_mep(builder, 0)
     [record] = [effect.record for effect in effects if isinstance(effect, CloseMep)]
     for slot in sealed(effects):
-        builder.handle(0, SlotFreed(slot))
+        leave(builder, slot)
     del effects
     assert any("SealSlot" in line for line in builder.history.lines())
     # This name, and the argument of the call.

@@ -19,6 +19,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     Effect,
     FragmentArrived,
     GrantCredit,
+    MepsAcknowledged,
     Reject,
     SealSlot,
     SlotAdvanced,
@@ -125,6 +126,7 @@ class Simulation:
             batch = self.computing.popleft()[1].batch
             self.builder.handle(now_ns, SlotAdvanced(batch.slot, SlotState.DONE))
             self.carry_out(self.builder.handle(now_ns, SlotFreed(batch.slot)))
+            self.carry_out(self.builder.handle(now_ns, MepsAcknowledged(tuple(mep.mep for mep in batch.meps))))
             for mep in batch.meps:
                 self.acknowledged.add(mep.mep)
                 for feeder in self.feeders:

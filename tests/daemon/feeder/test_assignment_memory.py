@@ -107,7 +107,7 @@ def test_a_damaged_file_is_moved_aside(path: Path, first_damaged: int) -> None:
 def test_a_file_that_is_not_one_of_these_is_refused_and_stays_as_it_is(path: Path) -> None:
     for content in (b"x", b"events" * 10_000):
         path.write_bytes(content)
-        with pytest.raises(AssignmentMemoryError, match="not a file that hltnode feed has made"):
+        with pytest.raises(AssignmentMemoryError, match="not a file that hltnode replay has made"):
             opened(path)
         assert path.read_bytes() == content
     path.unlink()

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon.feeder.mep_source import FeedError, Packing, meps_of_files, meps_of_simulation
+from hltnode.daemon.feeder.input_files import FeedError
+from hltnode.daemon.feeder.mep_source import Packing, meps_of_files, meps_of_simulation
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.buffers import Buffer
@@ -106,7 +107,7 @@ def test_truth_banks_that_come_later_are_announced(tmp_path: Path) -> None:
         return RawBank(BankType.MC_TRACKS, 1, number, memoryview(b"abcd"))
 
     events = [[*event(0), truth(0)], [*event(1), truth(0), truth(1)]]
-    stream = meps_of_simulation(lambda: iter(events), LHCB_READOUT, packing(1, repeat=1, with_truth=True))
+    stream = meps_of_simulation(lambda: iter(events), LHCB_READOUT, packing(1, repeat=1, with_truth=True), 2)
     assert source_id(SubDetector.TDET, 1) in stream.sources
     _, second = list(stream)
     assert Mfp.parse(second.mfps[source_id(SubDetector.TDET, 1)]).types[0] == BankType.MC_TRACKS

@@ -11,13 +11,13 @@ import zmq.asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hltnode.client.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.commands.demo import free_ports
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.feeder.assignment import AssignmentList, choose_node
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
-from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.follower import Follower
 from hltnode.daemon.feeder.multi_node import distribute_meps
 from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
@@ -34,6 +34,7 @@ from hltnode.protocol.transport.assignments import (
 )
 from hltnode.protocol.transport.control_messages import encode_message
 from hltnode.protocol.transport.feeder_messages import Goodbye, Revoked
+from tests.client.test_feeder import Bench
 from tests.daemon.fakes import (
     SOURCES,
     InterceptedConnection,
@@ -43,7 +44,6 @@ from tests.daemon.fakes import (
     running_node,
     synthetic_meps,
 )
-from tests.daemon.feeder.test_feeder import Bench
 
 EVENTS = 8
 

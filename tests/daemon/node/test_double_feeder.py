@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import HelloRefusal
+from hltnode.client.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.daemon.fakes import (
     SOURCES,
     InterceptedConnection,
@@ -56,7 +56,7 @@ def refused_doubles(node: Node) -> int:
 async def test_a_second_process_of_a_name_is_refused_and_none_of_its_data_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hltnode.daemon.feeder.hello_refusals.PATIENCE_NS", 0)
+    monkeypatch.setattr("hltnode.client.hello_refusals.PATIENCE_NS", 0)
     (tmp_path / "alone").mkdir()
     async with running_node(make_config(tmp_path / "alone")) as (node, _), feeding_process(node) as (feeder, _):
         assert (await feed_meps(synthetic_meps(20, seed=FIRST), [feeder])).complete
@@ -95,7 +95,7 @@ async def test_a_process_that_was_away_too_long_and_comes_back_stops_sending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.readout.run_feeders.SILENT_NS", 400_000_000)
-    monkeypatch.setattr("hltnode.daemon.feeder.feeder.HELLO_SECONDS", 0.02)
+    monkeypatch.setattr("hltnode.client.feeder.HELLO_SECONDS", 0.02)
     async with running_node(make_config(tmp_path)) as (node, _), feeding_process(node) as (first, connection):
         await eventually(lambda: first.window.limit > 0)
         connection.sends_messages = False

@@ -9,12 +9,12 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.client.fault_injection import Fault, FaultInjector, FaultPlan
+from hltnode.client.feeder import Feeder, FeederIdentity
+from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.common.vocabulary import CloseReason, DeadTimeReason
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.fault_injection import Fault, FaultInjector, FaultPlan
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
-from hltnode.daemon.feeder.sockets import FeederSockets
 from hltnode.daemon.node.node import Node
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason

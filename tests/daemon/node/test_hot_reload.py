@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from hltnode.daemon.node.hot_reload import HOT_KEYS, compare
-from tests.daemon.fakes import make_config
+from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.selection.tck import TckDocument
+from tests.daemon.fakes import FakeEngine, make_config, node_of_engine
 
 
 def test_nothing_changed_is_nothing(tmp_path: Path) -> None:
@@ -32,6 +34,24 @@ def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: 
     assert change.config.builder.mep_timeout_ms == 55
     assert change.config.builder.feeders == old.builder.feeders
     assert change.config.http.port == old.http.port
+
+
+def test_the_trigger_configuration_changes_only_with_a_new_session(tmp_path: Path) -> None:
+    """Decisions of a session have one TCK: a reload names the key and leaves the lines as they are."""
+    old = make_config(tmp_path)
+    (tmp_path / "trigger.toml").write_text("")
+    change = compare(old, make_config(tmp_path, trigger={"file": str(tmp_path / "trigger.toml")}))
+    assert change.cold == ("trigger.file",)
+    assert (change.config.trigger, change.hot) == (old.trigger, {})
+
+
+@pytest.mark.loopback
+async def test_a_node_puts_its_trigger_configuration_beside_its_events(tmp_path: Path) -> None:
+    document = TckDocument("toy", "short", (), {"lines": [{"name": "every_second"}], "sequence": []})
+    config = make_config(tmp_path)
+    async with node_of_engine(config, FakeEngine(batch_limits(config)), "fake", document):
+        path = tmp_path / "out" / f"{document.name}.json"
+        assert TckDocument.load(path) == document
 
 
 @pytest.mark.parametrize("key", HOT_KEYS, ids=".".join)

@@ -9,11 +9,11 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from hltnode.client.feeder import FeederRefusedError
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.feeder import FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.output.output_stage import WrittenBatch
+from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import (
@@ -237,7 +237,7 @@ async def test_a_mep_that_was_revoked_after_it_was_written_and_before_its_slot_w
         publish = node.outputs.publish
         written, may_go_on = asyncio.Event(), asyncio.Event()
 
-        async def hold(batch: WrittenBatch) -> None:
+        async def hold(batch: GatheredBatch) -> None:
             written.set()
             await may_go_on.wait()
             await publish(batch)

@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 import zmq.asyncio
 
+from hltnode.client.feeder import Feeder
+from hltnode.client.mep import FeedMep
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.feeder.feeder import Feeder
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits

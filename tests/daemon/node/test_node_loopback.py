@@ -14,10 +14,10 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import CloseReason, HelloRefusal
+from hltnode.client.feeder import Feeder, FeederRefusedError
+from hltnode.client.mep import FeedMep
+from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.feeder import Feeder, FeederRefusedError
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
 from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.node.node import Node
@@ -26,6 +26,7 @@ from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, max_events_of_decision
+from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.daemon.fakes import (
     SOURCES,
     TRACKS_PER_EVENT,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.feeder.fault_injection import FaultInjector, FaultPlan
+from hltnode.client.fault_injection import FaultInjector, FaultPlan
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.snapshot import snapshot

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
+from hltnode.client.mep import FeedMep
 from hltnode.daemon.common.vocabulary import Stage
-from hltnode.daemon.feeder.mep_source import FeedMep
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
@@ -140,7 +140,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels, threads=1),
         geometry_constants(VeloGeometry.builtin()),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         batch_limits(config),
     )
     async with (

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder, lumi_schema
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
-from hltnode.processing.selection.selected import Selected
 from hltnode.protocol.errors import ReportError
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
@@ -49,6 +49,9 @@ def run3_reports(shared: Path) -> list[RawBank]:
     return [bank for bank in record.banks() if bank.type in TRIGGER_BANKS]
 
 
+Places = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
 @dataclass
 class Event:
     """One event of a MEP: its banks by source, and its results."""
@@ -68,32 +71,23 @@ def event(**fields: object) -> Event:
     return replace(Event(banks, odin), **fields)  # type: ignore[arg-type]
 
 
-def tables(events: Sequence[SelectedEvent]) -> Selected:
-    """The objects and candidates of some events as columns."""
-    objects = [o for event in events for o in event.objects]
-
-    def begins(sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint32)
-
-    def column(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        return np.array(values, dtype=np.uint32)
-
-    return Selected(
-        rows=begins([len(event.candidates) for event in events]),
-        line=column([line for event in events for line, _ in event.candidates]),
-        object=column([index for event in events for _, index in event.candidates]),
-        objects=begins([len(event.objects) for event in events]),
-        class_id=column([o.class_id for o in objects]),
-        info=begins([len(o.info) for o in objects]),
-        info_values=np.array([value for o in objects for value in o.info], dtype=np.float32),
-        ids=begins([len(o.ids) for o in objects]),
-        id_values=column([channel for o in objects for channel in o.ids]),
-        parts=begins([len(o.parts) for o in objects]),
-        part_values=column([part for o in objects for part in o.parts]),
-    )
+def words(events: Sequence[SelectedEvent]) -> NDArray[np.uint32]:
+    """The objects and candidates of some events as the kernel of the lines writes them, u32[events, words]."""
+    rows = []
+    for of_event in events:
+        row = [len(of_event.candidates) | len(of_event.objects) << 16, 0]
+        for o in of_event.objects:
+            row += [o.class_id | len(o.info) << 16, len(o.ids) | len(o.parts) << 16]
+            row += np.array(o.info, dtype=np.float32).view(np.uint32).tolist()
+            row += [*o.ids, *o.parts]
+        rows.append((row, [line | index << 16 for line, index in reversed(of_event.candidates)]))
+    size = max((len(row) + len(candidates) for row, candidates in rows), default=0)
+    return np.array(
+        [row + [0] * (size - len(row) - len(candidates)) + candidates for row, candidates in rows], dtype=np.uint32
+    ).reshape(len(events), size)
 
 
-def decided(events: Sequence[Event], n_lines: int, *, with_tables: bool = True) -> Decided:
+def decided(events: Sequence[Event], n_lines: int, *, with_candidates: bool = True) -> Decided:
     fired = np.zeros((len(events), 32 * line_words(n_lines)), dtype=np.uint8)
     for row, of_event in zip(fired, events, strict=True):
         row[list(of_event.fired)] = 1
@@ -101,11 +95,11 @@ def decided(events: Sequence[Event], n_lines: int, *, with_tables: bool = True) 
         np.packbits(fired, axis=1, bitorder="little").view(np.uint32),
         np.array([of_event.flags for of_event in events], dtype=np.uint32),
         np.array([of_event.counts for of_event in events], dtype=np.uint32).reshape(-1, 2),
-        tables([of_event.selected for of_event in events]) if with_tables else None,
+        words([of_event.selected for of_event in events]) if with_candidates else np.zeros((len(events), 0), np.uint32),
     )
 
 
-def mep_of(events: Sequence[Event]) -> tuple[memoryview, list[tuple[int, int, int]]]:
+def mep_of(events: Sequence[Event]) -> tuple[memoryview, Places]:
     """The MFPs of the sources, laid out in a buffer in no order; an event without a bank has an absent one."""
     sources = sorted({source for of_event in events for source in of_event.banks}, reverse=True)
     pieces, fragments, offset = [b"slot"], [], 4
@@ -122,7 +116,7 @@ def mep_of(events: Sequence[Event]) -> tuple[memoryview, list[tuple[int, int, in
         pieces.append(mfp)
         fragments.append((source, offset, len(mfp)))
         offset += len(mfp)
-    return memoryview(b"".join(pieces)), fragments
+    return memoryview(b"".join(pieces)), np.array(fragments, dtype=np.int64)
 
 
 def routing_array(routing: Sequence[tuple[int, int, int]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
@@ -134,12 +128,13 @@ def encode(
     routing: Sequence[tuple[int, int, int]],
     kept: Sequence[int] | None = None,
     *,
-    with_tables: bool = True,
+    with_candidates: bool = True,
 ) -> EncodedEvents:
     encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS)
     wanted = np.array(range(len(events)) if kept is None else kept, dtype=np.int64)
-    results = decided(events, len(routing), with_tables=with_tables)
-    return encoder.encode_mep(*mep_of(events), wanted, 7, results)
+    results = decided(events, len(routing), with_candidates=with_candidates)
+    buffer, places = mep_of(events)
+    return encoder.encode_batch(buffer, [(len(events), places)], wanted, 7, results)
 
 
 def one(of_event: Event, routing: Sequence[tuple[int, int, int]] = (PHYSICS,) * 3) -> list[RawBank]:
@@ -325,19 +320,20 @@ def test_an_object_that_two_lines_select_is_written_once() -> None:
     assert report.objects[3].parts == (4, 5)
 
 
-def test_without_tables_of_candidates_lines_select_whole_events() -> None:
-    (record,) = iter_records(encode([event(fired=(0, 2))], [PHYSICS] * 3, with_tables=False).data)
+def test_where_nothing_is_known_of_candidates_lines_select_whole_events() -> None:
+    (record,) = iter_records(encode([event(fired=(0, 2))], [PHYSICS] * 3, with_candidates=False).data)
     assert decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS)).selections == {1: (), 3: ()}
 
 
-def test_the_tables_of_a_batch_serve_each_of_its_meps() -> None:
+def test_the_rows_of_a_batch_serve_each_of_its_meps() -> None:
     track = ReportedObject(ClassId.TRACK, ids=(1, 2))
     events = [event(fired=(0,), selected=SelectedEvent((track,) * (i + 1), ((0, i),))) for i in range(4)]
     encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
     whole = encode(events, [PHYSICS])
     of_batch = decided(events, 1)
-    second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected, first=2)
-    part = encoder.encode_mep(*mep_of(events[2:]), np.array([0, 1]), 7, second)
+    second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected[2:])
+    buffer, places = mep_of(events[2:])
+    part = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, second)
     assert [bytes(r) for r in part.records()] == [bytes(r) for r in whole.records()[2:]]
 
 
@@ -352,44 +348,55 @@ def test_a_fragment_too_large_for_a_bank_is_left_out_and_counted(size: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "what"),
+    ("word", "value", "what"),
     [
-        ("line", 9, "ascend by line"),
-        ("object", 3, "none of its event"),
-        ("rows", 100, "outside their tables"),
-        ("objects", 100, "outside their tables"),
-        ("class_id", 1, "impossible class"),
-        ("class_id", 70000, "impossible class"),
-        ("info", 100, "outside their table"),
-        ("ids", 100, "outside their table"),
-        ("part_values", 100, "none of its event"),
+        (0, 2 << 16 | 11, "more selected candidates than words"),
+        (0, 2 << 16 | 3, "lie outside their words"),
+        (0, 3 << 16 | 2, "lie outside their words"),
+        (2, 1 | 1 << 16, "impossible class"),
+        (6, 10030 | 7 << 16, "lie outside their words"),
+        (7, 9, "lie outside their words"),
+        (7, 9 << 16, "lie outside their words"),
+        (9, 100, "none of its event"),
+        (10, 1 | 3 << 16, "none of its event"),
+        (10, 9 | 1 << 16, "ascend by line"),
+        (11, 2, "ascend by line"),
     ],
 )
-def test_tables_that_contradict_themselves_are_refused(column: str, value: int, what: str) -> None:
+def test_words_that_contradict_themselves_are_refused(word: int, value: int, what: str) -> None:
     track = ReportedObject(ClassId.TRACK, (1.0,), (7,))
     vertex = ReportedObject(ClassId.VERTEX, (1.0,), parts=(0,))
     of_event = event(fired=(0, 1), selected=SelectedEvent((track, vertex), ((0, 0), (1, 1))))
     results = decided([of_event], 3)
-    assert results.selected is not None
-    getattr(results.selected, column)[-1] = value
+    assert results.selected.shape == (1, 12)
+    results.selected[0, word] = value
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    buffer, places = mep_of([of_event])
     with pytest.raises(ValueError, match=what):
-        encoder.encode_mep(*mep_of([of_event]), np.array([0]), 7, results)
+        encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
+
+
+def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
+    results = decided([event(fired=(0,)), event()], 1)
+    results.selected[:, 1] = (5, 7)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
+    buffer, places = mep_of([event(), event()])
+    encoded = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, results)
+    assert encoded.candidates_left_out == 5, "what is written of an event that no line accepts means nothing"
 
 
 @settings(max_examples=300)
 @given(st.data())
-def test_wrong_tables_never_reach_beyond_themselves(data: st.DataObject) -> None:
-    """Each column is overwritten at one place by any number: the encoder refuses, or writes something readable."""
+def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
+    """One word is overwritten by any number: the encoder refuses, or writes something readable."""
     selected = data.draw(selected_events(3))
     results = decided([event(fired=(0, 1, 2), selected=selected)], 3)
-    assert results.selected is not None
-    column = getattr(results.selected, data.draw(st.sampled_from(Selected.__slots__))).view(np.uint32)
-    if len(column):
-        column[data.draw(st.integers(0, len(column) - 1))] = data.draw(u32 | st.integers(0, 9))
+    row = results.selected[0]
+    row[data.draw(st.integers(0, len(row) - 1))] = data.draw(u32 | st.integers(0, 9))
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
     try:
-        encoded = encoder.encode_mep(*mep_of([event()]), np.array([0]), 7, results)
+        buffer, places = mep_of([event()])
+        encoded = encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
     except ValueError:
         return
     (record,) = iter_records(encoded.data)
@@ -404,11 +411,60 @@ def test_events_that_do_not_ascend_or_are_not_there_are_refused(kept: list[int])
 
 def test_fragments_outside_the_buffer_or_of_other_events_are_refused() -> None:
     events = [event(), event()]
-    buffer, fragments = mep_of(events)
+    buffer, places = mep_of(events)
     encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
-    source, offset, size = fragments[0]
-    for wrong in ((source, len(buffer), size), (source, offset, size - 1), (source, offset + 4, size)):
+    source, offset, size = places[0]
+    for wrong in ((source, len(buffer), size), (source, offset, size - 1), (source, offset + 4, size), (source, -1, 1)):
         with pytest.raises(ValueError, match="MFP"):
-            encoder.encode_mep(buffer, [wrong], np.array([0]), 7, decided(events, 1))
+            encoder.encode_batch(buffer, [(2, np.array([wrong]))], np.array([0]), 7, decided(events, 1))
     with pytest.raises(ValueError, match="MFP"):
-        encoder.encode_mep(buffer, fragments, np.array([0]), 7, decided(events[:1], 1))
+        encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, decided(events[:1], 1))
+    with pytest.raises(ValueError, match="events of the batch"):
+        encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, decided(events, 1))
+
+
+def test_a_fragment_whose_announced_size_reaches_beyond_its_mfp_is_refused() -> None:
+    buffer, places = mep_of([event()])
+    damaged = bytearray(buffer)
+    for _, offset, _ in places:
+        damaged[offset + 24 : offset + 26] = b"\xff\xff"  # the size of the only fragment
+    with pytest.raises(ValueError, match="not sound"):
+        encoder_of(1).encode_batch(memoryview(damaged), [(1, places)], np.array([0]), 7, decided([event()], 1))
+
+
+def test_the_events_of_several_meps_are_those_of_each_mep_alone() -> None:
+    meps = [[event(fired=(i % 3,), counts=(i, n)) for i in range(n)] for n in (3, 1, 4)]
+    kept = [[1, 2], [], [0, 3]]
+    alone = [bytes(encode(events, [PHYSICS] * 3, some).data) for events, some in zip(meps, kept, strict=True)]
+    buffer, places, numbers, first = b"", [], [], 0
+    for events, some in zip(meps, kept, strict=True):
+        of_mep, at = mep_of(events)
+        places.append((len(events), at + np.array([0, len(buffer), 0])))
+        numbers += [first + i for i in some]
+        buffer += bytes(of_mep)
+        first += len(events)
+    batch = decided([of_event for events in meps for of_event in events], 3)
+    together = encoder_of(3).encode_batch(memoryview(buffer), places, np.array(numbers), 7, batch)
+    assert together.data == b"".join(alone)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 40])
+def test_records_have_the_checksum_of_the_format_where_it_is_asked_for(n: int) -> None:
+    bank = RawBank(BankType.VP, 4, 4096, memoryview(b"data" * 50))
+    events = [event(banks={**event().banks, 4096: replace_payload(bank, i)}) for i in range(n)]
+    buffer, places = mep_of(events)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, checksums=True)
+    encoded = encoder.encode_batch(buffer, [(n, places)], np.arange(n), 7, decided(events, 1))
+    records = list(iter_records(encoded.data))
+    assert len(records) == n
+    assert all(record.header.checksum for record in records)
+
+
+def replace_payload(bank: RawBank, size: int) -> RawBank:
+    """The same bank with the first bytes of its payload."""
+    return RawBank(bank.type, bank.version, bank.source_id, bank.payload[: 4 * size + size % 3])
+
+
+def encoder_of(n_lines: int) -> EventEncoder:
+    """An encoder of a menu with this number of physics lines."""
+    return EventEncoder(TCK, routing_array([PHYSICS] * n_lines), COLLECTIONS)

@@ -64,8 +64,8 @@ def test_after_all_attacks_the_same_node_takes_a_run(victim: Victim, tmp_path: P
     events = tmp_path / "events.mep"
     events.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in synthetic_meps(50)))
     line = [
-        sys.executable, "-m", "hltnode.daemon", "feed", "--to", f"tcp://127.0.0.1:{victim.data}",
-        "--control", f"tcp://127.0.0.1:{victim.control}", "--input", str(events), "--run", str(RUN),
+        sys.executable, "-m", "hltnode.daemon", "replay", "--to", f"tcp://127.0.0.1:{victim.data}",
+        "--control", f"tcp://127.0.0.1:{victim.control}", str(events), "--run", str(RUN),
     ]  # fmt: skip
     feed = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=50)
     assert feed.returncode == 0, feed.stderr + victim.log.read_text()[-1000:]

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.process, pytest.mark.loopback]
 def feed_with_faults(site: Site, faults: str, *, seed: int) -> tuple[str, ...]:
     """The command line of a feeder that has all sources."""
     return (
-        "hltnode.daemon", "feed", "--to", site.data, "--control", site.control, "--input", str(site.input),
+        "hltnode.daemon", "replay", "--to", site.data, "--control", site.control, str(site.input),
         "--run", "42", "--rate", str(RATE), "--fault", faults, "--seed", str(seed),
         "--json", str(site.directory / f"report{seed}.json"),
     )  # fmt: skip

@@ -79,7 +79,7 @@ port = {self.http}
 
     def start_feeder(self, number: int) -> subprocess.Popen[bytes]:
         return self.start(
-            "hltnode.daemon", "feed", "--to", self.data, "--control", self.control, "--input", str(self.input),
+            "hltnode.daemon", "replay", "--to", self.data, "--control", self.control, str(self.input),
             "--run", str(RUN), "--part", f"{number}/{self.feeders}", "--rate", str(RATE),
         )  # fmt: skip
 
@@ -200,5 +200,5 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
     summary = json.loads(result.read_text())
     assert summary["events"] == 120
     assert summary["accounting_closes"]
-    assert summary["accounting"]["meps"]["complete"] == 4
+    assert summary["accounting"]["meps"]["complete"] == 2
     assert summary["metrics"]["hlt1_events_processed_total"] == 120

@@ -22,7 +22,7 @@ pytestmark = [
 
 def feed(site: Site, number: int, *options: str) -> subprocess.Popen[bytes]:
     return site.start(
-        "hltnode.daemon", "feed", "--to", site.data, "--control", site.control, "--input", str(site.input),
+        "hltnode.daemon", "replay", "--to", site.data, "--control", site.control, str(site.input),
         "--run", str(RUN), "--part", f"{number}/{site.feeders}", *options,
     )  # fmt: skip
 

@@ -36,8 +36,8 @@ def start_feeders(a: Site, b: Site, rate: int) -> list[subprocess.Popen[bytes]]:
     supervisor = f"tcp://127.0.0.1:{free_ports(1)[0]}"
     return [
         a.start(
-            "hltnode.daemon", "feed", "--to", a.data, "--control", a.control, "--to", b.data, "--control", b.control,
-            "--supervisor", supervisor, "--input", str(a.input), "--run", str(RUN), "--rate", str(rate),
+            "hltnode.daemon", "replay", "--to", a.data, "--control", a.control, "--to", b.data, "--control", b.control,
+            "--supervisor", supervisor, str(a.input), "--run", str(RUN), "--rate", str(rate),
             "--part", f"{part}/{FEEDERS}",
         )
         for part in range(1, FEEDERS + 1)

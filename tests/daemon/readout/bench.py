@@ -7,7 +7,7 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, BuilderLimits, FragmentArrived, SlotAdvanced
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.output.output_stage import RevokeEvents
+from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
@@ -145,6 +145,7 @@ class Bench:
             self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
             self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.DONE))
             self.written += [(batch.run, mep.mep) for mep in batch.meps]
+            self.protocol.slot_freed(batch)
             self.protocol.batch_done(batch)
 
     def work(self) -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Batch,
     CloseMep,
@@ -18,6 +17,7 @@ from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Missed, Nack
+from hltnode.protocol.transport.mep_ranges import MepRanges
 from tests.daemon.readout.connections import RecordedConnections
 
 RUN = 7

@@ -5,7 +5,7 @@ import structlog
 
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.stimuli_and_effects import SlotAdvanced
-from hltnode.daemon.output.output_stage import RevokeEvents
+from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.feeder_protocol import MAX_ACKS_OF_A_HELLO
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import (
@@ -75,9 +75,8 @@ def test_a_finished_batch_is_acknowledged_after_the_credits_that_its_slot_gives(
     bench.pass_time(20 * MS)
     bench.connections.take()
     bench.finish_batches()
-    sent = bench.connections.take()
-    assert sent[-1] == Ack(RUN, ((0, 0),))
-    assert [type(message) for message in sent[:-1]] == [Credit]
+    # The slot can fill again before its MEP is acknowledged; with the acknowledgement the limit falls.
+    assert bench.connections.take() == [Credit(RUN, 9), Credit(RUN, 8), Ack(RUN, ((0, 0),))]
     assert bench.counters.meps_acknowledged == 1
 
 

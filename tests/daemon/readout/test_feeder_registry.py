@@ -2,10 +2,10 @@
 
 import pytest
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.readout.feeder_registry import MAX_KEPT_RUNS, FeederRegistry
 from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders
 from hltnode.protocol.transport.feeder_messages import Hello
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 
 def hello(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from hltnode.daemon.common.vocabulary import HelloRefusal, MessageRefusal
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import (
@@ -18,6 +17,7 @@ from hltnode.protocol.transport.feeder_messages import (
     RunClosed,
     Welcome,
 )
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 from tests.daemon.readout.bench import RUN, SECOND, Bench, acked, errors
 
 

@@ -93,7 +93,7 @@ class Bench:
             for slot in builder.pool.slots
         ]
         filling = [slot.index for slot in builder.pool.filling]
-        meps = [(mep.mep, mep.sources, mep.bytes, tuple(mep.fragments)) for mep in builder.open.values()]
+        meps = [(mep.mep, mep.sources, mep.bytes, mep.fragments.tolist()) for mep in builder.open.values()]
         window = builder.window.held, builder.window.outstanding
         return slots, filling, meps, window, counters.meps_opened, dict(counters.meps_closed), counters.fragments_built
 
@@ -137,7 +137,7 @@ def test_the_place_of_a_damaged_fragment_goes_to_the_next_one(bench: Bench) -> N
     bench.send(with_wrong_crc(frame_of(0, SOURCES[0])))
     bench.send(frame_of(0, SOURCES[0]))
     mfp = mfp_of(0, SOURCES[0])
-    assert bench.builder.open[0].fragments == [(SOURCES[0], 0, len(mfp))]
+    assert bench.builder.open[0].fragments.tolist() == [[SOURCES[0], 0, len(mfp)]]
     assert bench.slots[0][: len(mfp)] == mfp
     assert bench.slots[0].count(GUARD, len(mfp)) == SLOT_BYTES - len(mfp)
 

@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Goodbye, Hello, Revoked
+from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.readout.bench import EVENTS, MS, SECOND, Bench
 from tests.protocol.transport.test_control_messages import messages
@@ -103,7 +103,7 @@ class HostilePeers(RuleBasedStateMachine):
             self.kept = {
                 (run, mep)
                 for run, mep in self.kept
-                if run != request.run or mep not in revoked or mep in request.in_slots
+                if run != request.run or mep not in revoked or mep in request.in_node
             }
             self.bench.protocol.events_revoked(request.receipt)
         self.revoked = len(self.bench.revoked)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from hltnode.daemon.common.mep_ranges import MepRanges
 from hltnode.daemon.readout.run_feeders import (
     MAX_REPLACED,
     RETURN_NS,
@@ -13,6 +12,7 @@ from hltnode.daemon.readout.run_feeders import (
     RunStart,
 )
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
+from hltnode.protocol.transport.mep_ranges import MepRanges
 
 RUN = 7
 NOTHING = MepRanges()

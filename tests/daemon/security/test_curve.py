@@ -11,20 +11,14 @@ import uvloop
 import zmq
 import zmq.asyncio
 
+from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys, load_key_pair, load_public_key
+from hltnode.client.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, EventStream, LoginFailure
 from hltnode.daemon.configuration.loading import ConfigError, load_config
-from hltnode.daemon.feeder.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.daemon.feeder.single_node import feed_meps
-from hltnode.daemon.feeder.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.security.curve_keys import (
-    ClientKeys,
-    SecurityError,
-    create_key_pair,
-    load_client_keys,
-    load_key_pair,
-    load_public_key,
-)
+from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import decode_decision
 from hltnode.protocol.transport.feeder_messages import Error, Hello

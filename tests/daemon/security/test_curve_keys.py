@@ -7,16 +7,9 @@ import pytest
 import zmq
 from typer.testing import CliRunner
 
+from hltnode.client.keys import SecurityError, load_client_keys, load_key_pair, load_public_key
 from hltnode.daemon.cli import app
-from hltnode.daemon.security.curve_keys import (
-    SecurityError,
-    create_key_pair,
-    load_allow_list,
-    load_client_keys,
-    load_key_pair,
-    load_public_key,
-    load_token,
-)
+from hltnode.daemon.security.curve_keys import create_key_pair, load_allow_list, load_token
 
 if not zmq.has("curve"):
     pytest.skip("libzmq has no CURVE", allow_module_level=True)

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import EventStream, HelloRefusal
+from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.event_message import ACCEPTED
 from hltnode.protocol.transport.feeder_messages import Credit, Hello, Welcome
 from hltnode.protocol.transport.frame_header import encode_frame
+from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]

@@ -2,14 +2,17 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hltnode.daemon.common.mep_ranges import as_ranges
+import numpy as np
+
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
+from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.daemon.storage.recovery import StoreSettings, take_over
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
+from hltnode.protocol.transport.mep_ranges import as_ranges
 
 RUN = 7
 NODE = "node"
@@ -44,6 +47,13 @@ def quarantined(directory: Path, reason: str) -> list[int]:
     return sorted(n for path in paths for n in events_in(path.read_bytes()))
 
 
+def block_of(run: int, records: Sequence[tuple[int, bytes]]) -> RecordBlock:
+    """MDF records, each given with its MEP, as the gathering hands them to the store."""
+    ends = np.cumsum([len(record) for _, record in records], dtype=np.uint64)
+    meps = np.array([mep for mep, _ in records], dtype=np.uint64)
+    return RecordBlock(run, memoryview(b"".join(record for _, record in records)), ends, meps)
+
+
 class Session:
     """One session: opened with recovery; `kill` leaves everything as SIGKILL does, `end` stops in order."""
 
@@ -71,11 +81,15 @@ class Session:
 
     def append(self, *meps: int, run: int = RUN, payload: int = 0) -> None:
         """The events of some MEPs, not yet written."""
+        streams: dict[EventStream, list[tuple[int, bytes]]] = {stream: [] for stream in EventStream}
         for event in events_of(meps):
             mep = event // 100
             is_error = mep % 3 == 0 and event % 100 == EVENTS_OF_A_MEP - 1
-            stream = EventStream.ERROR if is_error else EventStream.ACCEPTED
-            self.store.append(stream, run, mep, event_record(event, run, payload))
+            streams[EventStream.ERROR if is_error else EventStream.ACCEPTED].append(
+                (mep, event_record(event, run, payload))
+            )
+        for stream, records in streams.items():
+            self.store.append(stream, block_of(run, records))
 
     def batch(self, *meps: int, run: int = RUN, payload: int = 0) -> None:
         """A batch as the output stage writes it."""

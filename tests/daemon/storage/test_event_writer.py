@@ -17,7 +17,7 @@ from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.daemon.storage.recovery import StoreSettings, take_over
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_bank
-from tests.daemon.storage.sessions import names
+from tests.daemon.storage.sessions import block_of, names
 
 RUN = 42
 
@@ -50,7 +50,7 @@ class Output:
 
     def append(self, number: int, payload: int = 100, *, run: int = RUN, error: bool = False) -> None:
         stream = EventStream.ERROR if error else EventStream.ACCEPTED
-        self.store.append(stream, run, number, record(number, payload, run))
+        self.store.append(stream, block_of(run, [(number, record(number, payload, run))]))
 
     def flush(self) -> None:
         self.store.commit(RUN, [])

@@ -16,7 +16,7 @@ from hltnode.processing.framework.codegen import algorithm_header, include_path,
 from hltnode.processing.framework.collections import PROCESSING, U32, Collection, DeclarationError, Placement
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid, Scratch
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
@@ -29,8 +29,8 @@ def test_the_committed_headers_are_what_the_declarations_say() -> None:
 
 def test_an_engine_refuses_a_sequence_whose_header_is_out_of_date() -> None:
     changed = replace(kill_clones, constants=())
-    algorithms = tuple(changed if algorithm is kill_clones else algorithm for algorithm in HLT1.sequence)
-    chain = replace(HLT1, sequence=AlgorithmSequence(algorithms))
+    algorithms = tuple(changed if algorithm is kill_clones else algorithm for algorithm in HLT1_SEQUENCE)
+    chain = replace(HLT1.with_sequence("velo"), sequence=AlgorithmSequence(algorithms))
     with pytest.raises(DeclarationError, match=r"chain hlt1: generated headers are out of date: velo_kill_clones\.h"):
         chain.check_headers()
 

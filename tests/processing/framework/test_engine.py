@@ -12,16 +12,17 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.lines.event import Passthrough
+from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 LIMITS = BatchLimits(events=64, meps=16, input_bytes=2 << 20, rows=8192)
 GEOMETRY = VeloGeometry.builtin()
@@ -44,7 +45,7 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None), LIMITS)
+    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None, "velo"), LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,40 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
     assert results(7) == whole
 
 
+def test_meps_have_fewer_events_where_these_have_too_many_bytes(meps: list[EncodedMep]) -> None:
+    events = [banks for mep in meps for banks in mep.events]
+    most = meps[0].data.nbytes // 2
+    cut = list(encode_meps(HLT1, events, 8, max_bytes=most))
+    assert [banks for mep in cut for banks in mep.events] == events
+    assert len(cut) > len(meps)
+    assert all(mep.data.nbytes <= most or mep.n_events == 1 for mep in cut)
+    first = [int(mep.data[8:16].view(np.uint64)[0]) for mep in cut]
+    assert first == np.cumsum([0, *(mep.n_events for mep in cut[:-1])]).tolist()
+    alone = encode_meps(HLT1, events, 8, max_bytes=1)
+    assert [mep.n_events for mep in alone] == [1] * len(events)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_events_of_both_encodings_in_one_stream_are_all_read(backend: CountingBackend, version: int) -> None:
+    runner = OfflineRunner(an_engine(backend))
+    retina, super_pixels = (
+        list(simulate_events(3, 5, geometry=GEOMETRY, velo_banks=encoding)) for encoding in ("retina", "superpixel")
+    )
+    # Of the same version as retina clusters, both stand in one packet; of another one, in several.
+    super_pixels = [
+        [bank._replace(version=version) if bank.type == BankType.VP else bank for bank in banks]
+        for banks in super_pixels
+    ]
+
+    def clusters(events: list[list[RawBank]]) -> list[int]:
+        batches = runner.run(encode_meps(HLT1, events, 8))
+        return [n for batch in batches for n in batch.workspace.output.counts["velo_clusters"].tolist()]
+
+    apart = clusters(retina) + clusters(super_pixels)
+    assert min(apart) > 0
+    assert clusters(retina + super_pixels) == apart
+
+
 def test_an_event_without_odin_is_flagged_and_the_others_are_not(backend: CountingBackend) -> None:
     events = list(simulate_events(3, 5, geometry=GEOMETRY))
     events[1] = [bank for bank in events[1] if bank.type != BankType.ODIN]
@@ -132,8 +167,8 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
     backend: CountingBackend, meps: list[EncodedMep]
 ) -> None:
     menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n).line() for n in range(1, 501))
-    engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
-    assert engine.limits == replace(LIMITS, lines=500)
+    engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
+    assert engine.limits == replace(LIMITS, lines=500, histogram_counts=n_counts(engine.histograms))
     for batch in OfflineRunner(engine).run(meps):
         output = batch.workspace.output
         assert output.lines.shape == (batch.workspace.n_events, 16)
@@ -147,7 +182,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
 def test_lines_behind_the_first_word_decide_in_the_engine_too(backend: CountingBackend, meps: list[EncodedMep]) -> None:
     menu = tuple(Passthrough(f"Line{i}", prescale=float(i == 499)).line() for i in range(500))
     (batch,) = OfflineRunner(
-        HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu), LIMITS)
+        HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
     ).run(meps[:1])
     output = batch.workspace.output
     assert output.lines.tolist() == [[0] * 15 + [1 << 499 % 32]] * batch.workspace.n_events
@@ -169,7 +204,7 @@ def test_retained_transferred_and_constant_columns_are_fetched(backend: Counting
     engine = HLT1.create_engine(
         backend,
         geometry_constants(GEOMETRY),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         LIMITS,
         retain=("velo_hits.x",),
     )

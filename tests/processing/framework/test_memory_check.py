@@ -15,7 +15,7 @@ from hltnode.processing.framework.memory_check import MARGIN, largest_batch
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import OfflineRunner
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 
 LIMITS = BatchLimits(events=256, meps=16, input_bytes=8 << 20, rows=8192)
 
@@ -48,7 +48,9 @@ def backend() -> Iterator[SmallBackend]:
 
 
 def an_engine(backend: SmallBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(VeloGeometry.builtin()), HLT1.load_trigger(None), LIMITS)
+    return HLT1.create_engine(
+        backend, geometry_constants(VeloGeometry.builtin()), HLT1.load_trigger(None, "velo"), LIMITS
+    )
 
 
 def test_slots_that_do_not_fit_are_refused_before_anything_is_allocated(backend: SmallBackend) -> None:
@@ -97,7 +99,7 @@ def test_the_batch_that_the_error_names_fits_and_one_step_more_does_not(backend:
     assert smaller is not None
 
     def needed(limits: BatchLimits) -> int:
-        return plan_memory(HLT1.sequence, limits, fuse_events=True).total_bytes(3, 2)
+        return plan_memory(HLT1_SEQUENCE, limits, fuse_events=True).total_bytes(3, 2)
 
     assert needed(smaller) <= free
     step = BatchLimits(

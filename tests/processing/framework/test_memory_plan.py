@@ -287,7 +287,7 @@ def test_no_two_columns_in_use_overlap_in_any_sequence(
     assert all(region.offset % 64 == 0 for region in plan.thread.regions)
     placed = [region.column for region in (*plan.arena.regions, *plan.thread.regions)]
     assert len(placed) == len(set(placed))
-    assert {*placed, *plan.mirrors, *plan.constants} >= set(sequence.columns)
+    assert {*placed, *plan.mirrors, *plan.accumulated, *plan.constants} >= set(sequence.columns)
     assert not {region.column.name for region in plan.thread.regions} & set(retain)
     last = len(plan.stages) - 1
     assert all(the(plan.arena, name).last == last for name in retain)

@@ -126,7 +126,7 @@ def _velo_columns(
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
     backend = create_backend("cpu", HLT1.kernels)
     engine = HLT1.create_engine(
-        backend, geometry_constants(geometry), HLT1.load_trigger(None), limits, retain=VELO_COLUMNS
+        backend, geometry_constants(geometry), HLT1.load_trigger(None, "velo"), limits, retain=VELO_COLUMNS
     )
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data

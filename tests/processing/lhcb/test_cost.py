@@ -15,6 +15,7 @@ import pytest
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
@@ -23,8 +24,11 @@ from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
+from hltnode.processing.selection.trigger_chain import Constants
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.work_counter import WorkCounter
+from tests.processing.lhcb.dense_events import DENSE as WHOLE_DENSE
+from tests.processing.lhcb.dense_events import TEN_TIMES, crossing
 from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crowded_in_phi, noise, super_pixel_noise
 from tests.processing.lhcb.velo.velo_chain import real_events
 
@@ -36,7 +40,13 @@ MAX_EVENTS = 80
 MAX_PER_BYTE = 5
 """What each byte of any event may cost, in what each byte of a minimum-bias event costs."""
 MAX_OF_CUT_EVENT = 0.5
-"""What an event above the global event cut may cost, in minimum-bias events."""
+"""What an event above the limit on clusters may cost, in minimum-bias events."""
+MAX_OF_DENSEST = 20
+"""What any event may cost the whole of HLT1, in the densest of the minimum-bias events."""
+WHOLE = ("forward_then_matching", "no_ut")
+"""Sequences that have all algorithms between them."""
+COPIES = 2
+"""Of an event in a MEP: what MFPs cost as such is shared by the events of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +59,22 @@ class Cost:
 
 
 class Costs:
-    """The whole chain, built so that it counts its work."""
+    """A sequence, built so that it counts its work; that of the lines is not counted."""
 
-    def __init__(self) -> None:
-        self._work = WorkCounter(HLT1.kernels)
+    def __init__(self, work: WorkCounter, sequence: str, geometry: Constants) -> None:
+        self._work = work
+        self._chain = HLT1.with_sequence(sequence)
         engine = HLT1.create_engine(
-            CpuBackend(self._work.kernels),
-            geometry_constants(GEOMETRY),
-            HLT1.load_trigger(None),
+            CpuBackend(work.kernels),
+            geometry,
+            HLT1.load_trigger(None, sequence),
             BatchLimits(events=16, meps=1, input_bytes=4 << 20, rows=1024),
         )
         self._workspace: Workspace = engine.create_workspace()
 
     def of(self, events: Sequence[Sequence[RawBank]]) -> Cost:
         """The mean over some events."""
-        mep = encode_mep(HLT1, events)
+        mep = encode_mep(self._chain, events)
         workspace = self._workspace
         workspace.input_data[: mep.data.nbytes] = mep.data
         workspace.seal([MepInBatch(mep.n_events, mep.fragments)])
@@ -76,8 +87,14 @@ class Costs:
 
 
 @pytest.fixture(scope="module")
-def costs() -> Costs:
-    return Costs()
+def work() -> WorkCounter:
+    return WorkCounter(HLT1.kernels)
+
+
+@pytest.fixture(scope="module")
+def costs(work: WorkCounter) -> Costs:
+    """Of the VELO chain."""
+    return Costs(work, "velo", geometry_constants(GEOMETRY))
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +157,43 @@ def test_an_event_above_the_limit_on_clusters_costs_less_than_a_real_one(
     print(f"{make.__name__}: {cost.event / real.event:.2f} real events")
     assert cost.flags == EventFlag.TOO_MANY_CLUSTERS
     assert cost.event < MAX_OF_CUT_EVENT * real.event
+
+
+@dataclass(frozen=True, slots=True)
+class WholeHlt1:
+    """A sequence in the built-in detector, and what the densest real event costs in its own."""
+
+    costs: Costs
+    densest: float
+
+    def ratio(self, event: Sequence[RawBank]) -> tuple[float, EventFlag]:
+        """In densest real events; the flags."""
+        cost = self.costs.of([event] * COPIES)
+        return cost.event / self.densest, cost.flags
+
+
+@pytest.fixture(scope="module", params=WHOLE)
+def whole(request: pytest.FixtureRequest, work: WorkCounter, shared: Path) -> WholeHlt1:
+    sequence: str = request.param
+    chain = HLT1.with_sequence(sequence)
+    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob("*retina3*.mdf")
+    real = Costs(work, sequence, chain.load_geometry(shared / "data" / "lhcb-geometry"))
+    densest = max(real.of([event] * COPIES).event for event in read_events(sample))
+    return WholeHlt1(Costs(work, sequence, chain.load_geometry(None)), densest)
+
+
+@pytest.mark.parametrize("name", WHOLE_DENSE)
+def test_the_whole_of_hlt1_takes_no_event_that_costs_more_than_twenty_of_the_densest_real_one(
+    whole: WholeHlt1, name: str
+) -> None:
+    ratio, flags = whole.ratio(WHOLE_DENSE[name]())
+    print(f"{name}: {ratio:.2f} of the densest real event, {flags!r}")
+    # The cuts let them through: what overflows is one of many collections, and the event has the others.
+    assert flags & ~EventFlag.OVERFLOW == 0
+    assert ratio < MAX_OF_DENSEST
+
+
+def test_an_event_that_the_global_event_cut_takes_costs_less_than_a_real_one(whole: WholeHlt1) -> None:
+    ratio, flags = whole.ratio(crossing(TEN_TIMES))
+    assert flags & EventFlag.GLOBAL_EVENT_CUT
+    assert ratio < MAX_OF_CUT_EVENT

@@ -97,8 +97,8 @@ def test_a_gpu_runs_both_launches_and_finds_what_the_cpu_finds(tmp_path: Path, m
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
     cupy = install(monkeypatch, SimulatedGpu(HLT1.kernels))
     reference = small_and_large("retina")
-    chain = replace(HLT1, sequence=cut_at(between(reference)))
-    trigger = HLT1.load_trigger(None)
+    chain = replace(HLT1.with_sequence("velo"), sequence=cut_at(between(reference)))
+    trigger = HLT1.load_trigger(None, "velo")
     engine = chain.create_engine(
         CudaBackend(HLT1.kernels), geometry_constants(GEOMETRY), trigger, reference.limits, retain="all"
     )

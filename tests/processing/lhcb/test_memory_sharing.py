@@ -39,7 +39,7 @@ POISONS = (0x00, 0xA5, 0xFF)
 
 Events = Sequence[Sequence[RawBank]]
 
-RETAINED = retained(HLT1.sequence)
+RETAINED = retained(HLT1_SEQUENCE)
 
 
 class PoisonedBackend(CpuBackend):

@@ -12,7 +12,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
@@ -40,9 +40,9 @@ def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry) -> dict
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(geometry),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         limits,
-        retain=retained(HLT1.sequence),
+        retain=retained(HLT1_SEQUENCE),
     )
     checker = Checker()
     for batch in OfflineRunner(engine).run(encode_meps(HLT1, events, 16)):

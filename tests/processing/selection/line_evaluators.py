@@ -19,8 +19,10 @@ from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.selection.expression import Expression
+from hltnode.processing.selection.histogram import RecordedHistogram
 from hltnode.processing.selection.line import LINE_RECORD, Line
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.processing.selection.selected import SELECTED_WORDS
 from tests.processing.framework.chain_builder import compiler
 from tests.processing.framework.kernel_runner import (
     Allocate,
@@ -31,6 +33,7 @@ from tests.processing.framework.kernel_runner import (
     with_block_size,
 )
 from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.processing.selection import toy_detector as toy
 from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of
 from tests.ptx.nvrtc import ptx_of_source
@@ -43,11 +46,22 @@ KERNELS = KernelSources("", (PROCESSING,), "")
 @dataclass(frozen=True, slots=True)
 class Decided:
     """masks: the decisions of all lines on each event as one integer; accepted: u8; unknown: selections that a NaN has
-    left open, u32."""
+    left open, u32; flags: u32; selected: the used words of what was selected, the rest 0; counts: the counters of all
+    histograms."""
 
     masks: list[int]
     accepted: list[int]
     unknown: list[int]
+    flags: list[int]
+    selected: NDArray[np.uint32]
+    counts: list[int]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Decided) and (
+            (self.masks, self.accepted, self.unknown, self.flags, self.counts)
+            == (other.masks, other.accepted, other.unknown, other.flags, other.counts)
+            and np.array_equal(self.selected, other.selected)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +72,11 @@ class Case:
     event_words: tuple[Expression, ...]
     columns: Columns
     limits: BatchLimits
+    histograms: tuple[RecordedHistogram, ...] = ()
 
     @property
     def algorithm(self) -> Algorithm:
-        return select_lines(self.lines, self.event_words)
+        return select_lines(self.lines, self.event_words, toy.REPORTS, self.histograms)
 
     @property
     def source(self) -> str:
@@ -80,10 +95,14 @@ class Case:
 
 def _decided(columns: Mapping[str, NDArray[Any]], n_events: int) -> Decided:
     words = columns["events.lines"].reshape(n_events, -1)
+    selected = np.array(columns["events.selected"][: n_events * SELECTED_WORDS]).reshape(n_events, -1)
     return Decided(
         [int.from_bytes(row.tobytes(), "little") for row in words],
         columns["events.accepted"][:n_events].tolist(),
         columns["events.unknown_selections"][:n_events].tolist(),
+        columns["events.flags"][:n_events].tolist(),
+        selected,
+        columns["histograms.counts"].tolist() if "histograms.counts" in columns else [],
     )
 
 
@@ -100,7 +119,7 @@ def by_numpy(case: Case) -> Decided:
             given = np.asarray(case.columns[column.name])
             columns[column][: len(given)] = given if given.dtype.names else given.astype(column.dtype)
     assert algorithm.generated is not None
-    algorithm.generated.evaluate(columns, n)
+    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), "it says that it gets on"
     return _decided({column.name: content for column, content in columns.items()}, n)
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.selection.canonical import Reader
 from hltnode.processing.selection.errors import LineError
-from hltnode.processing.selection.expression import MAX_DEPTH
+from hltnode.processing.selection.expression import MAX_DEPTH, columns_of
 from hltnode.processing.selection.functions import where
 from hltnode.processing.selection.inputs import any_of, count_of
-from hltnode.processing.selection.line import Line, columns_of, line_of_content
+from hltnode.processing.selection.line import Line, line_of_content
 from hltnode.processing.selection.tck import TckDocument
 from hltnode.processing.selection.units import MeV, mm
 from tests.processing.selection import toy_detector as toy
@@ -115,7 +115,9 @@ def changed(**values: object) -> dict[str, Any]:
         (["CONST bool 1", "CONST count 1", "AND 0 1"], "AND of bool, count"),
         (["CONST number 1", "CONST count 1", "LESS 0 1"], "LESS of number, count"),
         (["NOT"], "NOT of nothing"),
-        (["INDEX toy_tracks toy_tracks.count 101"], "a number from 0 to 99"),
+        (["INDEX toy_tracks toy_tracks.count 3"], "a number from 0 to 2"),
+        (["CONST count 5", "CONST count 0", "REMAINDER 0 1"], "REMAINDER by what is no constant, or 0"),
+        (["LOAD events.type[0]", "REMAINDER 0 0"], "REMAINDER by what is no constant, or 0"),
         (["INDEX unknown toy_tracks.count 0"], "no candidates"),
         (["INDEX toy_tracks toy_tracks.x 0"], "no candidates"),
         (["INDEX toy_tracks toy_tracks.no 0"], "the sequence makes no toy_tracks.no"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.selection import evaluate
 from hltnode.processing.selection.functions import atan2, exp, log, maximum, minimum, sqrt, where
 from hltnode.processing.selection.inputs import all_of, any_of, count_of
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.units import GeV, MeV, mm
 from tests.processing.selection import toy_detector as toy
-from tests.processing.selection.line_evaluators import ALL, Case, assert_all_decide_alike, by_numpy, by_ptx
+from tests.processing.selection.line_evaluators import ALL, Case, Decided, assert_all_decide_alike, by_numpy, by_ptx
 
 pytestmark = pytest.mark.timeout(300)
 """A machine that runs PTX is compiled first."""
@@ -51,11 +53,42 @@ LINES = (
     Line("Twice", event, lambda e: count_of(tracks, lambda t: (t.hits > 20) & (count_of(muons) >= 12)) > 10),
     Line("Pairs", tracks, lambda t: any_of(tracks, lambda s: (s.hits == t.hits) & (s.x > t.x * 90))),
     Line("Bits", event, lambda e: (e.type & 0x0101) == 0x0101),
+    Line("Remainder", event, lambda e: (e.number % 7 == 3) | (e.type % 2 == 0) & (e.number % 1 != 0)),
     Line("Every", event, lambda e: True),
     Line("None", event, lambda e: False),
     Line("Half", event, lambda e: True, prescale=0.5),
     Line("Third", tracks, lambda t: t.a > 0, prescale=0.6, postscale=0.5),
 )  # fmt: skip
+
+
+NESTED = (
+    Line(
+        "Nested", tracks, lambda t: any_of(tracks, lambda s: any_of(muons, lambda u: (u.x + s.x > t.x) & (u.a < s.b)))
+    ),
+    Line("Counted", event, lambda e: count_of(tracks, lambda t: count_of(vertices, lambda v: v.z < t.x) > 3) > 2),
+)
+
+
+@pytest.mark.parametrize("lines", [LINES, NESTED])
+def test_without_a_compiler_memory_is_bounded_and_decisions_stay(
+    lines: tuple[Line, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is computed at once is divided: events, and objects that are looked through for each candidate."""
+
+    def decided_and_peak() -> tuple[Decided, int]:
+        tracemalloc.start()
+        decided = by_numpy(case)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return decided, peak
+
+    case = case_of(lines, 100, seed=4)
+    whole, most = decided_and_peak()
+    monkeypatch.setattr(evaluate, "MAX_VALUES", 20_000)
+    in_pieces, peak = decided_and_peak()
+    assert in_pieces == whole
+    assert sum(whole.accepted) > 0
+    assert peak < most / 2 or lines is LINES, "pairs of tracks have most of the values"
 
 
 def plain_log(x: float) -> float:

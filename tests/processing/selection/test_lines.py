@@ -13,7 +13,7 @@ import pytest
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expression import MAX_DEPTH, MAX_NODES
 from hltnode.processing.selection.functions import log, sqrt, where
-from hltnode.processing.selection.inputs import count_of
+from hltnode.processing.selection.inputs import any_of, count_of
 from hltnode.processing.selection.line import Line
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.processing.selection.units import GeV, MeV, m, mm, um
@@ -118,7 +118,7 @@ def test_an_error_points_at_the_line_of_the_source() -> None:
 def test_a_large_expression_of_shared_parts_is_as_large_as_its_parts() -> None:
     line = Line("Mine", tracks, doubled(MAX_DEPTH - 10))
     assert len(line.content()["selection"]) < MAX_DEPTH + 10
-    assert len(str(select_lines([line], toy.EVENT_WORDS).generated)) < 100_000
+    assert len(str(select_lines([line], toy.EVENT_WORDS, toy.REPORTS).generated)) < 100_000
 
 
 def test_units_are_numbers_of_the_same_thing() -> None:
@@ -151,7 +151,21 @@ def test_what_lines_share_is_computed_once() -> None:
         return lambda t: log(t.a) + t.b > threshold
 
     lines = [Line(f"L{i}", tracks, above(1.0 * i)) for i in range(20)]
-    generated = select_lines(lines, toy.EVENT_WORDS).generated
+    generated = select_lines(lines, toy.EVENT_WORDS, toy.REPORTS).generated
     assert generated is not None
     assert generated.body.count("natural_logarithm(") == 1
     assert generated.body.count("for (uint32_t i0") == 1
+
+
+def test_collections_inside_one_another_are_bounded() -> None:
+    """Triples of tracks for each track would be billions in a large event."""
+
+    def pairs(t: Any) -> Any:
+        return any_of(tracks, lambda s: any_of(tracks, lambda u: u.a + s.a > t.a))
+
+    def triples(t: Any) -> Any:
+        return any_of(tracks, lambda s: any_of(tracks, lambda u: count_of(tracks, lambda v: v.a > u.a + s.a) > 2))
+
+    assert Line("Pairs", tracks, pairs).content()
+    with pytest.raises(LineError, match=rf"line Triples: count_of: more than 2 collections .*\({HERE}:\d+\)"):
+        Line("Triples", tracks, triples)

@@ -25,6 +25,7 @@ WITH_CLONES = Sequence(
 def two_sequences() -> TriggerChain:
     return TriggerChain.offering(
         {"velo": VELO, "clones": WITH_CLONES},
+        "clones",
         name="two",
         kernels=HLT1.kernels,
         source=HLT1.source,
@@ -42,10 +43,10 @@ def configured(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_the_first_sequence_runs_by_default() -> None:
+def test_the_default_sequence_runs_if_none_is_chosen() -> None:
     chain = two_sequences()
     assert chain.load_trigger(None).sequence is None
-    assert chain.with_sequence(None).sequence is VELO.algorithms
+    assert chain.with_sequence(None).sequence is WITH_CLONES.algorithms
 
 
 def test_a_configuration_chooses_the_sequence_and_an_option_overrides_it(tmp_path: Path) -> None:
@@ -64,7 +65,16 @@ def test_what_depends_on_the_sequence_goes_with_it() -> None:
 def test_the_library_holds_the_kernels_of_all_sequences_once() -> None:
     for name in ("velo", "clones"):
         names = [it.name for it in two_sequences().with_sequence(name).algorithms]
-        assert sorted(names) == sorted(it.name for it in HLT1.sequence)
+        assert sorted(names) == sorted(it.name for it in VELO.algorithms)
+
+
+@pytest.mark.parametrize(
+    "text", ['name = "all"', "[sequence.no_algorithm]\nx = 1", "[sequence.velo_cluster_limit]\nmax_clusters = -1"]
+)
+def test_what_the_sequence_does_not_take_is_refused_with_the_name_of_the_file(tmp_path: Path, text: str) -> None:
+    path = configured(tmp_path, f"[sequence]\n{text}")
+    with pytest.raises(TriggerConfigError, match=rf"^{path}: sequence\."):
+        two_sequences().load_trigger(path)
 
 
 def test_an_unknown_sequence_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
@@ -90,7 +100,7 @@ def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
         *algorithms, lines = engine.chain.sequence
         assert (tuple(algorithms), lines.name) == (sequence.algorithms.algorithms, "select_lines")
     default, velo, clones = (engine.tck for engine in engines)
-    assert default == velo != clones
+    assert default == clones != velo
     assert engines[2].collections == ("velo_tracks", "unknown_selections")
     for engine in engines:
         engine.close()

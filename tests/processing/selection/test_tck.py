@@ -66,8 +66,8 @@ def test_a_document_gives_back_lines_and_constants(document: TckDocument, tmp_pa
 
 def test_the_default_configuration_names_its_sequence() -> None:
     document = HLT1.document(HLT1.load_trigger(None))
-    assert (document.chain, document.sequence) == ("hlt1", "velo")
-    assert document.collections == ("velo_clusters", "velo_tracks", "pvs", "unknown_selections")
+    assert (document.chain, document.sequence) == ("hlt1", "forward_then_matching")
+    assert document.collections == (*HLT1.sequences[document.sequence].counts, "unknown_selections")
 
 
 def test_the_differences_of_two_documents_are_named(document: TckDocument) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
-from hltnode.processing.lhcb.lines.event import Passthrough
+from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_config import Override, TriggerConfig
@@ -94,6 +94,7 @@ def test_a_file_without_lines_keeps_the_default_lines() -> None:
         ("[[lines]]\ntype = 'VeloMicroBias'\nname = 'A'\nmin_trackz = 1", r"^lines\[0\]\.min_trackz: "),
         ("[[lines]]\ntype = 'Passthrough'\nname = 'A'\n" * 2, r"^lines\[1\]\.name: 'A' is the name of lines\[0\]"),
         ("[[lines]", r"^not a TOML file"),
+        pytest.param("x = " + "[" * 3000, r"^not a TOML file", id="deep"),
     ],
 )
 def test_errors_name_the_key(text: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""A detector of two collections, for lines: tracks that may belong to vertices; and random events of it."""
+"""A detector for lines: tracks with hits, which may belong to vertices, and pairs of tracks; random events of it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from hltnode.processing.framework.collections import F32, U8, U16, U32, Collecti
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.selection.expression import Expression
 from hltnode.processing.selection.inputs import ColumnField, DerivedField, Input, RelatedField, exists
+from hltnode.processing.selection.reported import NO_HIT, Hits, Parts, Reported
 from hltnode.processing.selection.units import ENERGY, LENGTH
 
-MAX_TRACKS, MAX_VERTICES = 40, 8
+MAX_TRACKS, MAX_VERTICES, MAX_PAIRS, MAX_HITS, MAX_NEAR = 40, 8, 100, 100, 80
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e38, -1e38, 88.0, -87.0], np.float32)
 
 _vertices = Collection(
@@ -33,6 +34,17 @@ track_y = _tracks.column("y", F32, width=2)
 track_hits = _tracks.column("hits", U16)
 track_muon = _tracks.column("muon", U8)
 track_vertex = _tracks.column("vertex", U8)
+_hits = Collection("toy_hits", capacity=lambda limits: limits.events * MAX_HITS, placement=Placement.fixed(MAX_HITS))
+hit_id = _hits.column("id", U32)
+track_near = _tracks.column("near", U16, width=MAX_NEAR)
+track_n_near = _tracks.column("n_near", U8)
+track_far = _tracks.column("far", U16, width=3)
+track_partner = _tracks.column("partner", U16)
+_pairs = Collection(
+    "toy_pairs", capacity=lambda limits: limits.events * MAX_PAIRS, placement=Placement.fixed(MAX_PAIRS)
+)
+pair_count = _pairs.per_event("count", U32)
+pair_tracks = _pairs.column("tracks", U16, width=2)
 event_number = events.per_event("number", U32)
 event_type = events.per_event("type", U32)
 
@@ -62,6 +74,31 @@ event = Input(
     "events",
     {"number": ColumnField(event_number, ""), "type": ColumnField(event_type, ""), "n": ColumnField(track_count, "")},
 )
+pairs = Input(
+    "pairs",
+    "pairs of tracks",
+    {
+        "first": RelatedField(tracks, ColumnField(pair_tracks, "", element=0), ""),
+        "second": RelatedField(tracks, ColumnField(pair_tracks, "", element=1), ""),
+    },
+    collection=_pairs,
+    count=pair_count,
+)
+REPORTS = {
+    one.collection: one
+    for one in (
+        Reported(
+            input=tracks,
+            class_id=10010,
+            numbers=lambda t: (t.x, t.pt, 2 * t.hits - 1.5),
+            hits=(Hits(track_near, hit_id, track_n_near), Hits(track_far, hit_id, through=track_partner)),
+        ),
+        Reported(
+            input=pairs, class_id=10030, numbers=lambda p: (p.first.x - p.second.x,), parts=Parts(pair_tracks, tracks)
+        ),
+    )
+}
+"""Of a track its own near hits, and the far ones of its partner."""
 EVENT_WORDS: tuple[Expression, ...] = (event.candidate().number,)
 
 
@@ -88,6 +125,13 @@ def random_events(n: int, seed: int, *, special: float = 0.1) -> dict[str, NDArr
         track_vertex.name: rng.choice([*range(MAX_VERTICES), 255], n * MAX_TRACKS),
         event_number.name: rng.integers(0, 2**32, n),
         event_type.name: rng.integers(0, 2**16, n),
+        hit_id.name: rng.integers(0, 2**32, n * MAX_HITS),
+        track_near.name: rng.integers(0, MAX_HITS, MAX_NEAR * n * MAX_TRACKS),
+        track_n_near.name: rng.integers(0, MAX_NEAR + 1, n * MAX_TRACKS) * np.repeat(rng.integers(0, 2, n), MAX_TRACKS),
+        track_far.name: rng.choice([*range(MAX_HITS), NO_HIT], 3 * n * MAX_TRACKS),
+        track_partner.name: rng.integers(0, MAX_TRACKS, n * MAX_TRACKS),
+        pair_count.name: np.where(n_tracks > 0, np.minimum(rng.integers(0, 2 * MAX_PAIRS, n), MAX_PAIRS), 0),
+        pair_tracks.name: np.repeat(n_tracks, 2 * MAX_PAIRS) * rng.random(2 * n * MAX_PAIRS) // 1,
     }
 
 

@@ -5,13 +5,14 @@
 // otherwise than the CPU.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
 
+#include "floating_point.h"
+#include "integers.h"
 #include "warp.h"
 
 namespace ptx {
@@ -40,242 +41,13 @@ struct Lanes<Function> {
     }
 };
 
-// ---- integers: computed on unsigned types, where overflow wraps
-
-template <typename T>
-T add(T a, T b)
-{
-    return static_cast<T>(a + b);
-}
-template <typename T>
-T sub(T a, T b)
-{
-    return static_cast<T>(a - b);
-}
-template <typename T>
-T mul_lo(T a, T b)
-{
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-template <typename T>
-T mad_lo(T a, T b, T c)
-{
-    return add(mul_lo(a, b), c);
-}
-template <typename Wide, typename T>
-Wide mul_wide(T a, T b)
-{
-    return static_cast<Wide>(a) * static_cast<Wide>(b);
-}
-template <typename Wide, typename T>
-Wide mad_wide(T a, T b, Wide c)
-{
-    return static_cast<Wide>(static_cast<uint64_t>(mul_wide<Wide>(a, b)) + static_cast<uint64_t>(c));
-}
-template <typename Wide, typename T>
-T mul_hi(T a, T b)
-{
-    return static_cast<T>(mul_wide<Wide>(a, b) >> (8 * sizeof(T)));
-}
-template <typename T>
-T div(T a, T b)
-{
-    if (b == 0) throw Fault("division by zero");
-    if constexpr (std::is_signed_v<T>)
-        if (b == -1) return static_cast<T>(-static_cast<int64_t>(a));
-    return static_cast<T>(a / b);
-}
-template <typename T>
-T rem(T a, T b)
-{
-    if (b == 0) throw Fault("remainder of a division by zero");
-    if constexpr (std::is_signed_v<T>)
-        if (b == -1) return 0;
-    return static_cast<T>(a % b);
-}
-template <typename T>
-T min_int(T a, T b)
-{
-    return b < a ? b : a;
-}
-template <typename T>
-T max_int(T a, T b)
-{
-    return a < b ? b : a;
-}
-template <typename T>
-T neg_int(T a)
-{
-    return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
-}
-template <typename T>
-T abs_int(T a)
-{
-    return a < 0 ? neg_int(a) : a;
-}
-
-template <typename T>
-T bit_and(T a, T b)
-{
-    return a & b;
-}
-template <typename T>
-T bit_or(T a, T b)
-{
-    return a | b;
-}
-template <typename T>
-T bit_xor(T a, T b)
-{
-    return a ^ b;
-}
-template <typename T>
-T bit_not(T a)
-{
-    return static_cast<T>(~a);
-}
-inline bool bit_not_pred(bool a) { return !a; }
-inline bool xor_pred(bool a, bool b) { return a != b; }
-
-/// Shifts by the width and more give 0, or the sign.
-template <typename T>
-T shl(T a, uint32_t n)
-{
-    return n >= 8 * sizeof(T) ? 0 : static_cast<T>(a << n);
-}
-template <typename T>
-T shr(T a, uint32_t n)
-{
-    constexpr uint32_t last = 8 * sizeof(T) - 1;
-    if (n > last) return std::is_signed_v<T> ? static_cast<T>(a >> last) : 0;
-    return static_cast<T>(a >> n);
-}
-inline uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t n)
-{
-    return static_cast<uint32_t>((static_cast<uint64_t>(high) << 32 | low) << n >> 32);
-}
-inline uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
-{
-    return static_cast<uint32_t>((static_cast<uint64_t>(high) << 32 | low) >> n);
-}
-inline uint32_t shf_l_wrap(uint32_t low, uint32_t high, uint32_t n) { return funnel_left(low, high, n & 31u); }
-inline uint32_t shf_r_wrap(uint32_t low, uint32_t high, uint32_t n) { return funnel_right(low, high, n & 31u); }
-inline uint32_t shf_l_clamp(uint32_t low, uint32_t high, uint32_t n)
-{
-    return funnel_left(low, high, n < 32u ? n : 32u);
-}
-inline uint32_t shf_r_clamp(uint32_t low, uint32_t high, uint32_t n)
-{
-    return funnel_right(low, high, n < 32u ? n : 32u);
-}
-
-template <typename T>
-uint32_t popc(T a)
-{
-    return static_cast<uint32_t>(__builtin_popcountll(a));
-}
-template <typename T>
-uint32_t clz(T a)
-{
-    constexpr uint32_t bits = 8 * sizeof(T);
-    return a == 0 ? bits : static_cast<uint32_t>(__builtin_clzll(a)) - (64u - bits);
-}
-inline uint32_t brev(uint32_t a)
-{
-    uint32_t reversed = 0;
-    for (uint32_t bit = 0; bit < 32u; ++bit) reversed |= (a >> bit & 1u) << (31u - bit);
-    return reversed;
-}
-inline uint32_t bfind(uint32_t a) { return a == 0 ? 0xffffffffu : 31u - clz(a); }
-inline uint32_t bfind_shiftamt(uint32_t a) { return a == 0 ? 0xffffffffu : clz(a); }
-template <typename T>
-T bfi(T a, T b, uint32_t position, uint32_t length)
-{
-    constexpr uint32_t bits = 8 * sizeof(T);
-    position &= 0xffu;
-    length &= 0xffu;
-    const T ones = length >= bits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1u);
-    const T field = shl(ones, position);
-    return (b & ~field) | (shl(a, position) & field);
-}
-inline uint32_t bfe_u32(uint32_t a, uint32_t position, uint32_t length)
-{
-    length &= 0xffu;
-    const uint32_t ones = length >= 32u ? 0xffffffffu : (1u << length) - 1u;
-    return shr(a, position & 0xffu) & ones;
-}
-/// The sign is that of the field's last bit, or of the word where the field leaves it.
-inline int32_t bfe_s32(int32_t a, uint32_t position, uint32_t length)
-{
-    position &= 0xffu;
-    length &= 0xffu;
-    if (length == 0u) return 0;
-    const uint32_t last = position + length - 1u < 31u ? position + length - 1u : 31u;
-    if (position > last) return a < 0 ? -1 : 0;
-    const uint32_t to_top = 31u - last;
-    return static_cast<int32_t>(static_cast<uint32_t>(a) << to_top) >> (to_top + position);
-}
-inline uint32_t prmt(uint32_t a, uint32_t b, uint32_t selector)
-{
-    const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
-    uint32_t result = 0;
-    for (uint32_t i = 0; i < 4u; ++i) {
-        const uint32_t choice = selector >> (4u * i);
-        uint32_t byte = static_cast<uint32_t>(bytes >> (8u * (choice & 7u))) & 0xffu;
-        if (choice & 8u) byte = byte & 0x80u ? 0xffu : 0u;
-        result |= byte << (8u * i);
-    }
-    return result;
-}
-
-// ---- floating point: a NaN that is computed is the canonical one, as on the GPU
-
-inline float canonical(float value) { return std::isnan(value) ? get<float>(0x7fffffffu) : value; }
-inline float add_f32(float a, float b) { return canonical(a + b); }
-inline float sub_f32(float a, float b) { return canonical(a - b); }
-inline float mul_f32(float a, float b) { return canonical(a * b); }
-inline float div_f32(float a, float b) { return canonical(a / b); }
-inline float fma_f32(float a, float b, float c) { return canonical(std::fma(a, b, c)); }
-inline float rcp_f32(float a) { return canonical(1.0f / a); }
-inline float sqrt_f32(float a) { return canonical(std::sqrt(a)); }
-inline float neg_f32(float a) { return -a; }
-inline float abs_f32(float a) { return std::fabs(a); }
-/// Of a NaN and a number the number; +0 is greater than -0.
-inline float min_f32(float a, float b)
-{
-    if (std::isnan(a)) return canonical(b);
-    if (std::isnan(b)) return a;
-    if (a == b) return std::signbit(a) ? a : b;
-    return a < b ? a : b;
-}
-inline float max_f32(float a, float b)
-{
-    if (std::isnan(a)) return canonical(b);
-    if (std::isnan(b)) return a;
-    if (a == b) return std::signbit(a) ? b : a;
-    return a < b ? b : a;
-}
-
-// ---- conversions
+// ---- of values of any type
 
 template <typename To, typename From>
 To convert(From value)
 {
     return static_cast<To>(value);
 }
-/// Towards zero; NaN gives 0, values out of range the nearest integer that there is.
-template <typename To>
-To round_to_zero(float value)
-{
-    if (std::isnan(value)) return 0;
-    const double whole = std::trunc(static_cast<double>(value));
-    if (whole <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-    if (whole >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-    return static_cast<To>(whole);
-}
-
-// ---- comparisons: those that end in u are true with a NaN too
-
 template <typename T>
 bool eq(T a, T b)
 {
@@ -306,15 +78,6 @@ bool ne(T a, T b)
 {
     return a != b;
 }
-inline bool is_unordered(float a, float b) { return std::isnan(a) || std::isnan(b); }
-inline bool is_ordered(float a, float b) { return !is_unordered(a, b); }
-inline bool ne_ordered(float a, float b) { return is_ordered(a, b) && a != b; }
-inline bool equ(float a, float b) { return is_unordered(a, b) || a == b; }
-inline bool ltu(float a, float b) { return !(a >= b); }
-inline bool leu(float a, float b) { return !(a > b); }
-inline bool gtu(float a, float b) { return !(a <= b); }
-inline bool geu(float a, float b) { return !(a < b); }
-
 template <typename T>
 T select(T a, T b, bool first)
 {

@@ -6,6 +6,7 @@
 
 namespace hlt {
 
+constexpr uint32_t no_bank_type = 255;
 constexpr uint32_t odin_bank_type = 16;
 constexpr uint32_t odin_bank_size = 40;
 constexpr uint32_t retina_bank = 73;
@@ -40,7 +41,10 @@ struct odin_data {
     uint32_t event_id_high;
     uint32_t bunch_id;
     uint32_t crossing_type;  // 0 none, 1 beam 1, 2 beam 2, 3 both
+    uint32_t orbit;
+    uint32_t tae_central;  // 1: the middle crossing of several that were read out together
+    uint32_t tae_half_window;  // crossings on either side
 };
-static_assert(sizeof(odin_data) == 32);
+static_assert(sizeof(odin_data) == 44);
 
 }  // namespace hlt

@@ -64,7 +64,8 @@ _MATERIAL_RADII = (4.0, 40.0)
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm)."""
+    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in the
+    fraction `alone` of its decays they are all that it makes, in the others something neutral flies besides."""
 
     per_collision: float
     pid: int
@@ -72,18 +73,28 @@ class Decay:
     c_tau: float
     pt_median: float
     daughters: tuple[int, int]
+    alone: float = 1.0
 
 
-# Lifetimes and masses: Particle Data Group. The B represents all decays of b hadrons, the D0 those of charm.
+# Lifetimes and masses: Particle Data Group. The D0 represents all decays of charm, the B those of b hadrons: it makes a
+# D0 and, as a virtual W does, a pair of pions. Few of the D0 make a kaon and a pion alone. Numbers and transverse
+# momenta are tuned to the long particles of fully simulated events (docs/simulation.md).
 DECAYS = (
     Decay(3.4, 310, 497.6, 26.84, 500.0, (_PION, -_PION)),
     Decay(0.7, 3122, 1115.7, 78.9, 700.0, (_PROTON, -_PION)),
-    Decay(0.47, 421, 1864.8, 0.123, 1200.0, (-_KAON, _PION)),
-    Decay(0.06, 511, 5279.7, 0.455, 4000.0, (_KAON, -_PION)),
+    Decay(0.40, 421, 1864.8, 0.123, 1000.0, (-_KAON, _PION), alone=0.015),
+    Decay(0.013, 511, 5279.7, 0.455, 2500.0, (_PION, -_PION), alone=0.0),
 )
 _K_SHORT = 310  # its own antiparticle
-_BEAUTY, _CHARM, _STRANGE = [511], [421], [_K_SHORT, 3122]
+_CHARM, _BEAUTY = 2, 3
+_STRANGE = (0, 1)
+"""Places in DECAYS."""
+_NEUTRAL_MASS = 134.98
+"""MeV; of what a heavy particle makes besides: at least a neutral pion."""
+_SMALLEST_W = 450.0
+"""MeV; above the masses of three pions."""
 _DECAY_RATE = np.array([decay.per_collision for decay in DECAYS])
+_ALONE = np.array([decay.alone for decay in DECAYS])
 _DECAY_PID = np.array([decay.pid for decay in DECAYS])
 _DECAY_MASS, _DECAY_LENGTH, _DECAY_PT = np.array([(it.mass, it.c_tau, it.pt_median) for it in DECAYS]).T
 _DAUGHTERS = np.array([decay.daughters for decay in DECAYS])
@@ -266,7 +277,7 @@ def _unit_vectors(normal: FloatArray) -> FloatArray:
 
 
 def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArray) -> _NewParticles:
-    """Both daughters of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
+    """The charged products of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
     every = np.arange(len(event)).repeat(len(DECAYS))
     rates = np.tile(_DECAY_RATE, len(event))
     number = random.poisson_by_row(event[every], rates)
@@ -276,32 +287,86 @@ def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArra
     mother = _momenta(random, event, _DECAY_PT[kind], _PT_SPREAD)
     flight = random.exponential(event) * _DECAY_LENGTH[kind]
     vertex = positions[source] + mother * (flight / _DECAY_MASS[kind])[:, None]
-    daughters = two_body_decay(random.normal(event, 3), mother, _DECAY_MASS[kind], *_DAUGHTER_MASSES.T[:, kind])
     sign = _signs(random, event)  # particle or antiparticle
-    pid = np.concatenate(sign * _DAUGHTERS.T[:, kind])
-    key = FIRST_NEUTRAL_KEY + np.tile(_counted(np.bincount(event, minlength=len(random))), 2)
-    mother_pid = np.where(_DECAY_PID[kind] == _K_SHORT, _K_SHORT, sign * _DECAY_PID[kind])
-    kind = np.tile(kind, 2)
+    n_mothers = np.bincount(event, minlength=len(random))
+    pairs = _pairs(random, event, kind, vertex, mother)
+    pair_event, of = event[pairs.mother], pairs.mother
+    daughters = two_body_decay(
+        random.normal(pair_event, 3), pairs.momentum, pairs.mass, *_DAUGHTER_MASSES.T[:, pairs.kind]
+    )
+    is_own = pairs.kind == kind[of]
+    key = FIRST_NEUTRAL_KEY + _counted(n_mothers)
+    # The charm of a B has a key behind those of all mothers.
+    pair_key = np.where(is_own, key[of], key[of] + n_mothers[pair_event])
+    pid = np.concatenate(sign[of] * _DAUGHTERS.T[:, pairs.kind])
+    mother_pid = np.where(_DECAY_PID[pairs.kind] == _K_SHORT, _K_SHORT, sign[of] * _DECAY_PID[pairs.kind])
     products = ParticleColumns.of(
-        np.tile(vertex, (2, 1)),
+        np.tile(pairs.vertex, (2, 1)),
         np.concatenate(daughters),
         pid,
         np.sign(pid),
         mother=np.tile(mother_pid, 2),
-        mother_key=key,
+        mother_key=np.tile(pair_key, 2),
     )
-    for flag, family in (
-        (products.from_beauty, _BEAUTY),
-        (products.from_charm, _CHARM),
-        (products.from_strange, _STRANGE),
-    ):
-        flag[:] = np.isin(_DECAY_PID, family)[kind]
+    of = np.tile(of, 2)
+    products.from_beauty[:] = kind[of] == _BEAUTY
+    products.from_charm[:] = kind[of] == _CHARM
+    products.from_strange[:] = np.isin(kind[of], _STRANGE)
     heavy = products.from_beauty | products.from_charm
-    products.dom_key[heavy] = key[heavy]
-    products.dom_pid[heavy] = products.mother[heavy]
-    products.dom_pt[heavy] = np.tile(np.hypot(mother[:, 0], mother[:, 1]), 2)[heavy]
-    products.dom_tau[heavy] = np.tile(flight / LIGHT_MM_PER_NS, 2)[heavy]
-    return _NewParticles(np.tile(event, 2), products)
+    ancestor = of[heavy]
+    products.dom_key[heavy] = key[ancestor]
+    products.dom_pid[heavy] = (sign * _DECAY_PID[kind])[ancestor]
+    products.dom_pt[heavy] = np.hypot(mother[:, 0], mother[:, 1])[ancestor]
+    products.dom_tau[heavy] = flight[ancestor] / LIGHT_MM_PER_NS
+    return _NewParticles(np.tile(pair_event, 2), products)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Pairs of charged particles that decays make, one row each: row of the particle that decays, the place in DECAYS
+    whose daughters they are, where they begin, momentum f64[n, 3] and mass of both together. Events rise."""
+
+    mother: Int64Array
+    kind: Int64Array
+    vertex: FloatArray
+    momentum: FloatArray
+    mass: FloatArray
+
+
+def _pairs(random: EventRandom, event: Int64Array, kind: Int64Array, vertex: FloatArray, mother: FloatArray) -> _Pairs:
+    """One pair of each decaying particle, and of a B besides that of the D0 that it makes."""
+    beauty = np.flatnonzero(kind == _BEAUTY)
+    of_b = event[beauty]
+    momentum, mass = mother.copy(), _DECAY_MASS[kind]
+    mass[beauty] = _below(random, of_b, np.full(len(beauty), _SMALLEST_W), mass[beauty] - _DECAY_MASS[_CHARM])
+    momentum[beauty], charm = two_body_decay(
+        random.normal(of_b, 3), mother[beauty], _DECAY_MASS[_BEAUTY], mass[beauty], _DECAY_MASS[_CHARM]
+    )
+    flight = charm * (random.exponential(of_b) * _DECAY_LENGTH[_CHARM] / _DECAY_MASS[_CHARM])[:, None]
+    order = np.argsort(np.concatenate([event, of_b]), kind="stable")
+    row = np.concatenate([np.arange(len(event)), beauty])[order]
+    pairs = _Pairs(
+        row,
+        np.concatenate([kind, np.full(len(beauty), _CHARM)])[order],
+        np.concatenate([vertex, vertex[beauty] + flight])[order],
+        np.concatenate([momentum, charm])[order],
+        np.concatenate([mass, np.full(len(beauty), _DECAY_MASS[_CHARM])])[order],
+    )
+    others = np.flatnonzero(~random.chance(event[row], _ALONE[pairs.kind]))
+    in_event, whole = event[row[others]], pairs.mass[others]
+    pairs.mass[others] = _below(
+        random, in_event, _DAUGHTER_MASSES[pairs.kind[others]].sum(axis=1), whole - _NEUTRAL_MASS
+    )
+    pairs.momentum[others], _ = two_body_decay(
+        random.normal(in_event, 3), pairs.momentum[others], whole, pairs.mass[others], _NEUTRAL_MASS
+    )
+    return pairs
+
+
+def _below(random: EventRandom, event: Int64Array, smallest: FloatArray, largest: FloatArray) -> FloatArray:
+    """Masses between two bounds, uniform in the square: what phase space makes of three bodies, without its edges."""
+    masses: FloatArray = np.sqrt(smallest**2 + (largest**2 - smallest**2) * random.uniform(event))
+    return masses
 
 
 def two_body_decay(

@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.validation.checker.binning import (
-    PARTICLE_BINNINGS,
-    TRACK_BINNINGS,
-    Binning,
-    wilson_interval,
-)
+from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, TRACK_BINNINGS, Binning
 from hltnode.processing.lhcb.validation.checker.categories import CATEGORIES, DETECTOR_UNDER_TEST, Stage
 from hltnode.processing.lhcb.validation.checker.matching import TrackMatches
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array, Mask, ParticleTable

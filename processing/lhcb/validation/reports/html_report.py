@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from hltnode.processing.lhcb.validation.checker.binning import wilson_interval
+from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.lhcb.validation.reports import long_plots, plots
 from hltnode.processing.lhcb.validation.reports.plots import Result
 from hltnode.processing.lhcb.validation.reports.tables import Row, percent, result_tables

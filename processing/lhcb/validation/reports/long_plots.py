@@ -61,9 +61,8 @@ def mass_figure(masses: dict[str, Any]) -> Figure:
         )
         axis.stairs(everything, edges, color="#444444", label="candidates")
         axis.stairs(true, edges, fill=True, color=COLOURS[5], alpha=0.6, label="true decays")
-        axis.axvline(
-            of["true_mass"], color=COLOURS[1], linestyle=":", linewidth=1.2, label=f"true mass {of['true_mass']:.2f} MeV"
-        )
+        label = f"true mass {of['true_mass']:.2f} MeV"
+        axis.axvline(of["true_mass"], color=COLOURS[1], linestyle=":", linewidth=1.2, label=label)
         if of["curve"] is not None:
             axis.plot(
                 of["curve"]["mass"],

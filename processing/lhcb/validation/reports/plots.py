@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning, wilson_interval
+from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.lhcb.validation.checker.binning import PARTICLE_BINNINGS, Binning
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.validation.checker.residuals import DRAWN_TOGETHER, summary
 from hltnode.processing.lhcb.validation.checker.vertices import PV_BINNINGS
@@ -22,7 +23,7 @@ from hltnode.processing.lhcb.validation.checker.vertices import PV_BINNINGS
 # Okabe and Ito's palette: distinguishable with any colour vision and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _BACKGROUND = "#d9d9d9"
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.labelsize": 10,
     "axes.titlesize": 10,
@@ -38,7 +39,7 @@ _STYLE: dict[Any, Any] = {
 _PANEL = (3.9, 2.9)
 # A rate or width of fewer entries has no significance, and its error bar hides the others.
 _MIN_ENTRIES = 10
-_MARKERS = ("o", "s")
+MARKERS = ("o", "s")
 
 _LABELS = {
     "velo_eta25": r"VELO, $2<\eta<5$",
@@ -55,14 +56,14 @@ Result = tuple[str, dict[str, Any]]
 def svg_source(figure: Figure) -> str:
     """The figure as the address of an image that holds its own SVG."""
     buffer = BytesIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return f"data:image/svg+xml;base64,{b64encode(buffer.getvalue()).decode()}"
 
 
 def panels(n: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
     """A figure of n panels, at most `columns` in a row."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         columns = 2 if n == 4 else min(n, columns)
         rows = -(-n // columns)
         figure = Figure(figsize=(_PANEL[0] * columns, _PANEL[1] * rows), layout="constrained")
@@ -249,7 +250,7 @@ def _points(
     edges = np.array(binned["edges"])
     # Curves are shifted a little, so that their error bars do not overlap.
     centre = edges[:-1] + np.diff(edges) * (0.5 + 0.12 * (number[0] - 1) + 0.06 * number[1])
-    colour, marker = COLOURS[number[0] % len(COLOURS)], _MARKERS[number[1] % len(_MARKERS)]
+    colour, marker = COLOURS[number[0] % len(COLOURS)], MARKERS[number[1] % len(MARKERS)]
     known = np.isfinite(value)
     axis.errorbar(
         centre[known],

@@ -1,6 +1,8 @@
 """The CPU back end: targets, threads, queues and errors."""
 
+import ctypes
 import struct
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +10,13 @@ import numpy as np
 import pytest
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.backends import _executor
 from hltnode.processing.framework.backends.cpu import ALIGNMENT, CpuBackend
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
-from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.batch import BATCH_HEADER, MepInBatch
+from hltnode.processing.framework.declaration import AlgorithmSequence, Grid
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
@@ -167,7 +170,7 @@ def test_progress_rises_while_a_batch_runs() -> None:
     geometry = VeloGeometry.builtin()
     mep = encode_mep(HLT1, list(simulate_events(40, seed=1, geometry=geometry)))
     limits = BatchLimits(events=400, meps=10, input_bytes=10 * mep.data.nbytes, rows=10 * len(mep.fragments))
-    trigger = HLT1.load_trigger(None)
+    trigger = HLT1.load_trigger(None, "velo")
     workspace = HLT1.create_engine(backend, geometry_constants(geometry), trigger, limits).create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(mep.n_events, mep.fragments)] * 10)
@@ -179,3 +182,14 @@ def test_progress_rises_while_a_batch_runs() -> None:
     assert len(set(seen)) > 5
     assert workspace.progress >= 400
     backend.close()
+
+
+def test_a_profile_counts_what_a_kernel_has_of_a_processor_and_not_what_it_waits() -> None:
+    waits = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)(lambda *_: time.sleep(0.2))
+    address = ctypes.cast(waits, ctypes.c_void_p).value
+    assert address is not None
+    header, parameters = np.zeros(1, dtype=BATCH_HEADER.dtype), np.zeros(8, dtype=np.uint8)
+    program = _executor.Program([(address, parameters.ctypes.data, int(Grid.ONE), 8)], header.ctypes.data)
+    _executor.Executor(1).run(program, profile=True)
+    [nanoseconds] = program.take_nanoseconds()
+    assert 0 < nanoseconds < 0.1e9

@@ -11,7 +11,7 @@ from hltnode.processing.framework.backends.interface import Backend, BackendErro
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.checker.categories import Stage
 from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch, retained
@@ -26,9 +26,9 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
         HLT1.create_engine(
             backend,
             geometry_constants(geometry),
-            HLT1.load_trigger(None),
+            HLT1.load_trigger(None, "velo"),
             LIMITS,
-            retain=retained(HLT1.sequence),
+            retain=retained(HLT1_SEQUENCE),
         )
     )
     events = [

@@ -191,6 +191,7 @@ def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: MuonGe
         (GEOMETRY_FILE, 4, 11, "number of banks is 11"),
         (GEOMETRY_FILE, 12, 0xFFFFFFFF, "addresses of bank 0"),
         (GEOMETRY_FILE, 20, 0xFFFFFFFF, "not a strip or pad"),
+        (GEOMETRY_FILE, 20, 0x88200120, "not a strip or pad"),  # the first tile of bank 0 and a bit that means nothing
         (TABLES_FILE, 0, 1, "version is 1"),
         (TABLES_FILE, 4, 15, "number of gridX is 15"),
         (TABLES_FILE, 12, 0, "grid is not in"),

@@ -133,6 +133,9 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"inputs": ["velo_chi2"]}, "has the inputs"),
         ({"hidden_bias": [0.0]}, "hidden_bias must be finite numbers of the shape"),
         ({"spread": [0.0] * len(INPUTS)}, "spread must be above 0"),
+        ({"spread": [1e-40] * len(INPUTS)}, "spread must be above 0, 1.18e-38 at least"),
+        ({"mean": [1e39] * len(INPUTS)}, "mean must be finite numbers .* of 3.4e.38 at most"),
+        ({"output_bias": 10**400}, "too large"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, change: dict[str, Any], message: str) -> None:

@@ -10,7 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.lines.event import BeamGas, OdinCrossingType, OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines.event_lines import (
+    BeamGas,
+    OdinCrossingType,
+    OdinEventType,
+    OdinOrbit,
+    Passthrough,
+    TaePassthrough,
+)
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.lhcb.raw_data.odin_decode import ODIN_DATA
@@ -40,6 +47,9 @@ class Event:
     event_id: int = 0
     crossing_type: int = 3
     flags: EventFlag = field(default=EventFlag(0))
+    orbit: int = 0
+    tae: tuple[int, int] = (0, 0)
+    """Whether it is the middle one of several crossings, and how many there are on either side."""
 
 
 def decisions(
@@ -61,6 +71,7 @@ def decisions(
         odin[number] = (
             event.run, event.event_type, event.gps_time % 2**32, event.gps_time >> 32,
             event.event_id % 2**32, event.event_id >> 32, 0, event.crossing_type,
+            event.orbit, *event.tae,
         )  # fmt: skip
         for i, track in enumerate(event.tracks):
             place = sample.first_track(number) + i
@@ -148,6 +159,27 @@ def random_events(n: int) -> list[Event]:
         )
         for i, n_tracks in enumerate(rng.integers(0, 100, n))
     ]
+
+
+def test_a_line_takes_one_of_some_orbits_and_one_the_middle_of_several_crossings() -> None:
+    lines = (
+        OdinOrbit("A", mask=8),
+        OdinOrbit("B", mask=8, every=7, remainder=0),
+        TaePassthrough("C", min_half_window=2),
+    )
+    orbits = (0, 1, 7, 30, 31, 61, 2**32 - 1)
+    events = [Event(event_type=kind, orbit=orbit) for orbit in orbits for kind in (8, 4, 0xFFFF)]
+    events += [Event(tae=(central, window)) for central in (0, 1) for window in (0, 1, 2, 63)]
+    events += [Event(event_type=8, orbit=1, tae=(1, 5), flags=EventFlag.ODIN_ERROR)]
+    expected = [
+        (bool(e.event_type & 8) and e.orbit % 30 == 1 and not e.flags)
+        + 2 * (bool(e.event_type & 8) and e.orbit % 7 == 0 and not e.flags)
+        + 4 * (e.tae[0] == 1 and e.tae[1] >= 2 and not e.flags)
+        for e in events
+    ]
+    for evaluate in (by_numpy, by_compiler, by_blocks(32)):
+        assert decisions(lines, events, evaluate)[0].tolist() == expected
+    assert set(expected) == {0, 1, 2, 4}
 
 
 @pytest.fixture(scope="module")

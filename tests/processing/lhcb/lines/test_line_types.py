@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from hltnode.processing.lhcb import lines as lines_package
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.lines.event import OdinEventType, Passthrough
+from hltnode.processing.lhcb.lines import inputs as inputs_module
+from hltnode.processing.lhcb.lines.event_lines import OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.tracks import TrackMVA
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
+from hltnode.processing.selection.inputs import Input
 from hltnode.processing.selection.line_type import LineType
 
 
@@ -77,3 +80,12 @@ def test_the_menu_runs_in_every_sequence_and_says_what_is_not_available(sequence
         assert set(missing) | set(trigger.line_names) >= {line.name for line in HLT1_MENU.lines}
     else:
         assert set(trigger.line_names) == {line.name for line in HLT1_MENU.lines}
+
+
+def test_a_file_of_lines_gets_what_the_names_say() -> None:
+    """A module of the package must not have the name of an input: importing it would put it in the input's place."""
+    inputs = {name for name in vars(inputs_module) if isinstance(getattr(inputs_module, name), Input)}
+    offered = inputs & set(lines_package.__all__)
+    assert len(offered) == 10
+    for name in offered:
+        assert getattr(lines_package, name) is getattr(inputs_module, name), name

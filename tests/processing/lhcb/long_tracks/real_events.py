@@ -63,7 +63,7 @@ def real_events(shared: Path) -> tuple[list[RealEvent], SeedingTables]:
     engine = HLT1.create_engine(
         create_backend("cpu", HLT1.kernels),
         geometry_constants(VeloGeometry.load(folder)),
-        HLT1.load_trigger(None),
+        HLT1.load_trigger(None, "velo"),
         BatchLimits(events=len(banks), input_bytes=8 << 20),
         retain=retain,
     )

@@ -198,7 +198,8 @@ def damaged(content: dict[str, Any], *keys: str, value: object) -> str:
         (("polarity",), "down", "float"),
         (("kick",), [[1.0]], r"kick must be finite numbers of the shape \[5, 2, 3\]"),
         (("behind_ut", "kick"), None, "kick"),
-        (("seeds",), {}, "momentum"),
+        (("seeds",), {}, "has no 'momentum'"),
+        (("energy_loss",), 1e39, "energy_loss must be finite numbers"),
         (("errors", "kink"), [1.0, float("nan"), 1.0], "kink"),
         (("errors",), [], "indices"),
         (("in_ut", "curve"), [0.0], "curve"),
@@ -213,7 +214,7 @@ def test_a_damaged_file_is_named_with_what_is_wrong(
         LongTrackParameters.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe\x00", b"3"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe\x00", b"3", b"[" * 100_000])
 def test_what_is_no_parametrisation_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / PARAMETERS_FILE).write_bytes(content)
     with pytest.raises(ParametersError, match=PARAMETERS_FILE):

@@ -71,6 +71,8 @@ def assert_equal(found: np.void, odin: Odin) -> None:
     assert int(found["event_id_high"]) << 32 | int(found["event_id_low"]) == odin.event_id
     assert found["bunch_id"] == odin.bunch_id
     assert found["crossing_type"] == odin.crossing_type
+    assert found["orbit"] == odin.orbit
+    assert (found["tae_central"], found["tae_half_window"]) == (odin.tae_central, odin.tae_half_window)
 
 
 odins = st.builds(
@@ -91,6 +93,16 @@ odins = st.builds(
 def test_both_versions_are_decoded(workspace: Workspace, events: list[Odin], version: int) -> None:
     found, flags = decoded(workspace, [mfp_of([encode_odin(odin, version) for odin in events], version)])
     assert flags == [0] * len(events)
+    for one, odin in zip(found, events, strict=True):
+        assert_equal(one, odin)
+
+
+def test_crossings_that_were_read_out_together_are_told_by_version_7(workspace: Workspace) -> None:
+    events = [
+        Odin(run=1, event_id=i, tae_central=i == 3, tae_half_window=window, tae_first=i == 0, crossing_type=3)
+        for i, window in enumerate((0, 1, 62, 63))
+    ]
+    found, _ = decoded(workspace, [mfp_of([encode_odin(odin, 7) for odin in events], 7)])
     for one, odin in zip(found, events, strict=True):
         assert_equal(one, odin)
 

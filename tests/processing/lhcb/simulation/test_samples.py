@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.simulation.generation.collisions import LIGHT_MM_PER_NS, MASS
+from hltnode.processing.lhcb.simulation.generation.collisions import LIGHT_MM_PER_NS, MASS, generate
 from hltnode.processing.lhcb.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.simulation.generation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
@@ -76,3 +76,53 @@ def test_a_signal_event_has_a_collision_even_at_nu_zero() -> None:
     (collisions,) = sample_source("z", 0.0, (0.0, 0.0))(EventRandom([np.random.default_rng(1)]), [0])
     assert len(collisions.positions) == 1
     assert collisions.particles.from_signal.sum() == 2
+
+
+def minimum_bias(n: int) -> ParticleColumns:
+    random = EventRandom([np.random.default_rng((7, event)) for event in range(n)])
+    return ParticleColumns.join([one.particles for one in generate(random, 7.6, (0.0, 0.0))])
+
+
+def test_beauty_and_charm_of_minimum_bias_make_soft_particles_as_their_decays_to_many_do() -> None:
+    """In 300 fully simulated events 9 % of the long particles from beauty, 27 % of those from charm are above 1 GeV."""
+    particles = minimum_bias(600)
+    forward = (particles.momentum[:, 2] > 5000) & (particles.pt > 100)
+    beauty, charm = particles.from_beauty & forward, particles.from_charm & forward
+    assert 0.1 < (particles.pt[beauty] > 1000).mean() < 0.65
+    assert 0.1 < (particles.pt[charm] > 1000).mean() < 0.4
+    assert (particles.pt[beauty] > 2000).mean() < 0.25
+    assert not (particles.from_beauty & particles.from_charm).any()
+
+
+def test_a_beauty_hadron_makes_two_particles_and_a_charmed_one_that_makes_two_more_farther_away() -> None:
+    random = EventRandom([np.random.default_rng((7, event)) for event in range(300)])
+    n_found = 0
+    for event in generate(random, 7.6, (0.0, 0.0)):
+        beauty = event.particles.take(event.particles.from_beauty)
+        others = event.particles.take(~event.particles.from_beauty)
+        of_charm = np.abs(beauty.mother) == 421
+        assert (np.abs(beauty.dom_pid) == 511).all()
+        assert (np.abs(beauty.mother[~of_charm]) == 511).all()
+        # Four products of each, from two places.
+        keys, counts = np.unique(beauty.dom_key, return_counts=True)
+        assert (counts == 4).all()
+        assert len(np.unique(beauty.origin[:, 2])) == 2 * len(keys)
+        assert set(beauty.mother_key[~of_charm]) == set(keys)
+        assert len(np.unique(beauty.mother_key[of_charm])) == len(keys)
+        assert not set(beauty.mother_key[of_charm]) & {*keys, *others.mother_key}
+        n_found += len(keys)
+    assert n_found > 10
+
+
+def test_few_charmed_particles_decay_to_a_kaon_and_a_pion_alone() -> None:
+    particles = minimum_bias(600)
+    charm = particles.take(particles.from_charm)
+    # The two products of a decay begin at one place.
+    _, first, count = np.unique(charm.origin[:, 2], return_index=True, return_counts=True)
+    assert (count == 2).all()
+    order = np.argsort(charm.origin[:, 2], kind="stable").reshape(-1, 2)
+    masses = np.array([mass_of(charm.take(pair)) for pair in order])
+    assert len(first) > 500
+    assert masses.max() == pytest.approx(1864.8, abs=0.01)
+    assert 0.003 < (masses > 1864.0).mean() < 0.04
+    assert np.median(masses) < 1500

@@ -58,7 +58,7 @@ def ut_chain() -> Chain:
         kernels=KernelSources("generated/ut_chain_kernels.h", (PROCESSING, folder), str(folder / "kernels.so")),
         source=folder / "ut_chain.py",
         readout=HLT1.readout,
-        subdetectors=HLT1.subdetectors | {SubDetector.UT_A, SubDetector.UT_C},
+        subdetectors=HLT1.sequences["velo"].subdetectors | {SubDetector.UT_A, SubDetector.UT_C},
         counts={"ut_hits": ut_count, "ut_tracks": ut_track_count},
         types=(*HLT1.types, ut_types),
     )

@@ -14,7 +14,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
@@ -91,9 +91,9 @@ def test_an_event_that_is_cut_changes_no_other_event() -> None:
 
 
 def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
-    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu)
-    default = HLT1.load_trigger(None)
-    assert lower.tck(HLT1.sequence) != default.tck(HLT1.sequence)
+    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu, "velo")
+    default = HLT1.load_trigger(None, "velo")
+    assert lower.tck(HLT1_SEQUENCE) != default.tck(HLT1_SEQUENCE)
     mep = encode_mep(HLT1, list(simulate_events(3, seed=2, geometry=GEOMETRY, nu=7.6)))
     backend = create_backend("cpu", HLT1.kernels)
     flags = []

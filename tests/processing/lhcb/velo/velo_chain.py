@@ -41,7 +41,7 @@ ALGORITHMS = tuple(
     }
 )
 VELO_CHAIN = replace(HLT1, sequence=AlgorithmSequence(ALGORITHMS), accepted=None, lines=None, counts={})
-UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = {2**32 - 1}", HLT1.menu)
+UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = {2**32 - 1}", HLT1.menu, "velo")
 """The default configuration without the global event cut."""
 
 

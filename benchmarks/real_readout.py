@@ -1,0 +1,216 @@
+"""A node with a readout of the real size, against its kernels alone: processor time of all threads for each event.
+
+The node is a process of its own, `hltnode serve` with the VELO chain on one thread, fed by `hltnode replay`; its
+processor time is that of the process. Its input are the seven real events under numbers of their own, of which a line
+keeps three in a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this
+process.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Result, median
+from benchmarks.readout_meps import ReadoutMep, real_file, real_mep
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.odin import decode_odin, encode_odin
+from hltnode.protocol.raw_data.raw_bank import BankType, encode_bank
+
+FIGURES = "node"
+EVENTS_PER_MEP = (100, 1000)
+TARGETS = {100: 1.5, 1000: 1.25}
+COPIES = 40
+FED = {100: 4000, 1000: 8000}
+"""Events fed to the node, the first quarter of which is not measured."""
+RUNS = 3
+MIB = 1 << 20
+SECONDS = 600.0
+TRIGGER = """[sequence]
+name = "velo"
+
+[[lines]]
+type = "Passthrough"
+name = "Hlt1Passthrough"
+prescale = 0.03
+"""
+
+
+def numbered_events(shared: Path, path: Path) -> int:
+    """Write copies of the real events, each with a number of its own; returns how many there are."""
+    events = list(read_events(real_file(shared)))
+    with path.open("wb") as file:
+        for number in range(COPIES * len(events)):
+            banks = []
+            for bank in events[number % len(events)]:
+                if bank.type == BankType.ODIN:
+                    odin = decode_odin(bank)
+                    bank = encode_odin(replace(odin, event_id=number + 1, orbit=number + 1), bank.version)
+                banks.append(encode_bank(bank))
+            file.write(encode_record(b"".join(banks), run=1, checksum=False))
+    return COPIES * len(events)
+
+
+def kernels_us(mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
+    """Processor time of the sequence for each event of a batch with this MEP (µs)."""
+    limits = BatchLimits(events=mep.n_events, meps=1, input_bytes=mep.data.nbytes + 64, rows=mep.n_sources)
+    configured = HLT1.load_trigger(trigger)
+    engine = HLT1.create_engine(
+        CpuBackend(HLT1.kernels, threads=1),
+        HLT1.with_sequence("velo").load_geometry(geometry),
+        configured,
+        limits,
+    )
+    workspace = engine.create_workspace()
+    workspace.input_data[: mep.data.nbytes] = mep.data
+    found = median(lambda: _batch_us(workspace, mep), RUNS)
+    engine.close()
+    return found
+
+
+def _batch_us(workspace: Workspace, mep: ReadoutMep) -> float:
+    begin = time.process_time()
+    workspace.seal([MepInBatch(mep.n_events, mep.places)])
+    workspace.submit()
+    workspace.wait()
+    return (time.process_time() - begin) / mep.n_events * 1e6
+
+
+def free_ports(n: int) -> list[int]:
+    """Ports of the loopback that nothing uses."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def status_of(port: int) -> dict[str, Any] | None:
+    """The status page of a node; None while it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=30) as page:
+            found: dict[str, Any] = json.load(page)
+    except OSError:
+        return None
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of all threads of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+@contextmanager
+def process(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of hltnode that runs meanwhile."""
+    command = [sys.executable, "-m", "hltnode.daemon", *map(str, arguments)]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield running
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def node_us(directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
+    """Processor time of a node for each event (µs)."""
+    data, control, decisions, http = free_ports(4)
+    mep_bytes = max(int(mep.data.nbytes * 1.3), 16 * MIB)
+    config = directory / "node.toml"
+    config.write_text(f"""
+[network]
+data = "tcp://127.0.0.1:{data}"
+control = "tcp://127.0.0.1:{control}"
+decisions = "tcp://127.0.0.1:{decisions}"
+[builder]
+mep_timeout_ms = 60000
+feeder_timeout_ms = 60000
+max_mep_bytes = {mep_bytes}
+[pipeline]
+slots = 3
+slot_bytes = {max(mep_bytes, 64 * MIB)}
+max_events = 4096
+backend = "cpu"
+threads = 1
+[geometry]
+directory = "{geometry}"
+[trigger]
+file = "{trigger}"
+[output]
+directory = "{directory / "output"}"
+[http]
+port = {http}
+""")
+    fed = FED[mep.n_events]
+    repeat = -(-fed // n_of_file)
+    with process("serve", "--config", config) as node:
+        end = time.monotonic() + SECONDS
+        while (status := status_of(http)) is None or status["state"] != "running":
+            if node.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("the node did not start")
+            time.sleep(0.2)
+        feed = ("replay", events, "--to", f"tcp://127.0.0.1:{data}", "--sources", 1, "--repeat", repeat)
+        with process(*feed, "--events-per-mep", mep.n_events):
+            before = _when_processed(http, node.pid, repeat * n_of_file // 4, end)
+            after = _when_processed(http, node.pid, repeat * n_of_file, end)
+    return (after[1] - before[1]) / (after[0] - before[0]) * 1e6
+
+
+def _when_processed(port: int, pid: int, events: int, end: float) -> tuple[int, float]:
+    """Events and processor time of a node when it has taken at least this number of events."""
+    while (status := status_of(port)) is None or status["events"]["processed"] < events:
+        if time.monotonic() > end:
+            raise RuntimeError(f"{events} events were not processed: {status}")
+        time.sleep(0.1)
+    return status["events"]["processed"], cpu_seconds(pid)
+
+
+def run(shared: Path) -> Iterator[Result]:
+    """Kernels and node in turn, for MEPs of each size."""
+    geometry = shared / "data" / "lhcb-geometry"
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        trigger, events = directory / "trigger.toml", directory / "events.mdf"
+        trigger.write_text(TRIGGER)
+        n_of_file = numbered_events(shared, events)
+        for n_events in EVENTS_PER_MEP:
+            mep = real_mep(shared, n_events)
+            pairs = []
+            for turn in range(RUNS):
+                alone = kernels_us(mep, trigger, geometry)
+                of_turn = directory / f"{n_events}_{turn}"
+                of_turn.mkdir()
+                pairs.append((alone, node_us(of_turn, events, n_of_file, mep, trigger, geometry)))
+            kernels, node = np.median(np.array(pairs), axis=0).tolist()
+            ratio = float(np.median([whole / alone for alone, whole in pairs]))
+            yield Result(
+                f"node, {mep.n_sources:,} sources, {n_events:,} events per MEP",
+                node,
+                "µs of processor time per event",
+                f"kernels alone: {kernels:,.0f} µs",
+                TARGETS[n_events] / ratio,
+                1.0,
+            )
+
+
+def summary(results: list[Result]) -> dict[str, object]:
+    """How many times the time of its kernels a node takes."""
+    ratios = [TARGETS[n] / result.ratio for n, result in zip(EVENTS_PER_MEP, results, strict=True) if result.ratio]
+    return {f"cpu_ratio_{n}": ratio for n, ratio in zip(EVENTS_PER_MEP, ratios, strict=True)}

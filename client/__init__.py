@@ -1,0 +1,27 @@
+"""Clients of a node: feeders, and consumers of its decisions and of the events that it keeps.
+
+Here for programs without an event loop, in `hltnode.client.aio` for asyncio. docs/reference/protocol.md says what goes
+over the connections, for clients in other languages.
+"""
+
+from hltnode.client.consumers import ReceivedEvent
+from hltnode.client.feeder import FeederIdentity, FeederRefusedError
+from hltnode.client.keys import ClientKeys, load_client_keys
+from hltnode.client.mep import FeedMep
+from hltnode.client.plain import DecisionSubscriber, EventReceiver, Feeder
+from hltnode.client.sockets import FeederKeys
+from hltnode.protocol.transport.decisions import MepDecision
+
+__all__ = [
+    "ClientKeys",
+    "DecisionSubscriber",
+    "EventReceiver",
+    "FeedMep",
+    "Feeder",
+    "FeederIdentity",
+    "FeederKeys",
+    "FeederRefusedError",
+    "MepDecision",
+    "ReceivedEvent",
+    "load_client_keys",
+]

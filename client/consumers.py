@@ -1,0 +1,79 @@
+"""What the consumers of a node share: how their sockets are made, what a message is, and how many were missed."""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import zmq
+
+from hltnode.client.keys import ClientKeys
+from hltnode.protocol.errors import MessageError, RejectReason
+from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.transport.decisions import MAX_DECISION_SIZE
+from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, decode_event_header
+
+# Messages that wait in this process for being received; what comes beyond waits in the node, by its policy.
+QUEUE = 1000
+
+AnySocket = TypeVar("AnySocket", bound=zmq.Socket[Any])
+
+
+class GapCounter:
+    """Counts the messages that a consumer has missed, by their sequence numbers; a new session begins at 0."""
+
+    def __init__(self) -> None:
+        self._next: int | None = None
+        self.missed = 0
+
+    def came(self, sequence: int) -> None:
+        """Take note of a message."""
+        if self._next is not None and sequence > self._next:
+            self.missed += sequence - self._next
+        self._next = sequence + 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedEvent:
+    """An event that a node has kept: `stream` is b"A" for accepted events, b"E" for the error stream."""
+
+    stream: bytes
+    run: int
+    sequence: int
+    record: bytes
+    """The event as an MDF record."""
+
+    def banks(self) -> list[RawBank]:
+        """The raw banks, with the reports of the trigger. Raises MdfError, BankError."""
+        return next(iter_records(self.record)).banks()
+
+
+def event_of(parts: list[bytes]) -> ReceivedEvent:
+    """The event of a message. Raises MessageError."""
+    if len(parts) != 2:
+        raise MessageError(RejectReason.MALFORMED, f"event message: 2 parts expected, {len(parts)} received")
+    header: EventHeader = decode_event_header(parts[0])
+    return ReceivedEvent(header.stream, header.run, header.sequence, parts[1])
+
+
+def subscribe_decisions(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
+    """Connect a SUB socket to the decisions of a node."""
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_DECISION_SIZE)
+    socket.setsockopt(zmq.SUBSCRIBE, b"")
+    return _connect(socket, endpoint, keys)
+
+
+def receive_events(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
+    """Connect a PULL or SUB socket to the kept events of a node."""
+    if socket.type == zmq.SUB:
+        for stream in (ACCEPTED, ERROR):
+            socket.setsockopt(zmq.SUBSCRIBE, stream)
+    return _connect(socket, endpoint, keys)
+
+
+def _connect(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.RCVHWM, QUEUE)
+    if keys is not None:
+        keys.apply(socket)
+    socket.connect(endpoint)
+    return socket

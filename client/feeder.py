@@ -1,0 +1,457 @@
+"""Feeders: they send MEPs against credits, and keep every MEP until the node has acknowledged it.
+
+One `Feeder` sends some of the sources to one node. After a lost connection, or when the node is a new session,
+everything that is not acknowledged goes again; the node knows what it has already.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import zmq
+import zmq.asyncio
+
+from hltnode.client.clock import SYSTEM_CLOCK, Clock
+from hltnode.client.fault_injection import FaultInjector
+from hltnode.client.hello_refusals import PATIENCE_NS, HelloRefusals
+from hltnode.client.mep import FeedMep
+from hltnode.client.send_window import SendWindow
+from hltnode.client.sockets import (
+    HOPELESS,
+    PLAIN,
+    AsyncSocket,
+    FeederConnection,
+    FeederKeys,
+    FeederSockets,
+    control_endpoint,
+    next_trouble,
+)
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import ProtocolError, RejectReason
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message
+from hltnode.protocol.transport.feeder_messages import (
+    Ack,
+    Credit,
+    EndOfRun,
+    Error,
+    Goodbye,
+    Hello,
+    Missed,
+    Nack,
+    Returned,
+    Revoked,
+    RunClosed,
+    Welcome,
+    split_moved,
+)
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
+
+# The period of hellos: they keep the feeder known, repair lost credits and acknowledgements, and the node answers each.
+HELLO_SECONDS = 1.0
+# After this number of hellos in a row without any message of the node its connection is lost. Hellos and not seconds: a
+# feeder that was held up itself has heard nothing either.
+SILENT_HELLOS = 4
+# The answer to the last hello, which confirms what is acknowledged, is waited for this long.
+CONFIRM_NS = 2_000_000_000
+
+
+# Frames that are sent before the event loop does something else.
+FRAMES_OF_A_TURN = 32
+
+
+class Report(Protocol):
+    """Takes note of what happens between a feeder and its node, for a log; `reason` is one of few words."""
+
+    def __call__(self, event: str, /, **details: object) -> None: ...
+
+
+def report_nothing(_event: str, /, **_details: object) -> None:
+    """The report of a feeder to which none was given."""
+
+
+class FeederRefusedError(RuntimeError):
+    """The node does not take this feeder; the message is the node's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeederIdentity:
+    """What the hello of a feeder contains."""
+
+    name: str
+    run: int
+    sources: tuple[int, ...]
+    events_per_mep: int
+    max_fragment_bytes: int
+
+
+class Feeder:
+    """One connection to a node. Use as async context manager.
+
+    `faults` damages frames on purpose, between the window and the connection.
+    """
+
+    def __init__(
+        self,
+        connection: FeederConnection,
+        identity: FeederIdentity,
+        *,
+        faults: FaultInjector | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        report: Report = report_nothing,
+    ) -> None:
+        self.identity = identity
+        self.faults = faults
+        self.window = SendWindow()
+        self.session = secrets.token_hex(8)
+        self.fragments = 0
+        self.bytes = 0
+        self.node_session: str | None = None
+        self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
+        # Between a welcome and the loss of a connection; then the time of the loss (ns of the clock).
+        self.is_connected = False
+        self.lost_since_ns: int | None = None
+        # Whether this connection informs the node which MEPs went to another one, and whether it does now.
+        self.supervising = False
+        self.may_revoke = True
+        self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
+        # Whether the same node has welcomed another connection of this process.
+        self.node_takes_others: Callable[[], bool] = lambda: False
+        self.on_change: Callable[[], None] | None = None
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._restart_on_welcome = True
+        self._ended: EndOfRun | None = None
+        self._refusals = HelloRefusals()
+        self._silent_hellos = 0
+        self._hellos_without_welcome = 0
+        self._welcomes = 0
+        self._report = report
+        self._connection = connection
+        self._clock = clock
+
+    @classmethod
+    def connect(
+        cls,
+        data: str,
+        control: str | None = None,
+        *,
+        identity: FeederIdentity,
+        keys: FeederKeys = PLAIN,
+        report: Report = report_nothing,
+    ) -> "Feeder":
+        """A feeder of the node at these endpoints; the control endpoint is the next port if not given.
+
+        `report` takes note of what happens between feeder and node. Raises ValueError: there is no next port.
+        """
+        context = zmq.asyncio.Context.instance()
+        return cls(FeederSockets(context, data, control or control_endpoint(data), keys), identity, report=report)
+
+    async def __aenter__(self) -> "Feeder":
+        for work in (self._send_frames, self._read_control, self._say_hello):
+            self._tasks.append(asyncio.create_task(work()))
+        for monitor in self._connection.monitors:
+            self._tasks.append(asyncio.create_task(self._watch(monitor)))
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._connection.close(Goodbye("feeder ends"))
+
+    async def offer(self, mep: FeedMep) -> None:
+        """Keep and send the fragments of this feeder's sources; returns when there was credit for them.
+
+        Raises FeederRefusedError when the node does not take this feeder.
+        """
+        await self._until(lambda: self.window.room > 0 or mep.mep in self.window.acked)
+        self.keep(mep)
+
+    def keep(self, mep: FeedMep) -> None:
+        """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
+        if mep.mep in self.window.acked and not self.window.retains:
+            self.window.add(mep.mep, {})
+            return
+        identity = self.identity
+        of_mep = mep.frames(identity.run, self._clock.wall_ns())
+        frames = {source: of_mep[source] for source in identity.sources}
+        largest = max(map(len, frames.values()))
+        if largest > self._max_frame_bytes:
+            # The node would close the connection over a longer frame, and again with every repeat.
+            raise FeederRefusedError(
+                f"MEP {mep.mep}: a fragment needs a frame of {largest} bytes, the node takes {self._max_frame_bytes}: "
+                "feed fewer events per MEP, or raise network.max_frame_bytes"
+            )
+        self.window.add(mep.mep, frames)
+        self._wake.set()
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Raise the error of a task that has failed, for example FeederRefusedError."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def end_run(self, last_mep: int | None) -> None:
+        """Say that nothing follows a MEP."""
+        self._ended = EndOfRun(self.identity.run, last_mep)
+        await self._connection.send_message(self._ended)
+
+    async def finish(self, last_mep: int | None) -> None:
+        """Say that this was all, wait until everything is acknowledged, and confirm it. Raises FeederRefusedError."""
+        await self.end_run(last_mep)
+        await self._until(lambda: self.window.unacknowledged == 0)
+        await self.confirm()
+
+    async def confirm(self) -> None:
+        """Let the node know that everything is acknowledged, by a last hello; returns when it has answered, or soon.
+
+        A node keeps the run until all of it is confirmed by each feeder. Raises FeederRefusedError.
+        """
+        awaited = self._welcomes + self._hellos_without_welcome + 1
+        end_ns = self._clock.monotonic_ns() + CONFIRM_NS
+        await self._send_hello()
+        await self._until(lambda: self._welcomes >= awaited or self._clock.monotonic_ns() >= end_ns)
+        if self._welcomes < awaited:
+            self._report("confirmation_unanswered", run=self.identity.run)
+
+    async def _send_hello(self) -> None:
+        self._silent_hellos += 1
+        self._hellos_without_welcome += 1
+        await self._connection.send_message(self.hello())
+
+    def hello(self) -> Hello:
+        """The next hello: it confirms what is acknowledged, and this node will not be asked to revoke any more."""
+        first_mep = self.floor()
+        if self.supervising and self.window.to_revoke:
+            first_mep = min(first_mep, self.window.to_revoke.ranges()[0][0])
+        self.window.confirm_below(first_mep)
+        identity = self.identity
+        return Hello(
+            feeder=identity.name,
+            session=self.session,
+            run=identity.run,
+            sources=identity.sources,
+            first_mep=first_mep,
+            events_per_mep=identity.events_per_mep,
+            max_fragment_bytes=identity.max_fragment_bytes,
+            supervises=self.supervising,
+        )
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        async with self._changed:
+            while not condition():
+                self.check()
+                await self._changed.wait()
+
+    async def _notify(self) -> None:
+        self._wake.set()
+        if self.on_change is not None:
+            self.on_change()
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _send_frames(self) -> None:
+        n_sent = 0
+        while True:
+            if self.window.next_retry_ns is not None:
+                self.window.retry(self._clock.monotonic_ns())
+            frame = self.window.next_frame(self._clock.monotonic_ns())
+            if self.faults is not None:
+                await self._send_with_faults(self.faults, frame)
+            elif frame is not None:
+                await self._send_frame(frame)
+                n_sent += 1
+                if n_sent % FRAMES_OF_A_TURN == 0:
+                    # A frame for which there is room does not wait; hellos and acknowledgements have their turn, too.
+                    await asyncio.sleep(0)
+            else:
+                await self._wait_until(self.window.next_retry_ns)
+
+    async def _wait_until(self, due_ns: int | None) -> None:
+        """Wait for a time of the clock, or until there may be something to send."""
+        self._wake.clear()
+        seconds = None if due_ns is None else max(0, due_ns - self._clock.monotonic_ns()) * 1e-9
+        await self._clock.wait(self._wake, seconds)
+
+    async def _send_frame(self, frame: Buffer) -> None:
+        await self._connection.send_frame(frame)
+        self.fragments += 1
+        self.bytes += len(frame)
+
+    async def _send_with_faults(self, faults: FaultInjector, frame: Buffer | None) -> None:
+        """Send what the faults leave of a frame, and what they held back; waits if there is nothing to send."""
+        now_ns = self._clock.monotonic_ns()
+        damaged = faults.due(now_ns) if frame is None else faults.take(now_ns, frame)
+        for each in damaged:
+            await self._send_frame(each)
+        if faults.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if frame is None and not damaged:
+            times = [due_ns for due_ns in (faults.next_due_ns, self.window.next_retry_ns) if due_ns is not None]
+            await self._wait_until(min(times, default=None))
+
+    async def _say_hello(self) -> None:
+        clock = self._clock
+        try:
+            while True:
+                if self._silent_hellos >= SILENT_HELLOS:
+                    self._reconnect()
+                elif self._silent_hellos == 0 and self.is_connected:
+                    self.window.queue_silent(clock.monotonic_ns())
+                    self._wake.set()
+                await self._send_hello()
+                if self._ended is not None:
+                    await self._connection.send_message(self._ended)
+                if self.supervising and self.may_revoke and self.is_connected:
+                    for revoked in split_moved(Revoked, self.identity.run, self.window.to_revoke.ranges()):
+                        await self._connection.send_message(revoked)
+                    for returned in split_moved(Returned, self.identity.run, self.window.to_return.ranges()):
+                        await self._connection.send_message(returned)
+                await clock.sleep(HELLO_SECONDS)
+                await self._notify()
+                if self.node_session is None:
+                    self._report("waiting_for_node")
+                overdue = self._refusals.overdue(clock.monotonic_ns(), takes_others=self.node_takes_others())
+                if overdue is not None:
+                    raise self._refused(overdue)
+        finally:
+            # A caller that waits for credit has to see that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
+
+    def _reconnect(self) -> None:
+        """The node is silent: its process is stopped or its machine cut off."""
+        self._silent_hellos = self._hellos_without_welcome = 0
+        if self.is_connected:
+            self._report("node_silent", hellos=SILENT_HELLOS)
+        self._lose()
+        self._connection.reconnect()
+
+    async def _read_control(self) -> None:
+        try:
+            while True:
+                raw = await self._connection.receive_message()
+                try:
+                    message = decode_message(raw)
+                except ProtocolError as error:
+                    self._report("bad_control_message", error=str(error))
+                    continue
+                self.take(message)
+                await self._notify()
+        finally:
+            # A caller that waits for acknowledgements has to see that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
+
+    def take(self, message: ControlMessage) -> None:
+        """Take a message of the node. Raises FeederRefusedError."""
+        self._silent_hellos = 0
+        run = self.identity.run
+        match message:
+            case Welcome():
+                self._welcome(message)
+            case Credit(run=of_run):
+                if of_run == run and not self._restart_on_welcome:
+                    self.window.credit(message.meps)
+            case Ack(run=of_run) if of_run == run:
+                for first, last in message.meps:
+                    self.window.acknowledge(first, last)
+            case Nack():
+                self._nack(message)
+            case Missed(run=of_run) if of_run == run:
+                self._missed(message)
+            case Revoked(run=of_run) if of_run == run:
+                for first, last in message.meps:
+                    self.window.confirm_revoked(first, last)
+            case Returned(run=of_run) if of_run == run:
+                for first, last in message.meps:
+                    self.window.confirm_returned(first, last)
+            case Goodbye():
+                self._lose()
+                self._report("node_leaves", reason=message.reason)
+            case Error():
+                self._error(message)
+            case RunClosed(run=of_run) if of_run == run:
+                raise FeederRefusedError(f"run {run} was closed by an operator")
+            case _:
+                self._report("unexpected_message", type=type(message).__name__)
+
+    def _welcome(self, welcome: Welcome) -> None:
+        self._refusals.welcomed()
+        self._hellos_without_welcome = max(0, self._hellos_without_welcome - 1)
+        self._welcomes += 1
+        if welcome.session != self.node_session or self._restart_on_welcome:
+            self._report(
+                "welcome", node=welcome.node, session=welcome.session, unacknowledged=self.window.unacknowledged
+            )
+            self.node_session = welcome.session
+            self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
+            self._restart_on_welcome = False
+            self.is_connected = True
+            self.lost_since_ns = None
+            self.window.restart()
+
+    def _nack(self, nack: Nack) -> None:
+        if nack.reason is RejectReason.FOREIGN_RUN:
+            # The node has gone over to another run: its answers to the hellos say what follows.
+            self._lose()
+        else:
+            self.window.refuse(self._clock.monotonic_ns(), nack)
+        self._report("fragment_refused", reason=nack.reason, source=nack.source, mep=nack.mep, resend=nack.resend)
+
+    def _missed(self, missed: Missed) -> None:
+        for first, last in missed.meps:
+            self.window.miss(missed.source, first, last)
+        self._report("meps_closed_without_fragment", source=missed.source, meps=missed.meps)
+
+    def _error(self, error: Error) -> None:
+        if error.reason == MessageRefusal.UNKNOWN_FEEDER:
+            return
+        if error.reason == MessageRefusal.NOT_PERMITTED:
+            self.window.revocation_refused()
+        if error.reason == HelloRefusal.NAME_TAKEN:
+            # Of two processes only one may send: this one was silent until another one took its place.
+            self._lose()
+        hopeless = self._refusals.refused(self._clock.monotonic_ns(), error.reason, error.text)
+        if hopeless is not None:
+            raise self._refused(hopeless)
+        self._report("node_refuses", reason=error.reason, text=error.text, patience_s=PATIENCE_NS // 1_000_000_000)
+
+    def _refused(self, text: str) -> FeederRefusedError:
+        return FeederRefusedError(f"node refuses feeder {self.identity.name}: {text}")
+
+    async def _watch(self, monitor: AsyncSocket) -> None:
+        """After a lost connection nothing is certain: stop sending until the next welcome of the node.
+
+        Raises FeederRefusedError for a handshake that will fail again and again.
+        """
+        try:
+            while True:
+                event = await next_trouble(monitor)
+                if event in HOPELESS:
+                    raise FeederRefusedError(f"feeder {self.identity.name}: {HOPELESS[event]}")
+                self._report("connection_lost", reason=event.name)
+                if event == zmq.EVENT_DISCONNECTED:
+                    self._lose()
+        finally:
+            # A caller that waits for credit has to see that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
+
+    def _lose(self) -> None:
+        self._restart_on_welcome = True
+        self.window.stop()
+        self.is_connected = False
+        if self.lost_since_ns is None:
+            self.lost_since_ns = self._clock.monotonic_ns()

@@ -1,0 +1,196 @@
+"""Clients of a node for programs without an event loop."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import zmq
+
+from hltnode.client import feeder as aio_feeder
+from hltnode.client.consumers import GapCounter, ReceivedEvent, event_of, receive_events, subscribe_decisions
+from hltnode.client.feeder import FeederIdentity, Report, report_nothing
+from hltnode.client.keys import ClientKeys
+from hltnode.client.mep import FeedMep
+from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.client.sockets import PLAIN, FeederKeys
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+
+Result = TypeVar("Result")
+
+
+class Feeder:
+    """Sends MEPs of some sources to one node, and keeps each until the node has acknowledged it.
+
+    A thread says hello, takes acknowledgements and sends again what the node needs again, also after the node was lost
+    and has come back. Use as context manager; not from several threads at a time.
+
+        with Feeder("tcp://node:5555", identity=identity) as feeder:
+            for mep in meps:
+                feeder.offer(mep)
+            feeder.finish()
+
+    Args:
+        data: data endpoint of the node.
+        control: its control endpoint; the next port if not given.
+        identity: name, run and sources of this feeder.
+        report: takes note of what happens between feeder and node, in the thread.
+
+    Raises:
+        ValueError: there is no next port.
+    """
+
+    def __init__(
+        self,
+        data: str,
+        control: str | None = None,
+        *,
+        identity: FeederIdentity,
+        keys: FeederKeys = PLAIN,
+        report: Report = report_nothing,
+    ) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="feeder", daemon=True)
+        self._thread.start()
+        self._last_mep: int | None = None
+        try:
+            self._feeder = self._run(self._open(data, control, identity, keys, report))
+        except BaseException:
+            self._end_thread()
+            raise
+
+    @staticmethod
+    async def _open(
+        data: str, control: str | None, identity: FeederIdentity, keys: FeederKeys, report: Report
+    ) -> aio_feeder.Feeder:
+        return await aio_feeder.Feeder.connect(data, control, identity=identity, keys=keys, report=report).__aenter__()
+
+    @property
+    def unacknowledged(self) -> int:
+        """MEPs that are kept because the node has not acknowledged them yet."""
+        return self._feeder.window.unacknowledged
+
+    @property
+    def refused(self) -> dict[str, RefusedCount]:
+        """Fragments that the node has refused for good, by reason: they are in no event."""
+        return RefusedFragments.count([self._feeder.window.refused])
+
+    def offer(self, mep: FeedMep, timeout: float | None = None) -> None:
+        """Send a MEP; returns when the node had credit for it.
+
+        Raises FeederRefusedError when the node does not take this feeder, TimeoutError after `timeout` seconds without
+        credit: then the MEP was not taken.
+        """
+        self._run(self._feeder.offer(mep), timeout)
+        self._last_mep = mep.mep
+
+    def finish(self, timeout: float | None = None) -> None:
+        """Say that this was all, and return when everything is acknowledged.
+
+        Raises FeederRefusedError, and TimeoutError after `timeout` seconds.
+        """
+        self._run(self._feeder.finish(self._last_mep), timeout)
+
+    def close(self) -> None:
+        """Leave the node; what is not acknowledged now is lost if it is not sent again by the next process."""
+        if self._thread.is_alive():
+            self._run(self._feeder.__aexit__())
+            self._end_thread()
+
+    def __enter__(self) -> "Feeder":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, Result], timeout: float | None = None) -> Result:
+        async def limited() -> Result:
+            async with asyncio.timeout(timeout):
+                return await work
+
+        return asyncio.run_coroutine_threadsafe(limited(), self._loop).result()
+
+    def _end_thread(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class DecisionSubscriber:
+    """The decisions of a node, one message for each MEP, from the time on at which the subscription has arrived.
+
+    Use as context manager and iterate over it.
+    """
+
+    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
+        self._socket: zmq.Socket[bytes] = subscribe_decisions(zmq.Context.instance().socket(zmq.SUB), endpoint, keys)
+        self._gaps = GapCounter()
+
+    @property
+    def missed(self) -> int:
+        """Messages that did not arrive because this consumer was too slow."""
+        return self._gaps.missed
+
+    def receive(self, timeout: float | None = None) -> MepDecision:
+        """The next decision. Raises MessageError for one of another version, TimeoutError after `timeout` seconds."""
+        _wait(self._socket, timeout)
+        decision = decode_decision(self._socket.recv())
+        self._gaps.came(decision.seq)
+        return decision
+
+    def __iter__(self) -> Iterator[MepDecision]:
+        while True:
+            yield self.receive()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> "DecisionSubscriber":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+class EventReceiver:
+    """The kept events of a node (`events.endpoint`, `errors.endpoint`). Use as context manager and iterate over it.
+
+    With `subscribes` all events come to every receiver (kind `pub`), else each comes to one of them (kind `push`).
+    """
+
+    def __init__(self, endpoint: str, *, subscribes: bool = False, keys: ClientKeys | None = None) -> None:
+        pattern = zmq.SUB if subscribes else zmq.PULL
+        self._socket: zmq.Socket[bytes] = receive_events(zmq.Context.instance().socket(pattern), endpoint, keys)
+        self._gaps = GapCounter()
+
+    @property
+    def missed(self) -> int:
+        """Events that did not arrive here; with the kind `push` those of the other receivers are among them."""
+        return self._gaps.missed
+
+    def receive(self, timeout: float | None = None) -> ReceivedEvent:
+        """The next event. Raises MessageError for what is no event message, TimeoutError after `timeout` seconds."""
+        _wait(self._socket, timeout)
+        event = event_of(self._socket.recv_multipart())
+        self._gaps.came(event.sequence)
+        return event
+
+    def __iter__(self) -> Iterator[ReceivedEvent]:
+        while True:
+            yield self.receive()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> "EventReceiver":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _wait(socket: zmq.Socket[bytes], timeout: float | None) -> None:
+    if not socket.poll(None if timeout is None else round(timeout * 1e3)):
+        raise TimeoutError(f"no message in {timeout} s")

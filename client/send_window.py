@@ -1,0 +1,397 @@
+"""What a feeder keeps until it is acknowledged, what it may send next, and when it sends something again.
+
+A MEP is kept from `add` to its acknowledgement. It is active from its first frame on: active MEPs count against the
+credits of the node, and go on to their end. One for which the node has no place is not active any more, and lets others
+go first: the places are taken by MEPs that other feeders have begun, and that may be among those which wait here for a
+credit. Something is sent again for one of three reasons:
+
+- the node has refused a fragment, and says that another attempt helps;
+- the connection or the node is new: everything that is kept goes again;
+- nothing has been heard of a MEP for a while after its last frame. All of it may be lost, or the node may hold it. So
+  it is sent again, with more patience each time, until the node has answered that it has it.
+
+No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all MEPs that are kept, except a restart.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from heapq import heappop, heappush
+
+from hltnode.client.refused_fragments import RefusedFragments
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.feeder_messages import Nack
+from hltnode.protocol.transport.mep_ranges import MepRanges
+
+# A fragment that arrives damaged more often is damaged here and not on the way.
+MAX_RESENDS = 5
+# A refused fragment is sent again after this: a slot is free again after some milliseconds.
+RETRY_NS = 50_000_000
+# A MEP of which nothing was heard for this time, far above the default MEP timeout, may be lost as a whole. It doubles
+# with each repeat: what is sent again on a slow connection may still be on its way from the first time.
+SILENT_NS = (3_000_000_000, 6_000_000_000, 12_000_000_000, 24_000_000_000)
+# MEPs that are sent again at first, when nothing younger is acknowledged: most likely the node holds all of them, which
+# its answers to a few say. While there is no such answer the number doubles.
+PROBES = 4
+# The node has these, or has built the MEP without them.
+_AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
+# The fragment is sound, and the node will take it, or the supervisor tells that another node gets it.
+_PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
+
+
+class _Mep:
+    """A MEP that is kept."""
+
+    __slots__ = ("active", "at_node", "attempts", "frames", "nacked", "repeats", "sent_ns", "turns", "waiting")
+
+    def __init__(self, frames: dict[int, Buffer]) -> None:
+        self.frames = frames
+        self.waiting = dict.fromkeys(reversed(frames))
+        """Sources whose frames are to be sent, the next one last."""
+        self.active = False
+        self.at_node = False
+        """The node has said so: what it has refused goes again, all of it does not."""
+        self.sent_ns = 0
+        self.turns = 0
+        """Times that the node had no place for it."""
+        self.repeats = 0
+        """Times that it was sent again because nothing was heard of it."""
+        self.nacked: dict[int, RejectReason] = {}
+        """Sources whose fragment was refused and was not sent again yet."""
+        self.attempts: dict[int, int] = {}
+        """Damaged arrivals by source."""
+
+
+class SendWindow:
+    """The MEPs of one feeder between production and acknowledgement by one node.
+
+    With `retains`, the frames of acknowledged MEPs stay until `release`: another connection to the node may have missed
+    the acknowledgement, and then the whole MEP goes to another node.
+    """
+
+    def __init__(self) -> None:
+        self.limit = 0
+        self.retains = False
+        self.acked = MepRanges()
+        self.revoked = MepRanges()
+        """MEPs that were assigned to this node and then to another one: this one must not keep their events."""
+        self.to_revoke = MepRanges()
+        """Those of them of which the node has not confirmed it."""
+        self.not_revoked = MepRanges()
+        """Those of them of which the node has refused it."""
+        self.to_return = MepRanges()
+        """MEPs that were revoked and are assigned to this node again, which it has not confirmed."""
+        self.confirmed = 0
+        """Every MEP below it was confirmed to the node."""
+        self.refused = RefusedFragments()
+        """Fragments that are in no MEP of the node."""
+        self._missed: dict[int, MepRanges] = {}
+        """MEPs that the node has closed without a fragment of a source, whether they are here or not."""
+        self.resent = 0
+        self.next_mep = 0
+        self._kept: dict[int, _Mep] = {}
+        self._ids: list[int] = []
+        """The MEPs that are kept, in order."""
+        self._retained: dict[int, dict[int, Buffer]] = {}
+        self._is_stopped = False
+        self._active = 0
+        # MEPs with frames that are to be sent: those that have begun, and, by their turns, those that need a credit.
+        # Entries of MEPs that are not kept any more, or have nothing to be sent, are skipped.
+        self._going: list[int] = []
+        self._new: list[tuple[int, int]] = []
+        self._retries: deque[tuple[int, _Mep, int, int]] = deque()
+        # Active MEPs without anything to be sent, in the order of their last frame, by the number of repeats.
+        self._silent: tuple[OrderedDict[int, None], ...] = tuple(OrderedDict() for _ in SILENT_NS)
+        self._probes = PROBES
+        # Of the MEPs that are acknowledged, the time of the last frame of the one that was sent last.
+        self._heard_of_ns = -1
+        self._floor_of_session = 0
+
+    def __contains__(self, mep: int) -> bool:
+        return mep in self._kept
+
+    @property
+    def first_unacknowledged(self) -> int:
+        """The lowest MEP id that is kept, or the next one to be produced."""
+        return self._ids[0] if self._ids else self.next_mep
+
+    @property
+    def unacknowledged(self) -> int:
+        """Number of MEPs that are kept."""
+        return len(self._kept)
+
+    @property
+    def room(self) -> int:
+        """MEPs that may be added and sent at once; negative when more are kept than the node has credits for."""
+        return self.limit - len(self._kept)
+
+    def holds(self, mep: int) -> bool:
+        """True if the frames of a MEP are here."""
+        return mep in self._kept or mep in self._retained
+
+    @property
+    def retained(self) -> list[int]:
+        """The acknowledged MEPs whose frames are still here."""
+        return list(self._retained)
+
+    def meps(self) -> list[int]:
+        """The MEPs that are kept, in the order of their ids."""
+        return self._ids.copy()
+
+    def add(self, mep: int, frames: Mapping[int, Buffer]) -> None:
+        """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
+        self.next_mep = max(self.next_mep, mep + 1)
+        if mep in self.revoked:
+            self.revoked.discard(mep)
+            self.to_revoke.discard(mep)
+            self.to_return.add(mep)
+        for source, meps in self._missed.items():
+            if mep in meps:
+                self.refused.add(RejectReason.LATE, source, mep)
+        if self.retains:
+            # Where another connection decides, it has not had the acknowledgement, and the node says it again.
+            self.acked.discard(mep)
+            self._retained.pop(mep, None)
+        if mep in self.acked:
+            return
+        self._kept[mep] = _Mep(dict(frames))
+        if not self._ids or mep > self._ids[-1]:
+            self._ids.append(mep)
+        else:
+            insort(self._ids, mep)
+        heappush(self._new, (0, mep))
+
+    def revoke(self, mep: int) -> dict[int, Buffer]:
+        """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
+        self.revoked.add(mep)
+        self.to_revoke.add(mep)
+        self.to_return.discard(mep)
+        self.acked.discard(mep)
+        for meps in self._missed.values():
+            meps.discard(mep)
+        self.refused.discard(RejectReason.LATE, mep)
+        entry = self._kept.get(mep)
+        if entry is None:
+            return self._retained.pop(mep, {})
+        self._forget(mep, entry)
+        del self._ids[bisect_left(self._ids, mep)]
+        return entry.frames
+
+    def remember_revoked(self, revoked: MepRanges) -> None:
+        """What an earlier process has revoked; whether the node has confirmed it is not known."""
+        self.revoked = MepRanges(revoked.ranges())
+        self.to_revoke = MepRanges(revoked.ranges())
+
+    def forget_revoked(self) -> None:
+        """What was remembered of revocations was out of date."""
+        self.revoked = MepRanges()
+        self.to_revoke = MepRanges()
+
+    def revocation_refused(self) -> None:
+        """The node does not take back what it has of the MEPs that are to be revoked."""
+        for first, last in self.to_revoke.ranges():
+            self.not_revoked.add(first, last)
+        self.to_revoke = MepRanges()
+
+    def confirm_revoked(self, first: int, last: int) -> None:
+        """The node keeps nothing of these MEPs, and takes nothing."""
+        self.to_revoke.discard(first, last)
+
+    def confirm_returned(self, first: int, last: int) -> None:
+        """The node takes these MEPs again."""
+        self.to_return.discard(first, last)
+
+    def confirm_below(self, mep: int) -> None:
+        """Every MEP below this id is confirmed to the node, and none of them will be revoked."""
+        self.confirmed = mep
+        for ranges in (self.revoked, self.to_revoke, self.to_return):
+            ranges.discard(0, mep - 1)
+
+    def next_frame(self, now_ns: int) -> Buffer | None:
+        """The next frame that credits allow, in the order of MEPs; None if there is none."""
+        if self._is_stopped:
+            return None
+        while self._going:
+            entry = self._kept.get(self._going[0])
+            if entry is not None and entry.active and entry.waiting:
+                return self._take(now_ns, self._going[0], entry)
+            heappop(self._going)
+        while self._new and self._active < self.limit:
+            _, mep = heappop(self._new)
+            entry = self._kept.get(mep)
+            if entry is not None and not entry.active and entry.waiting:
+                entry.active = True
+                self._active += 1
+                heappush(self._going, mep)
+                return self._take(now_ns, mep, entry)
+        return None
+
+    def _take(self, now_ns: int, mep: int, entry: _Mep) -> Buffer:
+        source, _ = entry.waiting.popitem()
+        entry.nacked.pop(source, None)
+        entry.sent_ns = now_ns
+        if not entry.waiting and not entry.at_node:
+            self._silent_of(entry)[mep] = None
+        return entry.frames[source]
+
+    def credit(self, limit: int) -> None:
+        """This many MEPs may be on their way or in the node without being acknowledged."""
+        self.limit = limit
+
+    def acknowledge(self, first: int, last: int) -> None:
+        """The node has acknowledged these MEPs; the ids may reach beyond what has been produced."""
+        i, j = bisect_left(self._ids, first), bisect_right(self._ids, last)
+        for mep in self._ids[i:j]:
+            entry = self._kept[mep]
+            for source, reason in entry.nacked.items():
+                # The MEP was closed before the fragment could be sent again.
+                self.refused.add(reason, source, mep)
+            if not entry.waiting:
+                self._heard_of_ns = max(self._heard_of_ns, entry.sent_ns)
+            self._forget(mep, entry)
+            if self.retains:
+                self._retained[mep] = entry.frames
+        del self._ids[i:j]
+        self.acked.add(first, last)
+        for begin, end in self.revoked.overlap(first, last):
+            # The node has finished them all the same; but their events belong to the other node.
+            self.acked.discard(begin, end)
+
+    def release(self, mep: int) -> None:
+        """A MEP is acknowledged to the connection that decides: it stays at this node."""
+        if mep in self._kept:
+            self.acknowledge(mep, mep)
+        self._retained.pop(mep, None)
+
+    def refuse(self, now_ns: int, nack: Nack) -> None:
+        """Take a refusal: the fragment is queued again by `retry`, or given to `refused` if that cannot help."""
+        mep, source, reason = nack.mep, nack.source, nack.reason
+        if mep in self.revoked:
+            return
+        entry = self._kept.get(mep)
+        if reason in _AT_NODE:
+            # Below the floor of a session everything is late, also what an earlier session has built.
+            if reason is RejectReason.LATE and mep >= self._floor_of_session:
+                self.refused.add(reason, source, mep)
+            if entry is not None:
+                entry.at_node = True
+                self._silent_of(entry).pop(mep, None)
+                self._probes = PROBES
+            return
+        if not nack.resend:
+            self._give_up(mep, source, reason)
+        elif entry is not None and source in entry.frames and source not in entry.waiting:
+            if reason not in _PASSING:
+                entry.attempts[source] = entry.attempts.get(source, 0) + 1
+                if entry.attempts[source] > MAX_RESENDS:
+                    self._give_up(mep, source, reason)
+                    return
+            if reason is RejectReason.NO_CREDIT and entry.active:
+                self._give_way(mep, entry)
+            entry.nacked[source] = reason
+            self._retries.append((now_ns + RETRY_NS, entry, mep, source))
+
+    def _give_way(self, mep: int, entry: _Mep) -> None:
+        """The node has no place for a MEP: what is refused of it waits for another credit, behind all others."""
+        entry.active = False
+        entry.turns += 1
+        self._active -= 1
+        self._silent_of(entry).pop(mep, None)
+
+    def miss(self, source: int, first: int, last: int) -> None:
+        """The node has closed these MEPs without a fragment of this source.
+
+        It is refused, and counted now if its MEP is here, or when that is added. The refusal of what is still sent
+        does not come when the acknowledgement comes first.
+        """
+        self._missed.setdefault(source, MepRanges()).add(first, last)
+        for mep in self._ids[bisect_left(self._ids, first) : bisect_right(self._ids, last)]:
+            self.refused.add(RejectReason.LATE, source, mep)
+
+    def _give_up(self, mep: int, source: int, reason: RejectReason) -> None:
+        self.refused.add(reason, source, mep)
+        entry = self._kept.get(mep)
+        if entry is None or entry.frames.pop(source, None) is None:
+            return
+        entry.waiting.pop(source, None)
+        entry.nacked.pop(source, None)
+        if not entry.frames:
+            self._forget(mep, entry)
+            del self._ids[bisect_left(self._ids, mep)]
+
+    @property
+    def next_retry_ns(self) -> int | None:
+        """When `retry` has something to do; None if no refused fragment waits."""
+        return self._retries[0][0] if self._retries else None
+
+    def retry(self, now_ns: int) -> None:
+        """Queue the refused fragments whose time has come."""
+        while self._retries and self._retries[0][0] <= now_ns:
+            _, entry, mep, source = self._retries.popleft()
+            if self._kept.get(mep) is entry and source in entry.nacked and source not in entry.waiting:
+                self._queue_again(mep, entry, source)
+
+    def _queue_again(self, mep: int, entry: _Mep, source: int) -> None:
+        self.resent += 1
+        if not entry.active:
+            heappush(self._new, (entry.turns, mep))
+        elif not entry.waiting:
+            self._silent_of(entry).pop(mep, None)
+            heappush(self._going, mep)
+        entry.waiting[source] = None
+
+    def queue_silent(self, now_ns: int) -> None:
+        """Queue the MEPs again of which nothing was heard for long. To be called while the node answers."""
+        probes = self._probes
+        for silent, patience_ns in zip(self._silent, SILENT_NS, strict=True):
+            while silent:
+                mep = next(iter(silent))
+                entry = self._kept[mep]
+                if now_ns - entry.sent_ns <= patience_ns:
+                    break
+                if entry.sent_ns >= self._heard_of_ns:
+                    # Nothing that was sent after it is acknowledged.
+                    if not probes:
+                        break
+                    probes -= 1
+                del silent[mep]
+                entry.repeats += 1
+                for source in reversed(entry.frames):
+                    self._queue_again(mep, entry, source)
+        if not probes:
+            self._probes *= 2
+
+    def _silent_of(self, entry: _Mep) -> OrderedDict[int, None]:
+        return self._silent[min(entry.repeats, len(SILENT_NS) - 1)]
+
+    def stop(self) -> None:
+        """The connection is lost: send nothing until `restart`."""
+        self.limit = 0
+        self._is_stopped = True
+
+    def restart(self) -> None:
+        """The connection or the node is new: no credit, and everything that is kept goes again."""
+        self.limit = 0
+        self.to_revoke = MepRanges(self.revoked.ranges())
+        self._is_stopped = False
+        self._active = 0
+        self._retries.clear()
+        self._going.clear()
+        self._new = [(0, mep) for mep in self._ids]
+        for silent in self._silent:
+            silent.clear()
+        self._probes = PROBES
+        self._heard_of_ns = -1
+        self._floor_of_session = self.first_unacknowledged
+        for entry in self._kept.values():
+            self.resent += len(entry.frames) - len(entry.waiting)
+            entry.waiting = dict.fromkeys(reversed(entry.frames))
+            entry.active = entry.at_node = False
+            entry.repeats = entry.turns = 0
+            entry.nacked.clear()
+
+    def _forget(self, mep: int, entry: _Mep) -> None:
+        del self._kept[mep]
+        self._active -= entry.active
+        self._silent_of(entry).pop(mep, None)

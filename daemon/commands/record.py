@@ -1,0 +1,116 @@
+"""hltnode record: the input of a running node to files of Run-3 MEPs."""
+
+import signal
+import time
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+import zmq
+
+from hltnode.client.keys import ClientKeys, load_client_keys
+from hltnode.daemon.commands.common import (
+    JsonOption,
+    KeyFileOption,
+    ServerKeyOption,
+    console,
+    require_writable,
+    user_errors,
+    write_json,
+)
+from hltnode.daemon.recorder.mep_assembly import MepAssembly
+from hltnode.daemon.recorder.mep_files import MepFiles
+
+# A node from which nothing comes is named after this time, and again.
+SILENT_SECONDS = 5.0
+POLL_MS = 200
+# Messages that wait in this process; the node's own buffer is behind them.
+QUEUE = 256
+
+
+def record(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files go: run_RUN_NUMBER.mep.")],
+    tap: Annotated[str, typer.Option("--from", metavar="ENDPOINT", help="Tap of the node (tap.endpoint).")],
+    meps: Annotated[int | None, typer.Option("--meps", min=1, help="End after this number of MEPs.")] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after this time.")] = None,
+    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="End before the files are larger.")] = 100 << 30,
+    max_file_bytes: Annotated[int, typer.Option("--max-file-bytes", min=1, help="Size of one file.")] = 2 << 30,
+    server_key: ServerKeyOption = None,
+    key_file: KeyFileOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Record what a running node takes, so that `hltnode replay` gives it to a node once more, bit by bit.
+
+    The node does not wait for the recorder: MEPs for which this one is too slow are not recorded, and counted. Ends
+    with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording.
+
+    Example: hltnode record incident --from tcp://127.0.0.1:5561 --seconds 60
+    """
+    with user_errors():
+        require_writable(json)
+        files = MepFiles(folder, max_file_bytes)
+        assembly = MepAssembly()
+        try:
+            _record(tap, load_client_keys(server_key, key_file), assembly, files, meps, seconds, max_bytes)
+        finally:
+            files.close()
+        counts = assembly.counts
+        write_json(json, {**asdict(counts), "files": [str(path) for path in files.finished]})
+    typer.echo(f"{counts.meps} MEPs, {counts.events} events, {counts.bytes} bytes in {len(files.finished)} files")
+    if counts.cut_meps:
+        typer.echo(f"not recorded: {counts.cut_meps} MEPs of which fragments did not come, or came before the begin")
+    if counts.without_odin:
+        typer.echo(f"not recorded: {counts.without_odin} MEPs without ODIN")
+    if counts.missed_messages:
+        typer.echo(f"not recorded: {counts.missed_messages} messages for which this recorder was too slow")
+        raise typer.Exit(1)
+
+
+def _record(
+    endpoint: str,
+    keys: ClientKeys | None,
+    assembly: MepAssembly,
+    files: MepFiles,
+    meps: int | None,
+    seconds: float | None,
+    max_bytes: int,
+) -> None:
+    is_over = False
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_over
+        is_over = True
+
+    before: dict[int, Any] = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    begin = heard = time.monotonic()
+    with zmq.Context() as context, context.socket(zmq.SUB) as socket:
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVHWM, QUEUE)
+        socket.setsockopt(zmq.SUBSCRIBE, b"")
+        if keys is not None:
+            keys.apply(socket)
+        socket.connect(endpoint)
+        console.print(f"records what comes from {endpoint}", highlight=False)
+        while not is_over and (seconds is None or time.monotonic() - begin < seconds):
+            if not socket.poll(POLL_MS):
+                if time.monotonic() - heard >= SILENT_SECONDS:
+                    console.print(f"nothing has come from {endpoint} for {SILENT_SECONDS:.0f} s", highlight=False)
+                    heard = time.monotonic()
+                continue
+            heard = time.monotonic()
+            mep = assembly.take([part.buffer for part in socket.recv_multipart(copy=False)])
+            if mep is None:
+                continue
+            if assembly.counts.bytes > max_bytes:
+                console.print(f"ends before the files have more than {max_bytes} bytes", highlight=False)
+                assembly.counts.meps -= 1
+                assembly.counts.events -= mep.n_events
+                assembly.counts.bytes -= len(mep.content)
+                break
+            files.write(mep)
+            is_over = is_over or assembly.counts.meps == meps
+    assembly.end()
+    for number, handler in before.items():
+        signal.signal(number, handler)

@@ -1,0 +1,148 @@
+"""The files that are replayed: which of them are events, of what kind, and whether they stay as they were."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from pathlib import Path
+
+from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, is_mdf
+from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class FeedError(ValueError):
+    """An input that cannot be fed; the message names the file."""
+
+
+@unique
+class FileKind(StrEnum):
+    """What a file of events holds."""
+
+    MDF = "MDF"
+    MEP = "Run-3 MEP"
+    MEP_2019 = "2019 MEP"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file of events, and what it was like when it was found."""
+
+    path: Path
+    kind: FileKind
+    identity: tuple[int, int, int, int]
+    """Device, inode, size in bytes, time of the last change in ns."""
+
+    def check_unchanged(self) -> None:
+        """Raise FeedError if the file is not what it was: the sources that were announced may not be its sources."""
+        try:
+            now = _identity(os.stat(self.path))
+        except OSError as error:
+            raise FeedError(f"{self.path}: has gone while it was replayed: {error.strerror}") from error
+        if now != self.identity:
+            raise FeedError(
+                f"{self.path}: has changed while it was replayed: {self.identity[2]} bytes before, {now[2]} now"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """All files of a replay, in the order in which they are read, and those of folders that are not read."""
+
+    files: tuple[InputFile, ...]
+    left_out: dict[Path, str]
+    """Foreign files in the given folders, and what they are instead."""
+
+    @property
+    def kind(self) -> FileKind:
+        """MEP if the files are Run-3 MEPs, which keep their packing."""
+        return self.files[0].kind
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.identity[2] for file in self.files)
+
+    def paths(self) -> Iterator[Path]:
+        """Each path for one pass; a file is looked at before it is read and when the next one is asked for.
+
+        Raises FeedError for one that has changed.
+        """
+        for file in self.files:
+            file.check_unchanged()
+            yield file.path
+            file.check_unchanged()
+
+    def check_unchanged(self) -> None:
+        """Raise FeedError for the first file that has changed: what was read of it may be anything."""
+        for file in self.files:
+            file.check_unchanged()
+
+
+def find_inputs(given: Sequence[Path]) -> InputFiles:
+    """The files of events among those given and in the given folders, which are read in the order of their names.
+
+    A foreign file is an error where it is given by name, and left out where it only lies in a folder. Raises FeedError,
+    also for kinds that cannot be replayed together.
+    """
+    files: list[InputFile] = []
+    left_out: dict[Path, str] = {}
+    for path in given:
+        if not path.is_dir():
+            files.append(_recognise(path))
+            continue
+        found = [entry for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
+        n_before = len(files)
+        for entry in found:
+            try:
+                files.append(_recognise(entry))
+            except FeedError as error:
+                left_out[entry] = str(error).removeprefix(f"{entry}: ")
+        if len(files) == n_before:
+            raise FeedError(f"{path}: no file of events among {len(found)} files")
+    of_kind = {kind: [file.path for file in files if file.kind is kind] for kind in FileKind}
+    if of_kind[FileKind.MEP] and len(of_kind[FileKind.MEP]) < len(files):
+        counts = ", ".join(f"{len(paths)} {kind} ({paths[0]} ...)" for kind, paths in of_kind.items() if paths)
+        raise FeedError(f"files of Run-3 MEPs and other files cannot be mixed: {counts}")
+    return InputFiles(tuple(files), left_out)
+
+
+def _recognise(path: Path) -> InputFile:
+    try:
+        with path.open("rb") as file:
+            identity = _identity(os.fstat(file.fileno()))
+            head = file.read(GENERIC_HEADER.size)
+            is_packed = head.startswith(_GZIP_MAGIC)
+            if is_packed:
+                file.seek(0)
+                with gzip.open(file) as unpacked:
+                    head = unpacked.read(GENERIC_HEADER.size)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FeedError(f"{path}: is a damaged gzip file: {error}") from error
+    except OSError as error:
+        raise FeedError(f"{path}: cannot be read: {error.strerror}") from error
+    if not head:
+        raise FeedError(f"{path}: is empty")
+    kind = _kind_of(head)
+    if kind is None:
+        raise FeedError(f"{path}: is neither MDF nor MEP")
+    if is_packed and kind is not FileKind.MDF:
+        raise FeedError(f"{path}: is a {kind} in a gzip file: unpack it, only MDF is read as gzip")
+    return InputFile(path, kind, identity)
+
+
+def _kind_of(head: bytes) -> FileKind | None:
+    if int.from_bytes(head[:2], "little") == MEP_MAGIC:
+        return FileKind.MEP
+    if len(head) < GENERIC_HEADER.size:
+        return None
+    if GENERIC_HEADER.unpack_from(head)[6] == DATA_TYPE_MEP:
+        return FileKind.MEP_2019
+    return FileKind.MDF if is_mdf(head) else None
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

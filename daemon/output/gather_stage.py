@@ -1,0 +1,72 @@
+"""The gathering thread: takes what is kept of a computed batch out of its slot, and frees the slot.
+
+So a disk that hangs, or a consumer that is slow, holds no slot before the output queue is full; then batches stay in
+their slots, so the credits are used up, and the feeders wait: nothing is lost.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+
+from hltnode.daemon.compute.pipeline import ComputedBatch
+from hltnode.daemon.event_building.stimuli_and_effects import Batch
+from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
+from hltnode.daemon.output.output_queue import OutputQueue
+from hltnode.daemon.output.requests import Request
+
+
+class GatherStage:
+    """Gathers batch after batch. Requests to the output pass through, so that they stay in the order of the batches.
+
+    Args:
+        freed: called in the gathering thread with each batch whose slot is not needed any more, before it is handed on.
+        hand_on: takes gathered batches and requests, in the gathering thread.
+        crashed: called in the gathering thread with an unexpected exception.
+    """
+
+    def __init__(
+        self,
+        gatherer: EventGatherer,
+        room: OutputQueue,
+        freed: Callable[[Batch], None],
+        hand_on: Callable[[GatheredBatch | Request], None],
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        self._gatherer = gatherer
+        self._room = room
+        self._freed = freed
+        self._hand_on = hand_on
+        self._crashed = crashed
+        self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="hltnode-gather", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, item: ComputedBatch | Request) -> None:
+        """Queue a batch or a request; any thread."""
+        self._queue.put(item)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Gather what is queued, hand it on, and end the thread; False if that took too long."""
+        if self._thread.is_alive():
+            self._room.lift()
+            self._queue.put(None)
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while (item := self._queue.get()) is not None:
+                self._hand_on(self._gather(item) if isinstance(item, ComputedBatch) else item)
+        except BaseException as error:
+            self._crashed(error)
+            raise
+
+    def _gather(self, computed: ComputedBatch) -> GatheredBatch:
+        self._room.wait_for_room()
+        gathered = self._gatherer.gather(computed)
+        self._room.put(gathered.nbytes)
+        self._freed(computed.batch)
+        return gathered

@@ -1,0 +1,131 @@
+"""From a computed batch to what leaves the node: the decisions of its MEPs, and its kept events as MDF records.
+
+Nothing in it refers to the slot of the batch any more, which can fill again.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.daemon.compute.pipeline import ComputedBatch
+from hltnode.daemon.compute.results import Results
+from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.output.event_encoder import Decided, EventEncoder
+from hltnode.daemon.storage.record_block import RecordBlock
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.protocol.transport.decisions import MepDecision
+
+_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT | EventFlag.CANDIDATES_LEFT_OUT)
+"""Flags that do not make an event one for the error stream."""
+
+log = get_logger("gathering")
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredBatch:
+    """A batch on its way to files and sockets; `nbytes` are those of its records and decisions."""
+
+    computed: ComputedBatch
+    decisions: Sequence[MepDecision]
+    events: Mapping[EventStream, Sequence[RecordBlock]]
+    candidates_left_out: int
+    """Selected candidates that did not fit in the reports of their events."""
+    nbytes: int
+
+    def without(self, meps: Collection[int]) -> "GatheredBatch":
+        """Nothing of some MEPs is to leave the node."""
+        return replace(
+            self,
+            decisions=[decision for decision in self.decisions if decision.mep not in meps],
+            events={
+                stream: list(chain.from_iterable(block.without(meps) for block in blocks))
+                for stream, blocks in self.events.items()
+            },
+        )
+
+
+class EventGatherer:
+    """Makes decisions and records.
+
+    Args:
+        buffers: the pinned input of each slot.
+    """
+
+    def __init__(
+        self, buffers: Sequence[memoryview], encoder: EventEncoder, *, node: str, tck: int, n_lines: int
+    ) -> None:
+        self._buffers = buffers
+        self._encoder = encoder
+        self._node = node
+        self._tck = tck
+        self._n_lines = n_lines
+
+    def gather(self, computed: ComputedBatch) -> GatheredBatch:
+        """Accepted events, and those with a flag for the error stream.
+
+        Missing sources or the global event cut alone do not keep an event, unless its MEP goes to the error stream.
+        """
+        batch, results = computed.batch, computed.results
+        to_error = results.flags & ~_NO_ERROR
+        decisions = []
+        first = 0
+        for mep in batch.meps:
+            of_mep = slice(first, first + mep.n_events)
+            first += mep.n_events
+            if mep.error_stream:
+                results.accepted[of_mep] = 0
+                results.lines[of_mep] = 0
+                to_error[of_mep] = results.flags[of_mep]
+            decisions.append(self._decision(batch.run, mep, results.of_events(of_mep)))
+        is_error = to_error != 0
+        kept = {EventStream.ACCEPTED: (results.accepted != 0) & ~is_error, EventStream.ERROR: is_error}
+        events: dict[EventStream, Sequence[RecordBlock]] = {}
+        left_out = 0
+        for stream, wanted in kept.items():
+            numbers = np.flatnonzero(wanted)
+            if len(numbers):
+                block, n_left_out = self._records(computed, numbers)
+                events[stream] = [block]
+                left_out += n_left_out
+        nbytes = sum(block.nbytes for blocks in events.values() for block in blocks)
+        nbytes += sum(len(decision.lines) + len(decision.flags) for decision in decisions)
+        return GatheredBatch(computed, decisions, events, left_out, nbytes)
+
+    def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
+        """Some events of a batch as records, and how many candidates did not fit in their reports."""
+        batch, results = computed.batch, computed.results
+        encoded = self._encoder.encode_batch(
+            self._buffers[batch.slot],
+            [(mep.n_events, mep.fragments) for mep in batch.meps],
+            numbers,
+            batch.run,
+            Decided(results.lines, results.flags, results.counts, results.selected),
+        )
+        if encoded.banks_too_large:
+            log.error("banks_too_large", run=batch.run, first_mep=batch.meps[0].mep, banks=encoded.banks_too_large)
+        ends = np.cumsum([mep.n_events for mep in batch.meps])
+        ids = np.fromiter((mep.mep for mep in batch.meps), np.uint64, len(batch.meps))
+        meps = ids[np.searchsorted(ends, numbers, side="right")]
+        return RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, meps), encoded.candidates_left_out
+
+    def _decision(self, run: int, mep: MepRecord, results: Results) -> MepDecision:
+        return MepDecision(
+            node=self._node,
+            run=run,
+            mep=mep.mep,
+            seq=0,
+            first_event=mep.first_event,
+            n_events=mep.n_events,
+            n_lines=self._n_lines,
+            tck=self._tck,
+            close_reason=str(mep.close_reason),
+            missing_sources=mep.missing,
+            accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
+            lines=results.lines.astype("<u4").tobytes(),
+            flags=results.flags.astype("<u4").tobytes(),
+        )

@@ -1,0 +1,53 @@
+"""What the loop asks of the output, in the order of the batches."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hltnode.daemon.storage.journal_content import Ranges
+from hltnode.protocol.transport.feeder_messages import Revoked
+
+
+@dataclass(frozen=True, slots=True)
+class FinishFiles:
+    """Request to give the files of a run their final names and to write its summary.
+
+    With `run_ended` all its files are finished and its MEPs are removed from the journal; otherwise the run may
+    continue in the next session, and files with MEPs that a feeder may revoke keep their .part names.
+    """
+
+    summary: dict[str, Any]
+    run_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Supervised:
+    """A feeder may revoke MEPs of the run: its files keep their .part names until their MEPs are confirmed.
+
+    To be submitted before the first batch of the run.
+    """
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """Every feeder has confirmed all MEPs of the run below this id: none of them can be revoked any more."""
+
+    run: int
+    below: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeEvents:
+    """Request to remove the events of MEPs that another node builds now, given as (first, last) ranges.
+
+    Those `in_node` are built and not acknowledged; they may not be written yet.
+    """
+
+    run: int
+    meps: Ranges
+    in_node: frozenset[int]
+    receipt: tuple[bytes, Revoked]
+
+
+Request = FinishFiles | Supervised | Confirmed | RevokeEvents

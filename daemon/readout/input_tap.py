@@ -1,0 +1,143 @@
+"""The tap: publishes a copy of the input for a recorder, and never holds the node up.
+
+Fragments wait for a slow recorder up to a number of bytes; what comes beyond is dropped, MEP by MEP, and counted. The
+frames are those that ZeroMQ has received: nothing is copied.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import zmq
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.zmq_sockets import bind_socket
+from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.monitoring.counters import TapCounters
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.transport.tap_message import CLOSED, FRAGMENT, TapHeader, encode_tap_header
+
+# Messages in the pipe to a recorder: of the largest frames, 16 MiB, these are as large as the default buffer.
+HIGH_WATER_MARK = 4
+# A subscription is a short topic.
+MAX_CONSUMER_BYTES = 512
+SUBSCRIPTION_BUDGET = 256
+# MEPs that are dropped and not closed yet; more than a node has open.
+MAX_DROPPED = 65_536
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("input_tap")
+
+
+class InputTap:
+    """Owner of the XPUB socket of the tap; all calls from the event loop's thread.
+
+    Raises:
+        zmq.ZMQError: the endpoint cannot be bound.
+
+    Args:
+        buffer_bytes: bytes of frames that may wait.
+        prepare: makes the socket secure before it is bound.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        endpoint: str,
+        counters: TapCounters,
+        *,
+        buffer_bytes: int,
+        prepare: Callable[[zmq.Socket[bytes]], None],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        options = {
+            zmq.XPUB_NODROP: 1,
+            zmq.XPUB_VERBOSER: 1,
+            zmq.SNDHWM: HIGH_WATER_MARK,
+            zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES,
+        }
+        self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
+        self._counters = counters
+        self._buffer_bytes = buffer_bytes
+        self._waiting: deque[tuple[bytes, Buffer | None]] = deque()
+        self._waiting_bytes = 0
+        self._dropped: dict[tuple[int, int], None] = {}
+        self._sequence = 0
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+
+    def fragment_taken(self, frame: Buffer, run: int, mep: int) -> None:
+        """Publish a frame that has become part of a MEP."""
+        if not self._counters.subscribers:
+            return
+        sequence = self._next()
+        if (run, mep) in self._dropped:
+            return
+        if self._waiting_bytes + len(frame) > self._buffer_bytes:
+            self._drop(run, mep)
+            return
+        self._waiting_bytes += len(frame)
+        self._waiting.append((encode_tap_header(TapHeader(FRAGMENT, sequence, run, mep, 0)), frame))
+        self._pump()
+
+    def mep_closed(self, run: int, record: MepRecord) -> None:
+        """Publish that nothing more comes of a MEP."""
+        if not self._counters.subscribers:
+            return
+        sequence = self._next()
+        if (run, record.mep) in self._dropped:
+            del self._dropped[run, record.mep]
+            return
+        header = TapHeader(CLOSED, sequence, run, record.mep, record.n_fragments)
+        self._waiting.append((encode_tap_header(header), None))
+        self._counters.meps += 1
+        self._pump()
+
+    def read(self) -> bool:
+        """Take subscriptions, and send what waits; to be called periodically."""
+        for _ in range(SUBSCRIPTION_BUDGET):
+            try:
+                message = self._socket.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            change = {b"\x01": 1, b"\x00": -1}.get(message[:1], 0)
+            self._counters.subscribers += change
+            if change and (left_out := self._limit.due(("recorder", change))) is not None:
+                log.info("recorders", n=self._counters.subscribers, left_out=left_out)
+        if not self._counters.subscribers:
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            self._dropped.clear()
+        self._pump()
+        return True
+
+    def close(self, linger_ms: int) -> None:
+        """Close; what is queued may be sent for up to `linger_ms` while the context ends."""
+        self._pump()
+        self._socket.close(linger=linger_ms)
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence - 1
+
+    def _drop(self, run: int, mep: int) -> None:
+        self._counters.dropped += 1
+        self._dropped[run, mep] = None
+        if len(self._dropped) > MAX_DROPPED:
+            del self._dropped[next(iter(self._dropped))]
+        if (left_out := self._limit.due("dropped")) is not None:
+            log.warning("tap_drops_meps", mep=mep, waiting_bytes=self._waiting_bytes, left_out=left_out)
+
+    def _pump(self) -> None:
+        waiting = self._waiting
+        while waiting:
+            header, frame = waiting[0]
+            try:
+                if frame is None:
+                    self._socket.send(header, zmq.NOBLOCK)
+                else:
+                    self._socket.send(header, zmq.NOBLOCK | zmq.SNDMORE)
+                    self._socket.send(frame, copy=False)
+                    self._waiting_bytes -= len(frame)
+            except zmq.Again:
+                return
+            waiting.popleft()

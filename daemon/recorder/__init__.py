@@ -1,0 +1,1 @@
+"""Records the input of a running node to files of Run-3 MEPs."""

@@ -1,0 +1,68 @@
+"""MDF records of a run that lie back to back in one buffer: what the gathering hands to the writer (no I/O)."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.daemon.storage.event_files import Row
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBlock:
+    """Records of one run.
+
+    data: the bytes of all; ends: u64, where each record ends in them; meps: u64, the MEP of each, those of one MEP
+    together.
+    """
+
+    run: int
+    data: memoryview
+    ends: NDArray[np.uint64]
+    meps: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all records."""
+        return len(self.data)
+
+    def fitting(self, first: int, nbytes: int) -> int:
+        """How many records from `first` on fit together in some bytes."""
+        begin = self._begin(first)
+        return int(np.searchsorted(self.ends, np.uint64(begin + max(nbytes, 0)), side="right")) - first
+
+    def bytes_of(self, first: int, last: int) -> memoryview:
+        """The records from `first` to before `last`."""
+        return self.data[self._begin(first) : self._begin(last)]
+
+    def rows(self, first: int, last: int) -> list[Row]:
+        """Whose the records from `first` to before `last` are, in their order."""
+        meps = self.meps[first:last]
+        begins = np.flatnonzero(np.concatenate(([True], meps[1:] != meps[:-1])))
+        ends = np.concatenate((begins[1:], [len(meps)])) + first
+        last_bytes = self.ends[ends - 1]
+        sizes = np.diff(last_bytes, prepend=np.uint64(self._begin(first)))
+        columns = (meps[begins], ends - begins - first, sizes)
+        return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    def without(self, meps: Collection[int]) -> Iterator["RecordBlock"]:
+        """The records of all other MEPs."""
+        kept = ~np.isin(self.meps, np.fromiter(meps, np.uint64, len(meps)))
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], kept, [False])).astype(np.int8)))
+        for first, last in edges.reshape(-1, 2).tolist():
+            ends = self.ends[first:last] - np.uint64(self._begin(first))
+            yield RecordBlock(self.run, self.bytes_of(first, last), ends, self.meps[first:last])
+
+    def records(self) -> Iterator[memoryview]:
+        """Each record."""
+        begin = 0
+        for end in self.ends.tolist():
+            yield self.data[begin:end]
+            begin = end
+
+    def _begin(self, record: int) -> int:
+        return int(self.ends[record - 1]) if record else 0

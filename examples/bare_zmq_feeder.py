@@ -1,0 +1,341 @@
+"""A feeder that uses pyzmq and the standard library only, written after docs/reference/protocol.md.
+
+python examples/bare_zmq_feeder.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --meps 20
+
+It sends the made-up data of a timing board and one detector board. Every MEP is kept until the node has acknowledged
+it; what the node refuses, or has lost by a restart, is sent again. Programs that may import hltnode use
+`hltnode.client`, programs in C begin with examples/feeder.c.
+"""
+
+import argparse
+import secrets
+import struct
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import zmq
+
+RUN = 7
+CONTROL_VERSION = 2
+SOURCES = (0, 15 << 11)
+"""The timing board (ODIN), and board 0 of the test detector."""
+BANK_TYPES = (16, 51)
+BANK_VERSIONS = (7, 1)
+EVENTS_PER_MEP = 50
+HELLO_SECONDS = 1.0
+SILENT_HELLOS = 4
+RETRY_SECONDS = 0.05
+SILENCE_SECONDS = 3.0
+CONFIRM_SECONDS = 2.0
+MAX_ATTEMPTS = 5
+PASSING = ("no_credit", "revoked")
+"""Refusals that say nothing about the fragment."""
+HOPELESS = ("no_sources", "events_per_mep", "foreign_run", "bad_version", "malformed", "oversized")
+"""Reasons of an error that no waiting heals."""
+
+
+# ---- Frames
+
+
+def make_table() -> list[int]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC_TABLE = make_table()
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def padded(data: bytes, size: int) -> bytes:
+    return data + bytes(-len(data) % size)
+
+
+def make_frame(mep: int, column: int) -> bytes:
+    """The transport header and the MFP of one source."""
+    first = mep * EVENTS_PER_MEP
+    events = range(first, first + EVENTS_PER_MEP)
+    if column == 0:
+        # Version 7 of the ODIN bank: run, event type, step, time in microseconds, four words, event id.
+        payloads = [struct.pack("<IHHQIIIIQ", RUN, 0, 0, event * 25 + 1, 0, 0, 0, 0, event) for event in events]
+    else:
+        payloads = [event.to_bytes(8, "little") * 4 for event in events]
+    head = bytes([3, BANK_VERSIONS[column]]) + bytes([BANK_TYPES[column]] * EVENTS_PER_MEP)
+    head = padded(bytes(18) + head, 4)[18:]
+    sizes = padded(struct.pack(f"<{EVENTS_PER_MEP}H", *map(len, payloads)), 4)
+    body = head + sizes + b"".join(padded(payload, 8) for payload in payloads)
+    mfp = struct.pack("<HHIQH", 0x40CE, EVENTS_PER_MEP, 18 + len(body), first, SOURCES[column]) + body
+    header = struct.pack("<IHHIIQQHH", 0x464E4C48, 1, 0, RUN, len(mfp), mep, time.time_ns(), SOURCES[column], 0)
+    return header + struct.pack("<I", crc32c(header + mfp)) + mfp
+
+
+# ---- Messages: msgpack maps with text keys
+
+
+def pack(value: Any) -> bytes:
+    """A number, text, bool, list or map in msgpack."""
+    if isinstance(value, bool):
+        return b"\xc3" if value else b"\xc2"
+    if isinstance(value, int):
+        return bytes([value]) if value < 0x80 else b"\xcf" + value.to_bytes(8, "big")
+    if isinstance(value, str):
+        text = value.encode()
+        return b"\xd9" + bytes([len(text)]) + text
+    if isinstance(value, dict):
+        return bytes([0x80 | len(value)]) + b"".join(pack(key) + pack(item) for key, item in value.items())
+    return b"\xdc" + len(value).to_bytes(2, "big") + b"".join(map(pack, value))
+
+
+def unpack(data: bytes, at: int = 0) -> tuple[Any, int]:
+    """The value that begins at a byte, and where it ends."""
+
+    def number(size: int) -> int:
+        return int.from_bytes(data[at + 1 : at + 1 + size], "big")
+
+    tag = data[at]
+    if tag < 0x80:
+        return tag, at + 1
+    if tag in (0xC0, 0xC2, 0xC3):
+        return {0xC0: None, 0xC2: False, 0xC3: True}[tag], at + 1
+    if 0xCC <= tag <= 0xCF:
+        size = 1 << tag - 0xCC
+        return number(size), at + 1 + size
+    if 0xA0 <= tag < 0xC0 or 0xD9 <= tag <= 0xDB:
+        size = 0 if tag < 0xC0 else 1 << tag - 0xD9
+        length = tag & 0x1F if tag < 0xC0 else number(size)
+        begin = at + 1 + size
+        return data[begin : begin + length].decode(), begin + length
+    size = 0 if tag < 0xA0 else 2 << (tag & 1)
+    n = tag & 0xF if tag < 0xA0 else number(size)
+    is_map = tag < 0x90 or tag in (0xDE, 0xDF)
+    items, end = [], at + 1 + size
+    for _ in range(2 * n if is_map else n):
+        item, end = unpack(data, end)
+        items.append(item)
+    return (dict(zip(items[::2], items[1::2], strict=True)) if is_map else items), end
+
+
+# ---- The feeder
+
+
+class Mep:
+    """A MEP that is kept until it is acknowledged; `due` has the time at which each frame is to be sent, if any."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.frames = {source: make_frame(number, column) for column, source in enumerate(SOURCES)}
+        self.due: dict[int, float] = dict.fromkeys(SOURCES, 0.0)
+        self.attempts = dict.fromkeys(SOURCES, 0)
+        self.sent_at = 0.0
+        self.silence = SILENCE_SECONDS
+        self.at_node = False
+
+    def begin_again(self) -> None:
+        """Send everything again."""
+        self.due = dict.fromkeys(self.frames, 0.0)
+
+
+class Feeder:
+    """Sends MEPs against credits."""
+
+    def __init__(self, data: str, control: str, name: str) -> None:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+        self.endpoints = (control, data)
+        self.control, self.data = context.socket(zmq.DEALER), context.socket(zmq.PUSH)
+        self.data.setsockopt(zmq.SNDHWM, 8)
+        # Frames wait in this program and not in a queue to a node that is not there.
+        self.data.setsockopt(zmq.IMMEDIATE, 1)
+        for socket, endpoint in zip((self.control, self.data), self.endpoints, strict=True):
+            socket.setsockopt(zmq.LINGER, 500)
+            socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+            socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 2)
+            socket.connect(endpoint)
+        self.name, self.session = name, secrets.token_hex(8)
+        self.kept: dict[int, Mep] = {}
+        self.begun: set[int] = set()
+        self.next_mep = self.credit = self.welcomes = self.unanswered = 0
+        self.node_session = ""
+        self.is_welcome = self.has_ended = False
+        self.hello_at = 0.0
+        self.acknowledged = self.sent = self.refused = 0
+
+    def send_message(self, kind: str, **fields: Any) -> None:
+        # Nothing is lost with a message that does not leave: hellos repeat all that matters.
+        try:
+            self.control.send(pack({"v": CONTROL_VERSION, "type": kind, **fields}), zmq.NOBLOCK)
+        except zmq.Again:
+            print(f"{kind} did not leave", file=sys.stderr)
+
+    def say_hello(self) -> None:
+        self.hello_at = time.monotonic() + HELLO_SECONDS
+        self.send_message(
+            "hello", feeder=self.name, session=self.session, run=RUN, sources=list(SOURCES),
+            first_mep=min(self.kept, default=self.next_mep), events_per_mep=EVENTS_PER_MEP,
+            max_fragment_bytes=1 << 16, supervises=False,
+        )  # fmt: skip
+        if self.has_ended:
+            self.send_message("end_of_run", run=RUN, last_mep=self.next_mep - 1)
+
+    def lose(self) -> None:
+        """Send nothing until the next welcome."""
+        self.is_welcome, self.credit = False, 0
+
+    def reconnect(self) -> None:
+        print("no answer: connects again", file=sys.stderr)
+        self.lose()
+        self.unanswered = 0
+        for socket, endpoint in zip((self.control, self.data), self.endpoints, strict=True):
+            socket.disconnect(endpoint)
+            socket.connect(endpoint)
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Do what a message of the node asks for."""
+        self.unanswered = 0
+        kind, is_ours = message["type"], message.get("run") == RUN
+        if kind == "welcome":
+            self.welcomes += 1
+            if not self.is_welcome or message["session"] != self.node_session:
+                self.node_session, self.is_welcome, self.credit = message["session"], True, 0
+                self.begun.clear()
+                for mep in self.kept.values():
+                    mep.begin_again()
+                    mep.at_node = False
+        elif kind == "credit" and is_ours and self.is_welcome:
+            self.credit = message["meps"]
+        elif kind == "ack" and is_ours:
+            for first, last in message["meps"]:
+                for number in [number for number in self.kept if first <= number <= last]:
+                    del self.kept[number]
+                    self.begun.discard(number)
+                    self.acknowledged += 1
+        elif kind == "nack":
+            self.take_nack(message)
+        elif kind == "missed" and is_ours:
+            self.refused += sum(last - first + 1 for first, last in message["meps"])
+        elif kind == "goodbye":
+            self.lose()
+        elif kind == "run_closed" and is_ours:
+            raise ValueError("an operator has closed the run")
+        elif kind == "error" and message["reason"] != "unknown_feeder":
+            print(f"the node refuses: {message['text']}", file=sys.stderr)
+            if message["reason"] in HOPELESS:
+                raise ValueError(message["text"])
+
+    def take_nack(self, message: dict[str, Any]) -> None:
+        reason, source, mep = message["reason"], message["source"], self.kept.get(message["mep"])
+        if reason == "foreign_run":
+            self.lose()
+        elif reason in ("duplicate", "late"):
+            # The node has the MEP: its acknowledgement will come. `missed` counts what came too late.
+            if mep is not None:
+                mep.at_node = True
+        elif mep is not None and source in mep.frames and source not in mep.due:
+            mep.attempts[source] += reason not in PASSING
+            if not message["resend"] or mep.attempts[source] > MAX_ATTEMPTS:
+                del mep.frames[source]
+                self.refused += 1
+                return
+            if reason == "no_credit":
+                self.begun.discard(mep.number)
+            mep.due[source] = time.monotonic() + RETRY_SECONDS
+
+    def send_next(self) -> bool:
+        """Send the next frame that credits allow; False if there is none, or no room for it."""
+        now = time.monotonic()
+        if not self.is_welcome:
+            return False
+        for mep in self.kept.values():
+            if mep.number not in self.begun and len(self.begun) >= self.credit:
+                continue
+            source = next((source for source, due in mep.due.items() if due <= now), None)
+            if source is None:
+                continue
+            try:
+                self.data.send(mep.frames[source], zmq.NOBLOCK)
+            except zmq.Again:
+                return False
+            del mep.due[source]
+            self.begun.add(mep.number)
+            mep.sent_at = now
+            self.sent += 1
+            return True
+        return False
+
+    def repeat_silent(self) -> None:
+        """Send MEPs again of which nothing was heard since their last frame."""
+        now = time.monotonic()
+        for number in self.begun:
+            mep = self.kept[number]
+            if not mep.at_node and not mep.due and now - mep.sent_at > mep.silence:
+                mep.silence = min(2 * mep.silence, 24.0)
+                mep.begin_again()
+
+    def turn(self) -> None:
+        """Do what is due, and wait a little if nothing is."""
+        if time.monotonic() >= self.hello_at:
+            if self.unanswered >= SILENT_HELLOS:
+                self.reconnect()
+            elif self.is_welcome and self.unanswered == 0:
+                self.repeat_silent()
+            self.unanswered += 1
+            self.say_hello()
+        has_sent = self.send_next()
+        while self.control.poll(0 if has_sent else 5):
+            self.take(unpack(self.control.recv())[0])
+            has_sent = True
+
+    def feed(self, meps: Iterable[int], seconds_per_mep: float) -> None:
+        """Send these MEPs and return when all are acknowledged."""
+        due = time.monotonic()
+        for number in meps:
+            while len(self.kept) >= self.credit or time.monotonic() < due:
+                self.turn()
+            due += seconds_per_mep
+            self.kept[number] = Mep(number)
+            self.next_mep = number + 1
+        self.has_ended = True
+        self.say_hello()
+        while self.kept:
+            self.turn()
+        # The last hello confirms everything; its welcome says that the node knows.
+        awaited, end = self.welcomes + 1, time.monotonic() + CONFIRM_SECONDS
+        self.say_hello()
+        while self.welcomes < awaited and time.monotonic() < end:
+            self.turn()
+        self.send_message("goodbye", reason="feeder ends")
+        self.control.close()
+        self.data.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Feed a node with made-up data by means of pyzmq only.")
+    parser.add_argument("data", help="data endpoint of the node, such as tcp://127.0.0.1:5555")
+    parser.add_argument("control", help="control endpoint of the node, such as tcp://127.0.0.1:5556")
+    parser.add_argument("--meps", type=int, default=20, help="MEPs to send")
+    parser.add_argument("--rate", type=float, default=0.0, help="events per second; 0: as fast as possible")
+    parser.add_argument("--name", default="bare-zmq-feeder", help="name of the feeder")
+    options = parser.parse_args(arguments)
+    feeder = Feeder(options.data, options.control, options.name)
+    feeder.feed(range(options.meps), EVENTS_PER_MEP / options.rate if options.rate else 0.0)
+    print(f"{feeder.acknowledged} MEPs acknowledged, {feeder.sent} fragments sent, {feeder.refused} refused")
+    return 1 if feeder.refused else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

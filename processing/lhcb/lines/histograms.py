@@ -1,0 +1,101 @@
+"""Monitoring histograms of HLT1, whatever lines run: occupancies, tracks, primary vertices, momenta and masses.
+
+Those over single hits and VELO tracks look at a sample of the events, so that all together cost well below 1 % of the
+sequence (docs/decisions/0017).
+"""
+
+from hltnode.processing.framework.collections import Collection, Column
+from hltnode.processing.lhcb.lines.inputs import (
+    dimuons,
+    displaced_vertices,
+    event,
+    long_tracks,
+    primary_vertices,
+    velo_tracks,
+)
+from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon_x, muon_z
+from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_x, scifi_z
+from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_z
+from hltnode.processing.lhcb.velo.collections import cluster_count, hit_z, hits
+from hltnode.processing.selection.functions import log
+from hltnode.processing.selection.histogram import Histogram
+from hltnode.processing.selection.inputs import ColumnField, Input
+from hltnode.processing.selection.units import LENGTH, GeV, MeV, m, mm, rad
+
+ONE_IN_TEN, ONE_IN_HUNDRED = 0.1, 0.01
+
+
+def _hits(name: str, collection: Collection, count: Column, **columns: Column) -> Input:
+    fields = {field: ColumnField(column, "position", LENGTH) for field, column in columns.items()}
+    return Input(name, "hits", fields, collection=collection, count=count)
+
+
+_velo_hits = _hits("VELO hits", hits, cluster_count, z=hit_z)
+_ut_hits = _hits("UT hits", ut_hits, ut_count, x=ut_x, z=ut_z)
+_scifi_hits = _hits("SciFi hits", scifi_hits, scifi_count, x=scifi_x, z=scifi_z)
+_muon_hits = _hits("muon hits", muon_hits, muon_count, x=muon_x, z=muon_z)
+
+_OCCUPANCIES = (
+    Histogram("velo_hit_z", lambda h: h.z, 105, -300 * mm, 750 * mm, of=_velo_hits, prescale=ONE_IN_HUNDRED,
+              description="VELO hits along the beam"),
+    Histogram("ut_hit_x", lambda h: h.x, 100, -800 * mm, 800 * mm, of=_ut_hits, prescale=ONE_IN_HUNDRED,
+              description="UT hits across the beam"),
+    Histogram("ut_hit_z", lambda h: h.z, 100, 2300 * mm, 2700 * mm, of=_ut_hits, prescale=ONE_IN_HUNDRED,
+              description="UT hits along the beam"),
+    Histogram("scifi_hit_x", lambda h: h.x, 100, -3.3 * m, 3.3 * m, of=_scifi_hits, prescale=ONE_IN_HUNDRED,
+              description="SciFi hits across the beam"),
+    Histogram("scifi_hit_z", lambda h: h.z, 100, 7.7 * m, 9.5 * m, of=_scifi_hits, prescale=ONE_IN_HUNDRED,
+              description="SciFi hits along the beam"),
+    Histogram("muon_hit_x", lambda h: h.x, 100, -6 * m, 6 * m, of=_muon_hits, prescale=ONE_IN_HUNDRED,
+              description="muon hits across the beam"),
+    Histogram("muon_hit_z", lambda h: h.z, 100, 15 * m, 20 * m, of=_muon_hits, prescale=ONE_IN_HUNDRED,
+              description="muon hits along the beam"),
+)  # fmt: skip
+
+_EVENTS = (
+    Histogram("velo_clusters", lambda e: e.n_velo_clusters, 50, 0, 6000, of=event, description="VELO clusters"),
+    Histogram("velo_tracks", lambda e: e.n_velo_tracks, 50, 0, 600, of=event, description="VELO tracks of an event"),
+    Histogram("pvs", lambda e: e.n_pvs, 20, 0, 20, of=event, description="primary vertices of an event"),
+    Histogram("scifi_hits", lambda e: e.n_scifi_hits, 50, 0, 15000, of=event, where=lambda e: e.passes_gec,
+              description="SciFi hits of an event"),
+    Histogram("muon_hits", lambda e: e.n_muon_hits, 50, 0, 1000, of=event, where=lambda e: e.passes_gec,
+              description="muon hits of an event"),
+    Histogram("long_tracks", lambda e: e.n_long_tracks, 50, 0, 200, of=event, where=lambda e: e.passes_gec,
+              description="long tracks of an event"),
+    Histogram("vertices", lambda e: e.n_vertices, 50, 0, 100, of=event, where=lambda e: e.passes_gec,
+              description="two-track vertices of an event"),
+)  # fmt: skip
+
+_VELO = (
+    Histogram("pv_x", lambda v: v.x, 50, -1 * mm, 1 * mm, of=primary_vertices, description="primary vertices in x"),
+    Histogram("pv_y", lambda v: v.y, 50, -1 * mm, 1 * mm, of=primary_vertices, description="primary vertices in y"),
+    Histogram("pv_z", lambda v: v.z, 50, -250 * mm, 250 * mm, of=primary_vertices,
+              description="primary vertices along the beam"),
+    Histogram("pv_tracks", lambda v: v.n_tracks, 50, 0, 150, of=primary_vertices,
+              description="weights of the tracks of a primary vertex"),
+    Histogram("velo_track_hits", lambda t: t.n_hits, 30, 0, 30, of=velo_tracks, prescale=ONE_IN_TEN,
+              description="hits of a VELO track"),
+)  # fmt: skip
+
+_LONG = (
+    Histogram("long_p", lambda t: t.p, 50, 0, 100 * GeV, of=long_tracks, description="momentum of a long track"),
+    Histogram("long_pt", lambda t: t.pt, 50, 0, 5 * GeV, of=long_tracks, description="pt of a long track"),
+    Histogram("long_eta", lambda t: t.eta, 40, 1.5, 5.5, of=long_tracks, prescale=ONE_IN_TEN,
+              description="pseudorapidity of a long track"),
+    Histogram("long_phi", lambda t: t.phi, 36, -3.1416 * rad, 3.1416 * rad, of=long_tracks, prescale=ONE_IN_TEN,
+              description="azimuth of a long track"),
+    Histogram("long_chi2", lambda t: t.full_chi2, 50, 0, 5, of=long_tracks,
+              description="chi2 of a long track per degree of freedom"),
+    Histogram("long_ip_chi2", lambda t: log(t.ip_chi2), 50, -5, 10, of=long_tracks, where=lambda t: t.ip_chi2 > 0,
+              prescale=ONE_IN_TEN, description="logarithm of the IP chi2 of a long track"),
+)  # fmt: skip
+
+_MASSES = (
+    Histogram("phi_mass", lambda v: v.m_kk, 50, 990 * MeV, 1090 * MeV, of=displaced_vertices,
+              where=lambda v: ~v.same_sign & (v.pt > 1 * GeV) & (v.min_ip_chi2 > 9),
+              description="two displaced tracks of opposite charge as kaons"),
+    Histogram("jpsi_mass", lambda v: v.m_mumu, 50, 2.7 * GeV, 3.5 * GeV, of=dimuons, where=lambda v: ~v.same_sign,
+              description="two muons of opposite charge"),
+)  # fmt: skip
+
+HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_LONG, *_MASSES, *_OCCUPANCIES)

@@ -1,0 +1,125 @@
+"""One pass of a sample through an engine. Lines with other cuts are evaluated on what it has made, without another."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends.interface import Backend
+from hltnode.processing.framework.collections import Column
+from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.framework.readout import AUTO, check_encoding
+from hltnode.processing.selection.candidates import (
+    Candidates,
+    Constituents,
+    candidates_of,
+    columns_of_candidates,
+    constituents,
+)
+from hltnode.processing.selection.evaluate import Bools, Columns, Evaluator, passes
+from hltnode.processing.selection.expression import Node, columns_of
+from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.reported import Reports
+from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+EVENTS_PER_MEP = 16
+LIMITS = BatchLimits(events=128, input_bytes=16 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What lines read of a batch: their columns, the numbers by which scalers know an event, parts of objects."""
+
+    columns: Sequence[Column]
+    words: Sequence[Node]
+    reports: Reports
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedEvents:
+    """The events of a batch, valid until the next batch is asked for.
+
+    banks: all of each event, also those that the sequence does not read. fired: bool[events, lines], the decisions of
+    the configuration.
+    """
+
+    banks: Sequence[Sequence[RawBank]]
+    fired: Bools
+    workspace: Workspace
+    asked: Asked
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return {column: self.workspace.fetch(column.name) for column in self.asked.columns}
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self._columns, len(self.banks))
+
+    @cached_property
+    def _words(self) -> list[NDArray[np.uint32]]:
+        return [self._evaluator.numbers(word) for word in self.asked.words]
+
+    def passes_scalers(self, line: Line) -> Bools:
+        """bool[events]: prescale and postscale of one of the lines that the pass was made for."""
+        record = line.record()
+        return passes(record["prescale"], self._words) & passes(record["postscale"], self._words)
+
+    def decisions(self, lines: Sequence[Line]) -> Bools:
+        """bool[events, lines] of some of the lines that the pass was made for."""
+        found = np.zeros((len(self.banks), len(lines)), np.bool_)
+        for i, line in enumerate(lines):
+            found[:, i] = self._evaluator.decide(line) & self.passes_scalers(line)
+        return found
+
+    def candidates(self, line: Line) -> tuple[Candidates, Constituents]:
+        """What one of these lines selects before scalers, and what that is made of. Raises ValueError for a line that
+        looks at whole events."""
+        found = candidates_of(line, self._evaluator)
+        return found, constituents(found, self.asked.reports, self._columns, len(self.banks))
+
+
+class DecidingPass:
+    """Runs samples through the sequence and the lines of a trigger configuration.
+
+    lines: those that DecidedEvents can be asked for, besides the decisions of the configuration. retain: columns that
+    the workspaces keep.
+
+    Raises TriggerConfigError for lines that the sequence cannot run, BackendError where memory is short.
+    """
+
+    def __init__(
+        self,
+        chain: TriggerChain,
+        trigger: TriggerConfig,
+        backend: Backend,
+        geometry: Constants,
+        *,
+        lines: Sequence[Line] = (),
+        retain: Sequence[str] = (),
+        encoding: str = AUTO,
+    ) -> None:
+        check_encoding(chain.readout, encoding)
+        self._encoding = encoding
+        reports = chain.with_sequence(trigger.sequence).reports
+        words = tuple(word.node for word in chain.event_words)
+        columns = (*columns_of_candidates(lines, reports), *columns_of(words)) if lines else ()
+        self._asked = Asked(tuple(dict.fromkeys(columns)), words, reports)
+        kept = (*retain, *(column.name for column in self._asked.columns))
+        self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept)
+        self._runner = OfflineRunner(self.engine)
+
+    def run(self, events: Iterable[Sequence[RawBank]]) -> Iterator[DecidedEvents]:
+        """Decide on events, a batch at a time. Raises BackendError, ProtocolError for banks that are damaged."""
+        n_lines = len(self.engine.lines)
+        for batch in self._runner.run(encode_meps(self.engine.chain, events, EVENTS_PER_MEP, self._encoding)):
+            words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)
+            fired = np.unpackbits(words, axis=1, count=n_lines, bitorder="little").astype(np.bool_)
+            banks = [event for mep in batch.meps for event in mep.events]
+            yield DecidedEvents(banks, fired, batch.workspace, self._asked)

@@ -1,0 +1,90 @@
+"""Scans: a line with several values of one of its cuts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from hltnode.processing.selection.evaluate import Bools
+from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.trigger_config import TriggerConfig
+
+MAX_POINTS = 1000
+
+
+class ScanError(ValueError):
+    """A scan that cannot be read; the message shows how it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A line with each value of a cut or scale, as `Hlt1TrackMVA.alpha=0:500:11` (11 values from 0 to 500) or
+    `Hlt1TrackMVA.alpha=-160,296` asks for it.
+
+    place: of the line in the configuration. lines: one of each value.
+    """
+
+    line: str
+    cut: str
+    values: tuple[float, ...]
+    place: int
+    lines: tuple[Line, ...] = field(repr=False)
+
+    @classmethod
+    def read(cls, text: str, trigger: TriggerConfig) -> Self:
+        """The scan that a text asks for. Raises ScanError, and TriggerConfigError for a line, cut or value that is not
+        possible."""
+        name, equals, values_text = text.partition("=")
+        line, point, cut = name.strip().partition(".")
+        if not (equals and point and line and cut):
+            raise _wrong(text)
+        values = _values(text, values_text)
+        lines = tuple(trigger.with_cut(line, cut, value) for value in values)
+        return cls(line, cut, values, trigger.line_names.index(line), lines)
+
+    @property
+    def name(self) -> str:
+        """What is scanned."""
+        return f"{self.line}.{self.cut}"
+
+    def replaced(self, fired: Bools, varied: Bools) -> "ScanDecisions":
+        """What the configuration decides with each value; fired: bool[events, lines], varied: bool[events, values]."""
+        others = np.atleast_2d(np.delete(fired, self.place, axis=1).any(axis=1, keepdims=True))
+        return ScanDecisions(line=varied, total=varied | others, exclusive=varied & ~others)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanDecisions:
+    """bool[events, values]: of the line, of the whole configuration, and of the line alone."""
+
+    line: Bools
+    total: Bools
+    exclusive: Bools
+
+
+def lines_of(scans: Sequence[Scan]) -> tuple[Line, ...]:
+    """The lines of all scans, one after the other."""
+    return tuple(line for scan in scans for line in scan.lines)
+
+
+def _values(text: str, values: str) -> tuple[float, ...]:
+    try:
+        if ":" in values:
+            first, last, number = values.split(":")
+            given, n = [float(first), float(last)], int(number)
+        else:
+            given = [float(value) for value in values.split(",")]
+            n = len(given)
+    except ValueError:
+        raise _wrong(text) from None
+    if not 1 <= n <= MAX_POINTS or not np.isfinite(given).all():
+        raise ScanError(f"--scan {text}: 1 to {MAX_POINTS} finite values are possible")
+    return tuple(np.linspace(given[0], given[-1], n).tolist() if ":" in values else given)
+
+
+def _wrong(text: str) -> ScanError:
+    return ScanError(
+        f"--scan {text}: LINE.CUT=FIRST:LAST:N or LINE.CUT=VALUE,VALUE,... is expected, "
+        "such as Hlt1TrackMVA.alpha=0:500:11"
+    )

@@ -1,0 +1,62 @@
+"""Rates as text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Result = tuple[str, dict[str, Any]]
+"""Name of a trigger configuration, and what `hltnode rates` finds with it."""
+
+KHZ = 1e3
+MEGABYTE = 1e6
+
+
+def rates_text(results: Sequence[Result]) -> str:
+    """A table of the lines of one configuration, or of two beside each other, and one of each scan."""
+    return "\n\n".join([_lines(results), *(scan for name, result in results for scan in _scans(name, result))])
+
+
+def with_interval(rate: float, low: float, high: float, digits: int = 1) -> str:
+    """A value and how far its interval reaches up and down."""
+    return f"{rate:.{digits}f} +{high - rate:.{digits}f} -{rate - low:.{digits}f}"
+
+
+def rate_in_khz(of: dict[str, Any], prefix: str = "") -> str:
+    """A rate of a JSON object with its interval."""
+    rate = of[f"{prefix}hz" if prefix else "rate_hz"]
+    return with_interval(*(hz / KHZ for hz in (rate, of[f"{prefix}low_hz"], of[f"{prefix}high_hz"])))
+
+
+def _lines(results: Sequence[Result]) -> str:
+    first = results[0][1]
+    names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
+    width = max(len(name) for name in (*names, "total"))
+    rows = [
+        f"{first['events']} events, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
+        "68.3 % intervals",
+        *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
+        f"{'':<{width}}" + "".join(f"{f'{name}: rate [kHz]':>28}{'alone':>22}{'MB/s':>10}" for name, _ in results),
+    ]
+    rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
+    rows.append(f"{'total':<{width}}" + "".join(_cells(result["total"]) for _, result in results))
+    return "\n".join(rows)
+
+
+def _cells(of: dict[str, Any] | None) -> str:
+    if of is None:
+        return f"{'-':>28}{'-':>22}{'-':>10}"
+    alone = rate_in_khz(of, "exclusive_") if "exclusive_hz" in of else ""
+    return f"{rate_in_khz(of):>28}{alone:>22}{of['bytes_per_second'] / MEGABYTE:>10.0f}"
+
+
+def _scans(name: str, result: dict[str, Any]) -> list[str]:
+    texts = []
+    for scan in result["scans"]:
+        rows = [
+            f"{name}: {scan['line']}.{scan['cut']}",
+            f"{'value':>12}{'line [kHz]':>22}{'alone':>22}{'all lines':>22}{'MB/s':>10}",
+        ]
+        for point in scan["points"]:
+            cells = "".join(f"{rate_in_khz(point[of]):>22}" for of in ("line", "exclusive", "total"))
+            rows.append(f"{point['value']:>12g}{cells}{point['total']['bytes_per_second'] / MEGABYTE:>10.0f}")
+        texts.append("\n".join(rows))
+    return texts

@@ -1,0 +1,39 @@
+"""Why a node refuses a message: the words of an `Error`, which are labels of its metrics, too."""
+
+from enum import StrEnum, unique
+
+
+@unique
+class HelloRefusal(StrEnum):
+    """Why a hello was refused.
+
+    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
+    foreign_run: the node was configured or started for another run; run_active: the feeders of another run still feed;
+    connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has to close
+    runs that are kept.
+    """
+
+    NO_SOURCES = "no_sources"
+    EVENTS_PER_MEP = "events_per_mep"
+    FOREIGN_RUN = "foreign_run"
+    RUN_ACTIVE = "run_active"
+    TOO_MANY_FEEDERS = "too_many_feeders"
+    SOURCE_TAKEN = "source_taken"
+    NAME_TAKEN = "name_taken"
+    CONNECTION_TAKEN = "connection_taken"
+    TOO_MANY_RUNS = "too_many_runs"
+    RUN_CANNOT_START = "run_cannot_start"
+
+
+@unique
+class MessageRefusal(StrEnum):
+    """Why a control message that is no hello was refused; nothing has changed then.
+
+    unknown_feeder: no hello came over this connection, its next one repairs that; unexpected: not for a node, or not of
+    its run; not_permitted: revoked MEPs that are not the sender's to revoke.
+    """
+
+    MALFORMED = "malformed"
+    UNKNOWN_FEEDER = "unknown_feeder"
+    UNEXPECTED = "unexpected"
+    NOT_PERMITTED = "not_permitted"

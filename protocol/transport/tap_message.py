@@ -1,0 +1,43 @@
+"""What the tap of a node publishes: fragments as they were taken, and closed MEPs (docs/formats/tap-message.md)."""
+
+import struct
+
+import msgspec
+
+from hltnode.protocol.buffers import Buffer, byte_view
+from hltnode.protocol.errors import MessageError, RejectReason
+
+FRAGMENT = b"F"
+CLOSED = b"C"
+
+# Kind, number of the message u64, run u32, MEP id u64, fragments of the MEP u16 (of a closed one).
+_HEADER = struct.Struct("<cQIQH")
+
+
+class TapHeader(msgspec.Struct, frozen=True):
+    """First part of a message of the tap; `kind` is FRAGMENT, with the frame as second part, or CLOSED."""
+
+    kind: bytes
+    sequence: int
+    run: int
+    mep: int
+    n_fragments: int
+
+
+def encode_tap_header(header: TapHeader) -> bytes:
+    """23 bytes, little-endian. Raises MessageError for a field that does not fit."""
+    try:
+        return _HEADER.pack(header.kind, header.sequence, header.run, header.mep, header.n_fragments)
+    except struct.error as error:
+        raise MessageError(RejectReason.MALFORMED, f"tap header: {header!r:.200}: {error}") from error
+
+
+def decode_tap_header(buffer: Buffer) -> TapHeader:
+    """The header of a message of the tap.  Raises MessageError."""
+    view = byte_view(buffer)
+    if len(view) != _HEADER.size:
+        raise MessageError(RejectReason.BAD_SIZE, f"tap header: {_HEADER.size} bytes expected, {len(view)} received")
+    kind, sequence, run, mep, n_fragments = _HEADER.unpack(view)
+    if kind not in (FRAGMENT, CLOSED):
+        raise MessageError(RejectReason.MALFORMED, f"tap header: kind F or C expected, {kind!r} found")
+    return TapHeader(kind, sequence, run, mep, n_fragments)

@@ -1,0 +1,382 @@
+"""What a feeder keeps and sends again."""
+
+import time
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.client.send_window import MAX_RESENDS, PROBES, RETRY_NS, SILENT_NS, SendWindow
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.transport.feeder_messages import Nack
+
+
+def window_with(*meps: int, limit: int = 100) -> SendWindow:
+    window = SendWindow()
+    for mep in meps:
+        window.add(mep, {1: b"%d-1" % mep, 2: b"%d-2" % mep})
+    window.credit(limit)
+    return window
+
+
+def drain(window: SendWindow, now_ns: int = 0) -> list[bytes]:
+    frames = []
+    while (frame := window.next_frame(now_ns)) is not None:
+        frames.append(bytes(frame))
+    return frames
+
+
+def nack(mep: int, source: int, reason: RejectReason, resend: bool) -> Nack:
+    return Nack(run=1, source=source, mep=mep, reason=reason, resend=resend)
+
+
+def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
+    window = window_with(0, 1, 2, 3, limit=2)
+    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
+    window.credit(3)
+    assert drain(window) == [b"2-1", b"2-2"]
+    window.acknowledge(1, 1)
+    assert drain(window) == [b"3-1", b"3-2"]
+
+
+def test_a_mep_that_is_revoked_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
+    window = window_with(0, 1)
+    assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
+    window.acknowledge(0, 1)
+    assert 0 not in window.acked
+    assert 1 in window.acked
+    assert drain(window) == []
+
+
+def test_an_acknowledged_mep_is_forgotten_and_not_sent_any_more() -> None:
+    window = window_with(0, 1, 2)
+    window.acknowledge(0, 1)
+    assert drain(window) == [b"2-1", b"2-2"]
+    assert window.unacknowledged == 1
+    assert window.first_unacknowledged == 2
+
+
+def test_after_a_restart_everything_unacknowledged_goes_again_once_there_is_credit() -> None:
+    window = window_with(0, 1)
+    drain(window)
+    window.acknowledge(0, 0)
+    window.restart()
+    assert drain(window) == []
+    window.credit(5)
+    assert drain(window) == [b"1-1", b"1-2"]
+    assert window.resent == 2
+
+
+def test_a_mep_that_was_acknowledged_before_it_was_made_is_skipped() -> None:
+    window = SendWindow()
+    window.acknowledge(0, 10**18)
+    window.add(0, {1: b"x"})
+    assert window.unacknowledged == 0
+
+
+def test_a_damaged_fragment_is_sent_again_but_not_for_ever() -> None:
+    window = window_with(0)
+    drain(window)
+    damaged = nack(0, 1, RejectReason.BAD_CRC, resend=True)
+    for _ in range(MAX_RESENDS):
+        window.refuse(0, damaged)
+        window.retry(RETRY_NS)
+        assert drain(window) == [b"0-1"]
+    window.refuse(0, damaged)
+    assert window.next_retry_ns is None
+    assert RefusedFragments.count([window.refused]) == {"bad_crc": RefusedCount(fragments=1, meps=1)}
+    assert window.unacknowledged == 1
+
+
+def test_lack_of_credit_is_waited_out_however_long_it_takes() -> None:
+    window = window_with(0)
+    drain(window)
+    for _ in range(100):
+        window.refuse(0, nack(0, 1, RejectReason.NO_CREDIT, resend=True))
+        window.retry(RETRY_NS)
+        assert drain(window) == [b"0-1"]
+    assert not window.refused
+
+
+def test_a_mep_for_which_the_node_has_no_place_gives_way_to_those_that_others_have_begun() -> None:
+    window = window_with(0, 1, 2, 3, limit=2)
+    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
+    for mep in (0, 1):
+        for source in (1, 2):
+            window.refuse(0, nack(mep, source, RejectReason.NO_CREDIT, resend=True))
+    assert drain(window) == [b"2-1", b"2-2", b"3-1", b"3-2"]
+    window.retry(RETRY_NS)
+    assert drain(window) == []
+    window.acknowledge(2, 2)
+    assert sorted(drain(window)) == [b"0-1", b"0-2"]
+    window.acknowledge(3, 3)
+    assert sorted(drain(window)) == [b"1-1", b"1-2"]
+
+
+def test_a_refused_fragment_is_sent_again_when_its_time_has_come_and_not_before() -> None:
+    window = window_with(0)
+    drain(window)
+    window.refuse(1000, nack(0, 1, RejectReason.NO_CREDIT, resend=True))
+    window.refuse(2000, nack(0, 2, RejectReason.NO_CREDIT, resend=True))
+    assert window.next_retry_ns == 1000 + RETRY_NS
+    window.retry(999 + RETRY_NS)
+    assert drain(window) == []
+    window.retry(1000 + RETRY_NS)
+    assert drain(window) == [b"0-1"]
+    assert window.next_retry_ns == 2000 + RETRY_NS
+
+
+def test_duplicate_and_late_are_kept_until_the_acknowledgement() -> None:
+    window = window_with(0)
+    for reason in (RejectReason.DUPLICATE, RejectReason.LATE):
+        window.refuse(0, nack(0, 1, reason, resend=False))
+    assert window.next_retry_ns is None
+    assert window.unacknowledged == 1
+
+
+def test_a_mep_of_which_every_fragment_is_refused_is_forgotten_and_counted() -> None:
+    window = window_with(0)
+    for source in (1, 2):
+        window.refuse(0, nack(0, source, RejectReason.UNKNOWN_SOURCE, resend=False))
+    assert window.unacknowledged == 0
+    assert RefusedFragments.count([window.refused]) == {"unknown_source": RefusedCount(fragments=2, meps=1)}
+
+
+def test_refusals_of_unknown_fragments_are_ignored() -> None:
+    window = window_with(0)
+    window.refuse(0, nack(7, 1, RejectReason.BAD_CRC, resend=True))
+    window.refuse(0, nack(0, 9, RejectReason.BAD_CRC, resend=True))
+    assert window.next_retry_ns is None
+    assert not window.refused
+
+
+@given(st.lists(st.tuples(st.sampled_from(("send", "ack", "restart", "nack")), st.integers(0, 5))))
+def test_whatever_happens_a_mep_goes_again_until_it_is_acknowledged(steps: list[tuple[str, int]]) -> None:
+    window = window_with(*range(6))
+    acked: set[int] = set()
+    for step, mep in steps:
+        match step:
+            case "send":
+                window.next_frame(0)
+            case "ack":
+                window.acknowledge(mep, mep)
+                acked.add(mep)
+            case "restart":
+                window.restart()
+                window.credit(6)
+            case _:
+                window.refuse(0, nack(mep, 1, RejectReason.NO_CREDIT, resend=True))
+                window.retry(RETRY_NS)
+    window.restart()
+    window.credit(6)
+    wanted = [b"%d-%d" % (mep, source) for mep in range(6) if mep not in acked for source in (1, 2)]
+    assert drain(window) == wanted
+
+
+LATER = SILENT_NS[0] + 1
+HUGE = 2**63 - 10
+
+
+def test_meps_that_were_lost_whole_are_sent_again_whatever_their_ids_are() -> None:
+    window = window_with(HUGE, HUGE + 1, HUGE + 2, limit=3)
+    frames = drain(window)
+    window.acknowledge(HUGE + 2, HUGE + 2)
+    window.queue_silent(SILENT_NS[0])
+    assert drain(window) == []
+    window.queue_silent(LATER)
+    assert drain(window) == frames[:4]
+    assert window.resent == 4
+
+
+def test_when_every_mep_that_has_a_credit_is_lost_all_of_them_are_sent_again_soon() -> None:
+    meps = range(1000, 1100)
+    window = window_with(*meps, limit=100)
+    assert len(drain(window)) == 200
+    again: Counter[bytes] = Counter()
+    for second in range(12):
+        now_ns = LATER + second * 10**9
+        window.queue_silent(now_ns)
+        again.update(drain(window, now_ns))
+    assert len(again) == 200
+    # Not at once: that the node holds them would be more likely.
+    window = window_with(*meps, limit=100)
+    drain(window)
+    window.queue_silent(LATER)
+    assert len(drain(window)) == 2 * PROBES
+
+
+def test_what_the_node_says_to_have_is_not_sent_again_and_the_others_carefully() -> None:
+    window = window_with(*range(50))
+    drain(window)
+    sent: Counter[bytes] = Counter()
+    for second in range(600):
+        now_ns = LATER + second * 10**9
+        window.queue_silent(now_ns)
+        for frame in drain(window, now_ns):
+            sent[frame] += 1
+            mep, source = map(int, frame.split(b"-"))
+            window.refuse(now_ns, nack(mep, source, RejectReason.DUPLICATE, resend=False))
+    assert set(sent.values()) == {1}
+    assert window.unacknowledged == 50
+
+
+def test_an_answer_that_stays_away_is_waited_for_longer_each_time() -> None:
+    window = window_with(0)
+    drain(window)
+    times = []
+    for second in range(120):
+        window.queue_silent(second * 10**9)
+        if drain(window, second * 10**9):
+            times.append(second)
+    assert times == [4, 11, 24, 49, 74, 99]
+
+
+def test_a_mep_that_comes_back_to_this_node_does_not_stop_those_that_have_begun() -> None:
+    window = window_with(10, 11, limit=2)
+    drain(window)
+    window.add(5, {1: b"5-1"})
+    window.queue_silent(LATER)
+    assert drain(window, LATER) == [b"10-1", b"10-2", b"11-1", b"11-2"]
+    window.acknowledge(10, 10)
+    assert drain(window, LATER) == [b"5-1"]
+
+
+def test_nothing_is_sent_between_a_lost_connection_and_the_restart() -> None:
+    window = window_with(0, 1)
+    window.next_frame(0)
+    window.stop()
+    assert drain(window) == []
+    window.restart()
+    window.credit(2)
+    assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
+
+
+def test_a_late_fragment_is_not_accepted_and_counts_once_with_its_mep() -> None:
+    window = window_with(0, 1)
+    drain(window)
+    for source in (1, 2, 2):
+        window.refuse(0, nack(0, source, RejectReason.LATE, resend=False))
+    window.acknowledge(0, 1)
+    window.refuse(0, nack(1, 1, RejectReason.LATE, resend=False))
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=3, meps=2)}
+
+
+def test_a_late_fragment_of_an_earlier_session_of_the_node_may_have_been_accepted() -> None:
+    window = window_with(0, 1)
+    drain(window)
+    window.acknowledge(0, 0)
+    window.restart()
+    window.refuse(0, nack(0, 1, RejectReason.LATE, resend=False))
+    assert not window.refused
+
+
+def test_a_fragment_that_was_refused_and_could_not_be_sent_again_before_its_mep_was_closed_counts() -> None:
+    window = window_with(0)
+    drain(window)
+    window.refuse(0, nack(0, 2, RejectReason.NO_CREDIT, resend=True))
+    window.acknowledge(0, 0)
+    assert RefusedFragments.count([window.refused]) == {"no_credit": RefusedCount(fragments=1, meps=1)}
+
+
+def test_a_mep_that_several_feeders_had_refused_counts_once() -> None:
+    windows = [window_with(0), window_with(0, 1)]
+    for window in windows:
+        drain(window)
+        window.refuse(0, nack(0, 1, RejectReason.MALFORMED, resend=False))
+    windows[1].refuse(0, nack(1, 2, RejectReason.MALFORMED, resend=False))
+    counts = RefusedFragments.count(window.refused for window in windows)
+    assert counts == {"malformed": RefusedCount(fragments=3, meps=2)}
+
+
+def test_an_acknowledged_mep_can_go_to_another_node_until_it_is_released() -> None:
+    window = window_with(0, 1)
+    window.retains = True
+    window.acknowledge(0, 1)
+    assert window.unacknowledged == 0
+    window.release(1)
+    assert window.revoke(1) == {}
+    assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
+    assert 0 not in window.acked
+    assert 0 in window.revoked
+    assert not window.retained
+
+
+def test_a_mep_that_another_connection_was_not_told_of_is_kept_with_its_frames_although_it_is_acknowledged_here() -> (
+    None
+):
+    window = window_with()
+    window.retains = True
+    window.acknowledge(0, 5)
+    window.add(3, {1: b"3-1"})
+    assert 3 in window
+    window.acknowledge(3, 3)
+    assert window.revoke(3) == {1: b"3-1"}
+
+
+def test_a_fragment_of_a_revoked_mep_is_sent_again_until_the_feeder_knows_that_another_node_gets_it() -> None:
+    window = window_with(0)
+    drain(window)
+    for now_ns in (0, 10**9):
+        window.refuse(now_ns, Nack(7, 1, 0, RejectReason.REVOKED, True))
+        window.retry(now_ns + RETRY_NS)
+        assert drain(window, now_ns) == [b"0-1"]
+    window.refuse(0, Nack(7, 1, 0, RejectReason.REVOKED, True))
+    assert window.revoke(0)
+    window.retry(10**12)
+    assert drain(window) == []
+    assert not window.refused
+
+
+def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
+    def seconds(kept: int) -> float:
+        window = window_with(*range(kept), limit=kept)
+        drain(window)
+        begin = time.perf_counter()
+        for mep in range(500):
+            window.acknowledge(mep, mep)
+            window.queue_silent(0)
+            assert window.first_unacknowledged == mep + 1
+            window.next_frame(0)
+        return time.perf_counter() - begin
+
+    few = min(seconds(1000) for _ in range(3))
+    assert min(seconds(64_000) for _ in range(3)) < 8 * few + 0.01
+
+
+def test_what_the_node_has_closed_without_a_fragment_counts_once_also_if_it_is_acknowledged_before_it_is_sent() -> None:
+    window = window_with(0, 1)
+    window.miss(1, 1, 1)
+    window.miss(1, 1, 1)
+    window.acknowledge(0, 1)
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+
+
+def test_a_fragment_that_was_refused_for_another_reason_before_counts_for_that_one() -> None:
+    window = window_with(0)
+    drain(window)
+    window.refuse(0, nack(0, 1, RejectReason.OVERSIZED, resend=False))
+    window.miss(1, 0, 0)
+    window.refuse(0, nack(0, 1, RejectReason.LATE, resend=False))
+    assert RefusedFragments.count([window.refused]) == {"oversized": RefusedCount(fragments=1, meps=1)}
+
+
+def test_a_mep_that_the_node_closes_before_it_is_made_here_counts_when_it_is_made_and_not_if_it_never_is() -> None:
+    window = window_with(0)
+    window.miss(1, 1, 10**18)
+    window.acknowledge(0, 10**18)
+    assert not window.refused
+    window.add(1, {1: b"x"})
+    assert window.unacknowledged == 0
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+
+
+def test_what_one_node_has_closed_without_a_fragment_does_not_count_when_another_node_gets_the_mep() -> None:
+    window = window_with(0, 1)
+    drain(window)
+    window.miss(1, 0, 1)
+    window.refuse(0, nack(0, 2, RejectReason.LATE, resend=False))
+    window.revoke(0)
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+    window.add(0, {1: b"x"})
+    assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}

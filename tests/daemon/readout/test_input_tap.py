@@ -1,0 +1,92 @@
+"""The tap of the input beside a recorder that does not read."""
+
+import time
+
+import pytest
+import zmq
+
+from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.monitoring.counters import TapCounters
+from hltnode.daemon.readout.input_tap import InputTap
+from hltnode.daemon.recorder.mep_assembly import MepAssembly
+
+pytestmark = pytest.mark.loopback
+
+FRAME = bytes(200_000)
+MEPS = 100
+FRAGMENTS = 4
+
+
+def take_mep(tap: InputTap, number: int) -> None:
+    record = MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0)
+    for source in range(FRAGMENTS):
+        tap.fragment_taken(FRAME, 1, number)
+        record.places.extend((source, 0, len(FRAME)))
+    tap.mep_closed(1, record)
+
+
+def read_closed(tap: InputTap, recorder: zmq.Socket[bytes], assembly: MepAssembly, n: int) -> None:
+    """Read until this number of MEPs is closed."""
+    end = time.monotonic() + 20.0
+    while n:
+        assert time.monotonic() < end
+        tap.read()
+        while n and recorder.poll(20):
+            parts = recorder.recv_multipart()
+            n -= len(parts) == 1
+            assembly.take(parts)
+
+
+def test_a_recorder_that_does_not_read_holds_nothing_up_and_what_it_misses_is_counted() -> None:
+    counters = TapCounters()
+    with zmq.Context() as context, context.socket(zmq.SUB) as recorder:
+        tap = InputTap(
+            context,
+            "tcp://127.0.0.1:*",
+            counters,
+            buffer_bytes=2 << 20,
+            prepare=lambda _socket: None,
+            clock_ns=time.monotonic_ns,
+        )
+        recorder.setsockopt(zmq.RCVHWM, 4)
+        recorder.setsockopt(zmq.LINGER, 0)
+        recorder.subscribe(b"")
+        recorder.connect(tap.endpoint)
+        end = time.monotonic() + 10.0
+        while not counters.subscribers:
+            assert time.monotonic() < end
+            tap.read()
+        begin = time.monotonic()
+        for number in range(MEPS):
+            take_mep(tap, number)
+        assert time.monotonic() - begin < 5.0
+        assert counters.dropped > 0
+        assert counters.meps + counters.dropped == MEPS
+        assembly = MepAssembly()
+        read_closed(tap, recorder, assembly, counters.meps)
+        # The gap is seen when the recorder has caught up and the next message comes.
+        take_mep(tap, MEPS)
+        read_closed(tap, recorder, assembly, 1)
+        # All zeros are no MFPs: what matters here is that each MEP that was not dropped is whole.
+        assert assembly.counts.cut_meps == 0
+        assert assembly.counts.without_odin == counters.meps
+        assert assembly.counts.missed_messages > 0
+        tap.close(0)
+
+
+def test_nothing_is_kept_without_a_recorder() -> None:
+    counters = TapCounters()
+    with zmq.Context() as context:
+        tap = InputTap(
+            context,
+            "tcp://127.0.0.1:*",
+            counters,
+            buffer_bytes=1 << 20,
+            prepare=lambda _socket: None,
+            clock_ns=time.monotonic_ns,
+        )
+        for number in range(20):
+            tap.fragment_taken(FRAME, 1, number)
+            tap.mep_closed(1, MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0))
+        assert counters == TapCounters()
+        tap.close(0)

@@ -1,0 +1,175 @@
+"""Events of all detectors that cost as much as they can: dense ones, noise, hits where the searches look most often.
+
+Where the global event cut would take them they have as many UT and SciFi clusters as it allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS
+from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
+from hltnode.protocol.lhcb.banks.scifi import N_BANKS, SciFiWords, decode_scifi_words, encode_scifi
+from hltnode.protocol.lhcb.banks.ut import UtHits, decode_ut, encode_ut_v4
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from tests.processing.lhcb.full_events import full_events
+from tests.processing.lhcb.muon.muon_samples import all_digits, banks_of, taken
+from tests.processing.lhcb.velo.dense_events import VELO_BANKS, crowded_in_phi, noise
+
+N_UT = MAX_CLUSTERS // 5
+N_SCIFI = MAX_CLUSTERS - N_UT - N_BANKS
+"""What the global event cut allows, shared about as in real events. It counts the padding of SciFi banks too."""
+MAX_OF_LINK = 31
+"""SciFi clusters that a link sends."""
+MAX_OF_LANE = 254
+"""UT strips that a lane sends."""
+CELLS, STRIPS = 128, 512
+VELO_CLUSTERS = int(cluster_limit.constants[0].value)
+"""As many as are reconstructed."""
+MUON_DIGITS = 11_000
+"""They make nearly as many hits as an event may have."""
+
+Banks = list[RawBank]
+Columns = TypeVar("Columns", SciFiWords, UtHits)
+
+
+@cache
+def crossing(nu: float) -> tuple[RawBank, ...]:
+    """A simulated crossing with a mean number of collisions."""
+    return tuple(full_events(1, 3, nu=nu)[0])
+
+
+def velo_of(event: Sequence[RawBank]) -> Banks:
+    return [bank for bank in event if bank.type in VELO_BANKS]
+
+
+def muon_of(event: Sequence[RawBank]) -> Banks:
+    return [bank for bank in event if bank.type == BankType.MUON]
+
+
+def event_of(*parts: Banks) -> Banks:
+    """One event of the banks of its detectors."""
+    odin = [bank for bank in crossing(7.6) if bank.type == BankType.ODIN]
+    return [*odin, *(bank for part in parts for bank in part)]
+
+
+def scifi_of(events: Sequence[Sequence[RawBank]]) -> SciFiWords:
+    """The words of several events as of one: each once, of a link the first ones."""
+    words = decode_scifi_words([bank for event in events for bank in event])
+    place = (words.bank << np.uint32(14) | words.link << np.uint32(7) | words.cell).astype(np.int64)
+    _, first = np.unique(place, return_index=True)
+    of_link = place[first] >> 7
+    number = np.arange(len(first)) - np.searchsorted(of_link, of_link)
+    return some_of(words, first[number < MAX_OF_LINK])
+
+
+def ut_of(events: Sequence[Sequence[RawBank]]) -> UtHits:
+    return decode_ut([bank for event in events for bank in event])
+
+
+def some_of(columns: Columns, chosen: NDArray[np.int64]) -> Columns:
+    """Some of the words or hits, in their order."""
+    arrays = {it.name: getattr(columns, it.name) for it in fields(columns)}
+    shorter: dict[str, Any] = {name: it[chosen] for name, it in arrays.items() if isinstance(it, np.ndarray)}
+    return replace(columns, **shorter)
+
+
+def thinned(columns: Columns, n: int) -> Columns:
+    """At most n of them, any. Edges of wide clusters must not lose each other: there are none any more."""
+    size = len(columns.fraction)
+    chosen = np.sort(np.random.default_rng(1).choice(size, min(n, size), replace=False))
+    some = some_of(columns, chosen)
+    return replace(some, edge=np.zeros(len(chosen), np.uint32)) if isinstance(some, SciFiWords) else some
+
+
+def busiest_links(n: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Bank and link of those of the SciFi that see most: next to the beam pipe, in all layers."""
+    words = scifi_of([crossing(60.0)])
+    pairs, counts = np.unique(np.stack([words.bank, words.link]), axis=1, return_counts=True)
+    bank, link = pairs[:, np.argsort(-counts, kind="stable")[:n]]
+    return bank, link
+
+
+def scifi_noise(n: int, of_links: int) -> SciFiWords:
+    """About n clusters, spread over a number of the busiest links."""
+    bank, link = busiest_links(of_links)
+    n_each = max(1, min(n // len(bank), MAX_OF_LINK))
+    cell = np.tile(np.arange(n_each, dtype=np.uint32) * np.uint32(CELLS // n_each), len(bank))
+    bank, link = np.repeat(bank, n_each), np.repeat(link, n_each)
+    none = np.zeros(len(cell), np.uint32)
+    return SciFiWords(bank, link, cell, none, none)
+
+
+def ut_noise(n: int, of_sectors: int) -> UtHits:
+    """About n strips, spread over a number of the sectors that see most."""
+    hits = ut_of([crossing(60.0)])
+    pairs, counts = np.unique(np.stack([hits.board, hits.lane]), axis=1, return_counts=True)
+    board, lane = pairs[:, np.argsort(-counts, kind="stable")[:of_sectors]]
+    n_each = max(1, min(n // len(board), MAX_OF_LANE))
+    strip = np.tile(np.arange(n_each, dtype=np.uint32) * np.uint32(STRIPS // n_each) + np.uint32(1), len(board))
+    none = np.zeros(len(strip), np.uint32)
+    return UtHits(np.repeat(board, n_each), np.repeat(lane, n_each), strip, none, none, none + np.uint32(8))
+
+
+def muon_noise() -> Banks:
+    digits = all_digits()
+    chosen = np.random.default_rng(1).choice(len(digits.address), MUON_DIGITS, replace=False)
+    return banks_of(taken(digits, np.sort(chosen)))
+
+
+def within_cut(events: Sequence[Sequence[RawBank]]) -> Banks:
+    """UT and SciFi banks of what several events have, thinned to what the global event cut allows."""
+    return [*encode_ut_v4(thinned(ut_of(events), N_UT)), *encode_scifi(thinned(scifi_of(events), N_SCIFI))]
+
+
+TEN_TIMES = 76.0
+"""Collisions in ten minimum-bias events."""
+MOST_TRACKS = 140.0
+"""Collisions in an event with nearly as many VELO clusters as are reconstructed."""
+
+
+def dense_crossing(nu: float) -> Banks:
+    event = crossing(nu)
+    return event_of(velo_of(event), within_cut([event]), muon_of(event))
+
+
+def noise_everywhere() -> Banks:
+    return event_of(
+        velo_of(noise(VELO_CLUSTERS)),
+        encode_ut_v4(ut_noise(N_UT, 800)),
+        encode_scifi(scifi_noise(N_SCIFI, 3000)),
+        muon_noise(),
+    )
+
+
+def noise_at_the_beam_pipe(n_ut: int, n_scifi: int) -> Banks:
+    """As many VELO tracks as are reconstructed, and the UT and SciFi hits in as few places as the format allows."""
+    event = crossing(MOST_TRACKS)
+    ut, scifi = ut_noise(n_ut, 1 + n_ut // MAX_OF_LANE), scifi_noise(n_scifi, 1 + n_scifi // MAX_OF_LINK)
+    return event_of(velo_of(event), encode_ut_v4(ut), encode_scifi(scifi), muon_of(event))
+
+
+def tracks_at_one_phi() -> Banks:
+    velo = crowded_in_phi(14_000, 20, VeloGeometry.builtin())
+    return event_of(velo_of(velo), within_cut([crossing(TEN_TIMES)]))
+
+
+DENSE: dict[str, Callable[[], Banks]] = {
+    "two crossings": lambda: dense_crossing(15.0),
+    "three crossings": lambda: dense_crossing(23.0),
+    "ten times denser": lambda: dense_crossing(TEN_TIMES),
+    "noise everywhere": noise_everywhere,
+    "noise at the beam pipe": lambda: noise_at_the_beam_pipe(N_UT, N_SCIFI),
+    "all of it in the UT": lambda: noise_at_the_beam_pipe(MAX_CLUSTERS - N_BANKS, 0),
+    "all of it in the SciFi": lambda: noise_at_the_beam_pipe(0, MAX_CLUSTERS - N_BANKS),
+    "tracks at one phi": tracks_at_one_phi,
+    "muon pads everywhere": lambda: event_of(velo_of(crossing(23.0)), within_cut([crossing(23.0)]), muon_noise()),
+}
+"""Events that the cuts let through."""
