@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS, SciFiWords, decode_scifi_words, encode_scifi
 from hltnode.protocol.lhcb.banks.ut import UtHits, decode_ut, encode_ut_v4
+from hltnode.protocol.lhcb.banks.velo import RetinaClusters, decode_retina_clusters, encode_retina_clusters
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.muon.muon_samples import all_digits, banks_of, taken
@@ -33,6 +34,8 @@ MAX_OF_LANE = 254
 CELLS, STRIPS = 128, 512
 VELO_CLUSTERS = int(cluster_limit.constants[0].value)
 """As many as are reconstructed."""
+FIRST_FORWARD_SENSOR = 4 * 24
+"""Of the modules that stand behind most collisions."""
 MUON_DIGITS = 11_000
 """They make nearly as many hits as an event may have."""
 
@@ -161,6 +164,21 @@ def tracks_at_one_phi() -> Banks:
     return event_of(velo_of(velo), within_cut([crossing(TEN_TIMES)]))
 
 
+def forward_tracks_and_noise_in_the_ut() -> Banks:
+    """VELO clusters up to the limit, nearly all of tracks towards the UT, whose hits lie next to the beam pipe."""
+    of_events = [decode_retina_clusters(velo_of(crossing(nu))) for nu in (MOST_TRACKS, MOST_TRACKS - 20.0)]
+    clusters: dict[str, Any] = {
+        it.name: np.concatenate([getattr(event, it.name)[event.sensor >= FIRST_FORWARD_SENSOR] for event in of_events])
+        for it in fields(RetinaClusters)
+        if it.name != "fraction_bits"
+    }
+    order = np.argsort(clusters["sensor"], kind="stable")[:VELO_CLUSTERS]
+    some = RetinaClusters(
+        **{name: column[order] for name, column in clusters.items()}, fraction_bits=of_events[0].fraction_bits
+    )
+    return event_of(encode_retina_clusters(some, 3), encode_ut_v4(ut_noise(MAX_CLUSTERS - N_BANKS, 40)))
+
+
 DENSE: dict[str, Callable[[], Banks]] = {
     "two crossings": lambda: dense_crossing(15.0),
     "three crossings": lambda: dense_crossing(23.0),
@@ -169,6 +187,7 @@ DENSE: dict[str, Callable[[], Banks]] = {
     "noise at the beam pipe": lambda: noise_at_the_beam_pipe(N_UT, N_SCIFI),
     "all of it in the UT": lambda: noise_at_the_beam_pipe(MAX_CLUSTERS - N_BANKS, 0),
     "all of it in the SciFi": lambda: noise_at_the_beam_pipe(0, MAX_CLUSTERS - N_BANKS),
+    "forward tracks, all of it in the UT": forward_tracks_and_noise_in_the_ut,
     "tracks at one phi": tracks_at_one_phi,
     "muon pads everywhere": lambda: event_of(velo_of(crossing(23.0)), within_cut([crossing(23.0)]), muon_noise()),
 }
