@@ -52,9 +52,6 @@ from hltnode.processing.framework.memory_plan import (
     thread_placement,
 )
 
-CACHE_LINE = 64
-"""Bytes."""
-
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
@@ -174,7 +171,7 @@ class Workspace:
         self._columns = {column.name: column for column in (*BATCH_INPUTS, *sequence.columns)}
         self._mirrors = {column.name: backend.allocate_mirror(column.nbytes(plan.limits)) for column in plan.mirrors}
         copies = backend.threads if backend.fuses_events else 1
-        self._copy_bytes = {column: _in_lines(column.nbytes(plan.limits)) for column in plan.accumulated}
+        self._copy_bytes = {column: plan.copy_bytes(column) for column in plan.accumulated}
         self._accumulated = {
             column: backend.allocate_mirror(copies * nbytes) for column, nbytes in self._copy_bytes.items()
         }
@@ -371,8 +368,3 @@ class Workspace:
             raise ValueError(f"{collection.name} has no part per event")
         offsets = collection.placement.offsets
         return collection.placement.first(None if offsets is None else self.fetch(offsets.name), self.n_events)
-
-
-def _in_lines(nbytes: int) -> int:
-    """Whole cache lines, so that no two threads write to the same."""
-    return -(-nbytes // CACHE_LINE) * CACHE_LINE

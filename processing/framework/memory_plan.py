@@ -21,7 +21,8 @@ from hltnode.processing.framework.limits import BatchLimits
 
 ARENA_ALIGNMENT = 256
 """Bytes; what CUDA's own allocator gives."""
-THREAD_ALIGNMENT = 64
+CACHE_LINE = 64
+THREAD_ALIGNMENT = CACHE_LINE
 """Bytes; a cache line."""
 TAIL = 64
 """Bytes behind the last column: kernels may read, not use, a vector beyond the last object."""
@@ -92,7 +93,12 @@ class MemoryPlan:
     @property
     def mirror_bytes(self) -> int:
         """Bytes of all columns that are transferred."""
-        return sum(column.nbytes(self.limits) for column in (*self.mirrors, *self.accumulated))
+        mirrors = sum(column.nbytes(self.limits) for column in self.mirrors)
+        return mirrors + sum(self.copy_bytes(column) for column in self.accumulated)
+
+    def copy_bytes(self, column: Column) -> int:
+        """Bytes of one copy of accumulated counters: whole cache lines, so that no two threads write to the same."""
+        return -(-column.nbytes(self.limits) // CACHE_LINE) * CACHE_LINE
 
     @property
     def slot_bytes(self) -> int:

@@ -8,6 +8,7 @@
 
 #include "framework/device/raw_banks.cuh"
 #include "lhcb/raw_data/generated/missing_detectors.h"
+#include "lhcb/raw_data/generated/raw_data_types.h"
 
 namespace hlt {
 

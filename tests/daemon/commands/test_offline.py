@@ -117,7 +117,7 @@ def test_inspect_plans_the_memory_of_a_node_with_defaults(tmp_path: Path) -> Non
     assert "velo_search_by_triplet" in result.output
     found = json.loads(out.read_text())
     assert (found["limits"]["input_bytes"], found["limits"]["events"]) == (128 << 20, 4096)
-    assert found["bytes_per_slot"] <= 4 << 30
+    assert found["bytes_per_slot"] <= 9 << 29
     assert found["bytes_per_event"] == -(-found["bytes_per_slot"] // 4096)
     cuda, cpu = found["backends"]["cuda"], found["backends"]["cpu"]
     assert found["bytes_per_slot"] == cuda["bytes_per_slot"] < cuda["unshared"]["bytes_per_slot"] / 2

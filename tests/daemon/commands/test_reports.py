@@ -141,7 +141,10 @@ def test_process_says_which_lines_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_inspect_names_the_lines_of_built_in_configurations(folder: Path) -> None:
-    run("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--accepted", folder / "default.mdf")
+    run(
+        *("process", folder / "all.mdf", "--sequence", "velo", "--backend", "cpu", "--threads", 1),
+        *("--accepted", folder / "default.mdf"),
+    )
     names = {line["name"] for line in inspected(folder / "default.mdf")["decisions"][0]["lines"]}
     assert names
     assert all(name.startswith("Hlt1") for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hltnode.processing.framework.memory_check import MARGIN, largest_batch
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import OfflineRunner
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
+from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 
 LIMITS = BatchLimits(events=256, meps=16, input_bytes=8 << 20, rows=8192)
 
@@ -99,14 +100,13 @@ def test_the_batch_that_the_error_names_fits_and_one_step_more_does_not(backend:
     assert smaller is not None
 
     def needed(limits: BatchLimits) -> int:
-        return plan_memory(HLT1_SEQUENCE, limits, fuse_events=True).total_bytes(3, 2)
+        return plan_memory(engine.plan.sequence, limits, fuse_events=True).total_bytes(3, 2)
 
     assert needed(smaller) <= free
-    step = BatchLimits(
+    step = replace(
+        smaller,
         events=smaller.events + LIMITS.events // 64,
-        meps=smaller.meps,
         input_bytes=smaller.input_bytes + LIMITS.input_bytes // 64,
-        rows=smaller.rows,
     )
     assert needed(step) > free
 
