@@ -140,7 +140,7 @@ async def test_a_full_disk_holds_back_the_credits_and_feeding_continues_when_the
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
         monkeypatch.setattr("hltnode.daemon.storage.event_writer.os.write", write_to_full_disk)
         offered = 0
-        meps = list(synthetic_meps(200))
+        meps = list(synthetic_meps(2000))
         while node.counters.dead_time[DeadTimeReason.OUTPUT] == 0.0:
             if feeder.window.limit > offered:
                 await feeder.offer(meps[offered])
@@ -152,7 +152,7 @@ async def test_a_full_disk_holds_back_the_credits_and_feeding_continues_when_the
                     )
                 )
         assert "No space left" in node.health.problems(node.health.loop_tick_ns)[Condition.DISK]
-        assert feeder.window.limit == offered < 200
+        assert feeder.window.limit == offered < len(meps)
         full = False
         for mep in meps[offered:]:
             await feeder.offer(mep)
@@ -163,7 +163,7 @@ async def test_a_full_disk_holds_back_the_credits_and_feeding_continues_when_the
         for path in (tmp_path / "out").glob("*.mdf")
         for record in iter_records(path.read_bytes())
     ]
-    assert sorted(numbers) == [n for n in range(1600) if n % 2]
+    assert sorted(numbers) == [n for n in range(8 * len(meps)) if n % 2]
 
 
 @pytest.mark.loopback
