@@ -134,6 +134,7 @@ def test_the_command_reports_what_each_tool_found(
     assert "Tool: passed" in text
 
 
+@pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.loopback
 def test_a_node_is_measured_while_feeders_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

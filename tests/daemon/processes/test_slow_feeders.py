@@ -67,7 +67,7 @@ def test_a_feeder_that_is_stopped_for_less_than_its_hellos_may_fail_costs_no_mep
     assert meps["complete"] == meps["opened"] == MEPS
 
 
-@pytest.mark.parametrize("seconds", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("seconds", [1.0, *(pytest.param(seconds, marks=pytest.mark.slow) for seconds in (0.1, 6.0))])
 def test_a_node_that_is_stopped_and_continued_builds_every_mep_complete(site: Site, seconds: float) -> None:
     node = site.start_node()
     first, second = feed(site, 1, "--rate", "600"), feed(site, 2, "--rate", "600")

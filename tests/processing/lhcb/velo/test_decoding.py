@@ -103,6 +103,7 @@ def retina_bank(sensor: int, words: list[int], version: int = 3) -> RawBank:
     return RawBank(BankType.VP_RETINA_CLUSTER, version, sensor, memoryview(content.tobytes()))
 
 
+@pytest.mark.slow
 def test_every_isolated_pattern_gives_its_connected_components() -> None:
     for pattern in range(1, 256):
         (event,) = run_velo(
