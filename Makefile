@@ -3,10 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE_SOURCES := $(shell find protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+NATIVE_SOURCES := $(shell find client protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+LINKS := $(addprefix build/typecheck/hltnode/,client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
+BENCHMARKS ?= real_readout replay gather latency
 TEST_WORKERS ?= 2
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
@@ -35,7 +37,7 @@ soak: $(VENV)/.developed
 attacks: $(VENV)/.developed
 	$(BIN)/python -m tests.attacks
 
-check: $(VENV)/.developed build/typecheck/hltnode
+check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
@@ -53,8 +55,9 @@ format: $(VENV)/.developed
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(WRITTEN_BY_HAND)
 
+# What a readout of the real size costs; BENCHMARKS= for all that need no GPU.
 bench: $(VENV)/.developed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCHMARKS)
 
 # Everything on a GPU, into build/gpu (docs/how-to/measure-on-a-gpu.md); GPU_ARGUMENTS='--device 1' for another one of several.
 # It needs no network: with another Python that has what is needed, GPU_PYTHON=python3, and for a machine that has not,
@@ -64,7 +67,7 @@ gpu:
 	$(GPU_PYTHON) -m benchmarks gpu $(GPU_ARGUMENTS)
 
 # The C++ side of the declarations; build again afterwards (any other target does).
-headers: build/typecheck/hltnode
+headers: | $(LINKS)
 	PYTHONPATH=build/typecheck $(BIN)/python tools/generate_device_headers.py
 
 reference: $(VENV)/.developed
@@ -85,9 +88,9 @@ $(VENV)/.developed: $(VENV)/.installed
 	touch $@
 
 # mypy and import-linter do not follow the import hook of an editable install; they read this tree of links instead.
-build/typecheck/hltnode:
-	mkdir -p $@
-	for package in client daemon processing protocol; do ln -sfn ../../../$$package $@/$$package; done
+$(LINKS):
+	mkdir -p $(@D)
+	ln -sfn ../../../$(@F) $@
 
 clean:
 	rm -rf build $(VENV) demo-output

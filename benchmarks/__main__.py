@@ -30,6 +30,8 @@ NAMES = (
     "replay",
     "gather",
     "real_readout",
+    "shared_memory",
+    "latency",
     "safe_delivery",
     "simulation",
 )

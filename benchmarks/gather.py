@@ -1,7 +1,8 @@
 """Gathering of accepted events: from the MEP in its slot to MDF records with reports, as the gathering thread does it.
 
-Three of a hundred events are accepted. The baseline copies as many bytes at once, with memcpy; everything is processor
-time of this process. A second row adds the write to a file, as the output thread does it.
+Three of a hundred events are accepted; of real ones also all. The baseline copies as many bytes at once, with memcpy;
+everything is processor time of this process, with the heap of a node. Further rows have checksums, and the write to a
+file, as the output thread does it.
 """
 
 import os
@@ -15,6 +16,7 @@ import numpy as np
 
 from benchmarks.measure import Result, alternating_medians
 from benchmarks.readout_meps import ReadoutMep, real_mep, simulated_mep
+from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
 from hltnode.processing.framework.limits import line_words
 
@@ -32,7 +34,7 @@ HEADLINE = 1000
 class Gathering:
     """A MEP in a slot, with its decisions."""
 
-    def __init__(self, mep: ReadoutMep, *, checksums: bool = False) -> None:
+    def __init__(self, mep: ReadoutMep, *, fraction: float = FRACTION, checksums: bool = False) -> None:
         n = mep.n_events
         routing = np.zeros((LINES, 3), np.uint32)
         self._encoder = EventEncoder(1, routing, COLLECTIONS, checksums=checksums)
@@ -40,7 +42,7 @@ class Gathering:
         self._buffer = memoryview(mep.data.data)
         lines = np.zeros((n, line_words(LINES)), np.uint32)
         # Spread over the MEP, as decisions are.
-        self.kept = np.sort(np.random.default_rng(1).permutation(n)[: max(1, int(FRACTION * n))]).astype(np.int64)
+        self.kept = np.sort(np.random.default_rng(1).permutation(n)[: max(1, int(fraction * n))]).astype(np.int64)
         lines[self.kept, 0] = 5
         counts = np.full((n, len(COLLECTIONS)), 30, np.uint32)
         self._decided = Decided(lines, np.zeros(n, np.uint32), counts, np.zeros((n, 0), np.uint32))
@@ -67,24 +69,25 @@ def encode_and_write(gathering: Gathering, descriptor: int) -> None:
     os.write(descriptor, gathering.encode().data)
 
 
-def rows(mep: ReadoutMep) -> Iterator[Result]:
-    """Gathering alone, with checksums, and with the file."""
+def rows(mep: ReadoutMep, *, all_too: bool) -> Iterator[Result]:
+    """Gathering alone, with checksums, with the file, and of all events."""
     plain, summed = Gathering(mep), Gathering(mep, checksums=True)
-    encoded = plain.encode()
-    n, nbytes = len(plain.kept), len(encoded.data)
-    source, target = np.frombuffer(encoded.data, np.uint8), np.empty(nbytes, np.uint8)
-    copy = partial(np.copyto, target, source)
-    name = f"{mep.name}, {mep.n_sources:,} sources, {mep.n_events:,} events per MEP"
     with tempfile.TemporaryFile() as file:
-        ways: dict[str, Callable[[], object]] = {
-            "": plain.encode,
-            ", checksums": summed.encode,
-            ", written to a file": partial(encode_and_write, plain, file.fileno()),
-        }
-        for what, work in ways.items():
+        ways: list[tuple[str, Gathering, Callable[[], object]]] = [
+            ("", plain, plain.encode),
+            (", checksums", summed, summed.encode),
+            (", written to a file", plain, partial(encode_and_write, plain, file.fileno())),
+        ]
+        if all_too:
+            whole = Gathering(mep, fraction=1.0)
+            ways.append((", all accepted", whole, whole.encode))
+        for what, gathering, work in ways:
+            source = np.frombuffer(gathering.encode().data, np.uint8)
+            n, copy = len(gathering.kept), partial(np.copyto, np.empty_like(source), source)
             seconds, baseline = alternating_medians(partial(cpu_seconds, work), partial(cpu_seconds, copy), RUNS)
             yield Result(
-                f"{name}{what} ({nbytes / n / 1000:.0f} kB each)",
+                f"{mep.name}, {mep.n_sources:,} sources, {mep.n_events:,} events per MEP{what} "
+                f"({len(source) / n / 1000:.0f} kB each)",
                 n / seconds,
                 "accepted events/s of processor time",
                 f"memcpy of the same bytes: {n / baseline:,.0f}",
@@ -95,9 +98,10 @@ def rows(mep: ReadoutMep) -> Iterator[Result]:
 
 def run(shared: Path) -> Iterator[Result]:
     """Real and simulated MEPs of all sizes."""
+    keep_heap()
     for n_events in EVENTS_PER_MEP:
-        yield from rows(real_mep(shared, n_events))
-        yield from rows(simulated_mep(n_events))
+        yield from rows(real_mep(shared, n_events), all_too=True)
+        yield from rows(simulated_mep(n_events), all_too=False)
 
 
 def summary(results: list[Result]) -> dict[str, object]:

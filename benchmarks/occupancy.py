@@ -25,7 +25,7 @@ from hltnode.processing.lhcb.scifi.collections import MAX_HITS_PER_EVENT
 from hltnode.processing.lhcb.simulation.detector import Detector
 from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.simulation.generation.sources import sample_source
-from hltnode.processing.selection.trigger_config import Override
+from hltnode.processing.selection.configuration.trigger_config import Override
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.dense_events import DENSE, TEN_TIMES
 

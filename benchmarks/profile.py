@@ -9,7 +9,7 @@ from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.selection.trigger_config import Override
+from hltnode.processing.selection.configuration.trigger_config import Override
 
 
 class ProfiledSequence:

@@ -40,8 +40,11 @@ COPIES = 40
 FED = {100: 4000, 1000: 8000}
 """Events fed to the node, the first quarter of which is not measured."""
 RUNS = 3
+BATCHES = 5
+"""Batches of the kernels whose median counts."""
 MIB = 1 << 20
-SECONDS = 600.0
+SECONDS = 60.0
+"""A node that has not taken its events by then does not take them."""
 TRIGGER = """[sequence]
 name = "velo"
 
@@ -79,7 +82,7 @@ def kernels_us(mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
     )
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
-    found = median(lambda: _batch_us(workspace, mep), RUNS)
+    found = median(lambda: _batch_us(workspace, mep), BATCHES)
     engine.close()
     return found
 
@@ -166,20 +169,24 @@ port = {http}
             if node.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("the node did not start")
             time.sleep(0.2)
-        feed = ("replay", events, "--to", f"tcp://127.0.0.1:{data}", "--sources", 1, "--repeat", repeat)
-        with process(*feed, "--events-per-mep", mep.n_events):
-            before = _when_processed(http, node.pid, repeat * n_of_file // 4, end)
-            after = _when_processed(http, node.pid, repeat * n_of_file, end)
+        to = ("--to", f"tcp://127.0.0.1:{data}", "--control", f"tcp://127.0.0.1:{control}")
+        how = ("--sources", 1, "--repeat", repeat, "--events-per-mep", mep.n_events)
+        with process("replay", events, *to, *how) as feeder:
+            before = _when_processed(http, node, feeder, repeat * n_of_file // 4)
+            after = _when_processed(http, node, feeder, repeat * n_of_file)
     return (after[1] - before[1]) / (after[0] - before[0]) * 1e6
 
 
-def _when_processed(port: int, pid: int, events: int, end: float) -> tuple[int, float]:
+def _when_processed(
+    port: int, node: subprocess.Popen[bytes], feeder: subprocess.Popen[bytes], events: int
+) -> tuple[int, float]:
     """Events and processor time of a node when it has taken at least this number of events."""
+    end = time.monotonic() + SECONDS
     while (status := status_of(port)) is None or status["events"]["processed"] < events:
-        if time.monotonic() > end:
+        if node.poll() is not None or feeder.poll() or time.monotonic() > end:
             raise RuntimeError(f"{events} events were not processed: {status}")
         time.sleep(0.1)
-    return status["events"]["processed"], cpu_seconds(pid)
+    return status["events"]["processed"], cpu_seconds(node.pid)
 
 
 def run(shared: Path) -> Iterator[Result]:
@@ -194,10 +201,12 @@ def run(shared: Path) -> Iterator[Result]:
             mep = real_mep(shared, n_events)
             pairs = []
             for turn in range(RUNS):
-                alone = kernels_us(mep, trigger, geometry)
                 of_turn = directory / f"{n_events}_{turn}"
                 of_turn.mkdir()
-                pairs.append((alone, node_us(of_turn, events, n_of_file, mep, trigger, geometry)))
+                # The speed of a busy machine changes: the kernels are measured before and after.
+                before = kernels_us(mep, trigger, geometry)
+                whole = node_us(of_turn, events, n_of_file, mep, trigger, geometry)
+                pairs.append(((before + kernels_us(mep, trigger, geometry)) / 2, whole))
             kernels, node = np.median(np.array(pairs), axis=0).tolist()
             ratio = float(np.median([whole / alone for alone, whole in pairs]))
             yield Result(

@@ -1,5 +1,7 @@
 """What it costs to replay: files to MEPs to frames of all sources, sent to a node that takes everything.
 
+The events of the files are repeated, and every MEP is packed anew.
+
 Baseline: the same frames, which are there already, copied in memory and sent through a bare PUSH socket, one by one.
 Both send to a process that only counts, and gives credits and acknowledgements as a node does. The processor time is
 that of the whole sending process with its I/O threads; the time of the receiver is not in it.
@@ -28,8 +30,8 @@ from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Welcome
 
-EVENTS_PER_MEP = (100, 1000)
-EVENTS = 2000
+EVENTS = {100: 4000, 1000: 8000}
+"""Events that are sent by MEP size; the largest MEPs are those of the figures in the JSON file."""
 CREDIT = 3
 RUNS = 5
 MAX_FRAGMENT_BYTES = 16 << 20
@@ -117,7 +119,9 @@ def compare(paths: list[Path], events_per_mep: int) -> tuple[MepStream, Comparis
     n_in_files = meps_of_files(paths, LHCB_READOUT, Packing(events_per_mep=1, max_fragment_bytes=1 << 24)).n_events
     assert n_in_files is not None
     packing = Packing(
-        events_per_mep=events_per_mep, max_fragment_bytes=MAX_FRAGMENT_BYTES, repeat=max(1, EVENTS // n_in_files)
+        events_per_mep=events_per_mep,
+        max_fragment_bytes=MAX_FRAGMENT_BYTES,
+        repeat=EVENTS[events_per_mep] // n_in_files,
     )
     stream = meps_of_files(paths, LHCB_READOUT, packing)
     spawn = multiprocessing.get_context("spawn")
@@ -137,7 +141,7 @@ def compare(paths: list[Path], events_per_mep: int) -> tuple[MepStream, Comparis
 def run(shared: Path) -> Iterator[Result]:
     """Real events in MEPs of two sizes."""
     paths = sorted((shared / "data/lhcb-minbias-mdf").glob("*retina3*.mdf"))
-    for events_per_mep in EVENTS_PER_MEP:
+    for events_per_mep in EVENTS:
         stream, found = compare(paths, events_per_mep)
         yield Result(
             f"{len(stream.sources)} sources, {events_per_mep} events per MEP, processor time",
@@ -145,7 +149,7 @@ def run(shared: Path) -> Iterator[Result]:
             "events/s of a core",
             f"copied and sent by a bare PUSH: {1e6 / found.first.cpu_us:,.0f} events/s",
             found.cpu_ratio,
-            TARGET_RATIO,
+            min(TARGET_RATIO, TARGET_RATE * found.first.cpu_us * 1e-6),
         )
 
 

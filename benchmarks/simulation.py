@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Result, median
-from hltnode.daemon.commands.validate import EVENTS_PER_MEP, LIMITS
+from hltnode.daemon.commands.physics.validate import EVENTS_PER_MEP, LIMITS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps

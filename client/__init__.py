@@ -9,6 +9,7 @@ from hltnode.client.feeder import FeederIdentity, FeederRefusedError
 from hltnode.client.keys import ClientKeys, load_client_keys
 from hltnode.client.mep import FeedMep
 from hltnode.client.plain import DecisionSubscriber, EventReceiver, Feeder
+from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.client.sockets import FeederKeys
 from hltnode.protocol.transport.decisions import MepDecision
 
@@ -23,5 +24,7 @@ __all__ = [
     "FeederRefusedError",
     "MepDecision",
     "ReceivedEvent",
+    "SharedMemory",
+    "SharedMemoryError",
     "load_client_keys",
 ]

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 import zmq
 import zmq.asyncio
 
-from hltnode.client.consumers import GapCounter, ReceivedEvent, event_of, receive_events, subscribe_decisions
+from hltnode.client.consumers import Consumer, ReceivedEvent, event_of, receive_events, subscribe_decisions
 from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
+from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
 __all__ = [
@@ -25,23 +26,19 @@ __all__ = [
     "FeederRefusedError",
     "MepDecision",
     "ReceivedEvent",
+    "SharedMemory",
+    "SharedMemoryError",
 ]
 
 
-class DecisionSubscriber:
+class DecisionSubscriber(Consumer[zmq.asyncio.Socket]):
     """The decisions of a node, one message for each MEP, from the time on at which the subscription has arrived.
 
     Use as context manager and iterate over it.
     """
 
     def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
-        self._socket = subscribe_decisions(zmq.asyncio.Context.instance().socket(zmq.SUB), endpoint, keys)
-        self._gaps = GapCounter()
-
-    @property
-    def missed(self) -> int:
-        """Messages that did not arrive because this consumer was too slow."""
-        return self._gaps.missed
+        super().__init__(subscribe_decisions(zmq.asyncio.Context.instance().socket(zmq.SUB), endpoint, keys))
 
     async def receive(self) -> MepDecision:
         """The next decision. Raises MessageError for one of another version."""
@@ -53,18 +50,8 @@ class DecisionSubscriber:
         while True:
             yield await self.receive()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
 
-    def __enter__(self) -> "DecisionSubscriber":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-
-class EventReceiver:
+class EventReceiver(Consumer[zmq.asyncio.Socket]):
     """The kept events of a node (`events.endpoint`, `errors.endpoint`). Use as context manager and iterate over it.
 
     With `subscribes` all events come to every receiver (kind `pub`), else each comes to one of them (kind `push`).
@@ -72,13 +59,7 @@ class EventReceiver:
 
     def __init__(self, endpoint: str, *, subscribes: bool = False, keys: ClientKeys | None = None) -> None:
         pattern = zmq.SUB if subscribes else zmq.PULL
-        self._socket = receive_events(zmq.asyncio.Context.instance().socket(pattern), endpoint, keys)
-        self._gaps = GapCounter()
-
-    @property
-    def missed(self) -> int:
-        """Events that did not arrive here; with the kind `push` those of the other receivers are among them."""
-        return self._gaps.missed
+        super().__init__(receive_events(zmq.asyncio.Context.instance().socket(pattern), endpoint, keys))
 
     async def receive(self) -> ReceivedEvent:
         """The next event. Raises MessageError for what is no event message."""
@@ -89,13 +70,3 @@ class EventReceiver:
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
         while True:
             yield await self.receive()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
-    def __enter__(self) -> "EventReceiver":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()

@@ -1,7 +1,7 @@
 """What the consumers of a node share: how their sockets are made, what a message is, and how many were missed."""
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import zmq
 
@@ -45,6 +45,30 @@ class ReceivedEvent:
     def banks(self) -> list[RawBank]:
         """The raw banks, with the reports of the trigger. Raises MdfError, BankError."""
         return next(iter_records(self.record)).banks()
+
+
+class Consumer(Generic[AnySocket]):
+    """A connection to what a node sends. Use as context manager."""
+
+    def __init__(self, socket: AnySocket) -> None:
+        self._socket = socket
+        self._gaps = GapCounter()
+
+    @property
+    def missed(self) -> int:
+        """Messages that did not arrive here: this consumer was too slow, or the node's kind of socket is `push`, where
+        each goes to one of several consumers."""
+        return self._gaps.missed
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
 
 def event_of(parts: list[bytes]) -> ReceivedEvent:

@@ -19,17 +19,18 @@ import zmq.asyncio
 from hltnode.client.clock import SYSTEM_CLOCK, Clock
 from hltnode.client.fault_injection import FaultInjector
 from hltnode.client.hello_refusals import PATIENCE_NS, HelloRefusals
+from hltnode.client.memory_socket import MemoryRefusedError
 from hltnode.client.mep import FeedMep
 from hltnode.client.send_window import SendWindow
+from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.client.sockets import (
     HOPELESS,
     PLAIN,
-    AsyncSocket,
     FeederConnection,
     FeederKeys,
-    FeederSockets,
+    Trouble,
+    connect_to_node,
     control_endpoint,
-    next_trouble,
 )
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError, RejectReason
@@ -62,7 +63,7 @@ CONFIRM_NS = 2_000_000_000
 
 
 # Frames that are sent before the event loop does something else.
-FRAMES_OF_A_TURN = 32
+FRAMES_OF_A_TURN = 256
 
 
 class Report(Protocol):
@@ -145,19 +146,23 @@ class Feeder:
         identity: FeederIdentity,
         keys: FeederKeys = PLAIN,
         report: Report = report_nothing,
+        shared_memory: SharedMemory | None = None,
     ) -> "Feeder":
         """A feeder of the node at these endpoints; the control endpoint is the next port if not given.
 
-        `report` takes note of what happens between feeder and node. Raises ValueError: there is no next port.
+        With the data endpoint shm:///PATH, the memory socket of a node of this machine, the fragments are not sent: the
+        node reads them in `shared_memory`, or in memory of the default size. `report` takes note of what happens
+        between feeder and node. Raises ValueError: there is no next port.
         """
         context = zmq.asyncio.Context.instance()
-        return cls(FeederSockets(context, data, control or control_endpoint(data), keys), identity, report=report)
+        connection = connect_to_node(context, data, control or control_endpoint(data), keys, shared_memory)
+        return cls(connection, identity, report=report)
 
     async def __aenter__(self) -> "Feeder":
         for work in (self._send_frames, self._read_control, self._say_hello):
             self._tasks.append(asyncio.create_task(work()))
-        for monitor in self._connection.monitors:
-            self._tasks.append(asyncio.create_task(self._watch(monitor)))
+        for trouble in self._connection.troubles:
+            self._tasks.append(asyncio.create_task(self._watch(trouble)))
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -169,19 +174,28 @@ class Feeder:
     async def offer(self, mep: FeedMep) -> None:
         """Keep and send the fragments of this feeder's sources; returns when there was credit for them.
 
-        Raises FeederRefusedError when the node does not take this feeder.
+        Raises FeederRefusedError when the node does not take this feeder, SharedMemoryError for a MEP that does not fit
+        the shared memory.
         """
-        await self._until(lambda: self.window.room > 0 or mep.mep in self.window.acked)
+        await self._until(lambda: mep.mep in self.window.acked or (self.window.room > 0 and self._is_in_memory(mep)))
         self.keep(mep)
 
+    def _is_in_memory(self, mep: FeedMep) -> bool:
+        memory = self._connection.memory
+        return memory is None or mep.move_to(memory)
+
     def keep(self, mep: FeedMep) -> None:
-        """Keep the fragments of this feeder's sources and send them when there is credit. Raises FeederRefusedError."""
+        """Keep the fragments of this feeder's sources and send them when there is credit.
+
+        Raises FeederRefusedError, and SharedMemoryError if the shared memory has no room for them.
+        """
         if mep.mep in self.window.acked and not self.window.retains:
             self.window.add(mep.mep, {})
             return
+        if not self._is_in_memory(mep):
+            raise SharedMemoryError(f"MEP {mep.mep}: the shared memory is full")
         identity = self.identity
-        of_mep = mep.frames(identity.run, self._clock.wall_ns())
-        frames = {source: of_mep[source] for source in identity.sources}
+        frames = mep.frames(identity.run, self._clock.wall_ns(), identity.sources)
         largest = max(map(len, frames.values()))
         if largest > self._max_frame_bytes:
             # The node would close the connection over a longer frame, and again with every repeat.
@@ -262,19 +276,27 @@ class Feeder:
             self._changed.notify_all()
 
     async def _send_frames(self) -> None:
-        n_sent = 0
+        try:
+            await self._keep_sending()
+        finally:
+            # A caller that waits for credit has to see that this task is over.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._notify()
+
+    async def _keep_sending(self) -> None:
         while True:
             if self.window.next_retry_ns is not None:
                 self.window.retry(self._clock.monotonic_ns())
-            frame = self.window.next_frame(self._clock.monotonic_ns())
+            next_frames = self.window.next_frames(FRAMES_OF_A_TURN if self.faults is None else 1)
             if self.faults is not None:
-                await self._send_with_faults(self.faults, frame)
-            elif frame is not None:
-                await self._send_frame(frame)
-                n_sent += 1
-                if n_sent % FRAMES_OF_A_TURN == 0:
-                    # A frame for which there is room does not wait; hellos and acknowledgements have their turn, too.
-                    await asyncio.sleep(0)
+                self.window.sent(self._clock.monotonic_ns(), next_frames, len(next_frames.frames))
+                await self._send_with_faults(self.faults, next_frames.frames)
+            elif next_frames.frames:
+                n_sent = await self._send(next_frames.frames)
+                self.window.sent(self._clock.monotonic_ns(), next_frames, n_sent)
+                self._count(next_frames.frames[:n_sent])
+                # Frames for which there is room do not wait; hellos and acknowledgements have their turn, too.
+                await asyncio.sleep(0)
             else:
                 await self._wait_until(self.window.next_retry_ns)
 
@@ -284,20 +306,27 @@ class Feeder:
         seconds = None if due_ns is None else max(0, due_ns - self._clock.monotonic_ns()) * 1e-9
         await self._clock.wait(self._wake, seconds)
 
-    async def _send_frame(self, frame: Buffer) -> None:
-        await self._connection.send_frame(frame)
-        self.fragments += 1
-        self.bytes += len(frame)
+    async def _send(self, frames: list[Buffer]) -> int:
+        try:
+            return await self._connection.send_frames(frames)
+        except MemoryRefusedError as refusal:
+            raise self._refused(str(refusal)) from refusal
 
-    async def _send_with_faults(self, faults: FaultInjector, frame: Buffer | None) -> None:
+    def _count(self, frames: list[Buffer]) -> None:
+        self.fragments += len(frames)
+        self.bytes += sum(map(len, frames))
+
+    async def _send_with_faults(self, faults: FaultInjector, frames: list[Buffer]) -> None:
         """Send what the faults leave of a frame, and what they held back; waits if there is nothing to send."""
         now_ns = self._clock.monotonic_ns()
-        damaged = faults.due(now_ns) if frame is None else faults.take(now_ns, frame)
-        for each in damaged:
-            await self._send_frame(each)
+        damaged = list(faults.take(now_ns, frames[0]) if frames else faults.due(now_ns))
+        is_idle = not frames and not damaged
+        self._count(damaged)
+        while damaged:
+            del damaged[: await self._send(damaged)]
         if faults.kills:
             os.kill(os.getpid(), signal.SIGKILL)
-        if frame is None and not damaged:
+        if is_idle:
             times = [due_ns for due_ns in (faults.next_due_ns, self.window.next_retry_ns) if due_ns is not None]
             await self._wait_until(min(times, default=None))
 
@@ -431,14 +460,14 @@ class Feeder:
     def _refused(self, text: str) -> FeederRefusedError:
         return FeederRefusedError(f"node refuses feeder {self.identity.name}: {text}")
 
-    async def _watch(self, monitor: AsyncSocket) -> None:
+    async def _watch(self, trouble: Trouble) -> None:
         """After a lost connection nothing is certain: stop sending until the next welcome of the node.
 
         Raises FeederRefusedError for a handshake that will fail again and again.
         """
         try:
             while True:
-                event = await next_trouble(monitor)
+                event = await trouble()
                 if event in HOPELESS:
                     raise FeederRefusedError(f"feeder {self.identity.name}: {HOPELESS[event]}")
                 self._report("connection_lost", reason=event.name)

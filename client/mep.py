@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from hltnode.client._native import allocate_frames
+from hltnode.client.shared_memory import SharedMemory
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.packing import PackedFrames, frames_of_mfps
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
@@ -22,7 +24,17 @@ class FeedMep:
     @classmethod
     def of_mfps(cls, mep: int, first_event: int, mfps: Mapping[int, Buffer]) -> "FeedMep":
         """From encoded MFPs by source id, which are copied."""
-        return cls(mep, first_event, frames_of_mfps(mfps))
+        return cls(mep, first_event, frames_of_mfps(mfps, allocate=allocate_frames))
+
+    def move_to(self, memory: SharedMemory) -> bool:
+        """Let the frames be in this memory: copies them if they are not. False if it has no room now."""
+        buffer = self._packed.buffer
+        if memory.offset_of(buffer.data) is not None:
+            return True
+        place = memory.try_allocate(len(buffer))
+        if place is not None:
+            self._packed = self._packed.moved(place)
+        return place is not None
 
     @property
     def mfps(self) -> dict[int, memoryview]:
@@ -34,9 +46,10 @@ class FeedMep:
         frame = self._packed.frame(source)
         return None if frame is None else frame[HEADER_SIZE:]
 
-    def frames(self, run: int, send_time_ns: int) -> dict[int, memoryview]:
-        """The frames by source; run and time are those of the first call."""
+    def frames(self, run: int, send_time_ns: int, sources: tuple[int, ...] | None = None) -> dict[int, memoryview]:
+        """The frames by source, of some sources in this order or of all; run and time are those of the first call."""
         if not self._is_sealed:
             self._packed.seal(run=run, mep=self.mep, send_time_ns=send_time_ns)
             self._is_sealed = True
-        return self._packed.frames()
+        frames = self._packed.frames()
+        return frames if sources is None or sources == self._packed.sources else {i: frames[i] for i in sources}

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 import zmq
 
 from hltnode.client import feeder as aio_feeder
-from hltnode.client.consumers import GapCounter, ReceivedEvent, event_of, receive_events, subscribe_decisions
+from hltnode.client.consumers import Consumer, ReceivedEvent, event_of, receive_events, subscribe_decisions
 from hltnode.client.feeder import FeederIdentity, Report, report_nothing
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
 from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import PLAIN, FeederKeys
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
@@ -35,6 +36,8 @@ class Feeder:
         control: its control endpoint; the next port if not given.
         identity: name, run and sources of this feeder.
         report: takes note of what happens between feeder and node, in the thread.
+        shared_memory: where the node reads the fragments, with the data endpoint shm:///PATH, the memory socket of a
+            node of this machine; memory of the default size if not given.
 
     Raises:
         ValueError: there is no next port.
@@ -48,22 +51,31 @@ class Feeder:
         identity: FeederIdentity,
         keys: FeederKeys = PLAIN,
         report: Report = report_nothing,
+        shared_memory: SharedMemory | None = None,
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="feeder", daemon=True)
         self._thread.start()
         self._last_mep: int | None = None
         try:
-            self._feeder = self._run(self._open(data, control, identity, keys, report))
+            self._feeder = self._run(self._open(data, control, identity, keys, report, shared_memory))
         except BaseException:
             self._end_thread()
             raise
 
     @staticmethod
     async def _open(
-        data: str, control: str | None, identity: FeederIdentity, keys: FeederKeys, report: Report
+        data: str,
+        control: str | None,
+        identity: FeederIdentity,
+        keys: FeederKeys,
+        report: Report,
+        shared_memory: SharedMemory | None,
     ) -> aio_feeder.Feeder:
-        return await aio_feeder.Feeder.connect(data, control, identity=identity, keys=keys, report=report).__aenter__()
+        feeder = aio_feeder.Feeder.connect(
+            data, control, identity=identity, keys=keys, report=report, shared_memory=shared_memory
+        )
+        return await feeder.__aenter__()
 
     @property
     def unacknowledged(self) -> int:
@@ -116,20 +128,14 @@ class Feeder:
         self._loop.close()
 
 
-class DecisionSubscriber:
+class DecisionSubscriber(Consumer[zmq.Socket[bytes]]):
     """The decisions of a node, one message for each MEP, from the time on at which the subscription has arrived.
 
     Use as context manager and iterate over it.
     """
 
     def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
-        self._socket: zmq.Socket[bytes] = subscribe_decisions(zmq.Context.instance().socket(zmq.SUB), endpoint, keys)
-        self._gaps = GapCounter()
-
-    @property
-    def missed(self) -> int:
-        """Messages that did not arrive because this consumer was too slow."""
-        return self._gaps.missed
+        super().__init__(subscribe_decisions(zmq.Context.instance().socket(zmq.SUB), endpoint, keys))
 
     def receive(self, timeout: float | None = None) -> MepDecision:
         """The next decision. Raises MessageError for one of another version, TimeoutError after `timeout` seconds."""
@@ -142,18 +148,8 @@ class DecisionSubscriber:
         while True:
             yield self.receive()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
 
-    def __enter__(self) -> "DecisionSubscriber":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-
-class EventReceiver:
+class EventReceiver(Consumer[zmq.Socket[bytes]]):
     """The kept events of a node (`events.endpoint`, `errors.endpoint`). Use as context manager and iterate over it.
 
     With `subscribes` all events come to every receiver (kind `pub`), else each comes to one of them (kind `push`).
@@ -161,13 +157,7 @@ class EventReceiver:
 
     def __init__(self, endpoint: str, *, subscribes: bool = False, keys: ClientKeys | None = None) -> None:
         pattern = zmq.SUB if subscribes else zmq.PULL
-        self._socket: zmq.Socket[bytes] = receive_events(zmq.Context.instance().socket(pattern), endpoint, keys)
-        self._gaps = GapCounter()
-
-    @property
-    def missed(self) -> int:
-        """Events that did not arrive here; with the kind `push` those of the other receivers are among them."""
-        return self._gaps.missed
+        super().__init__(receive_events(zmq.Context.instance().socket(pattern), endpoint, keys))
 
     def receive(self, timeout: float | None = None) -> ReceivedEvent:
         """The next event. Raises MessageError for what is no event message, TimeoutError after `timeout` seconds."""
@@ -179,16 +169,6 @@ class EventReceiver:
     def __iter__(self) -> Iterator[ReceivedEvent]:
         while True:
             yield self.receive()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
-    def __enter__(self) -> "EventReceiver":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 def _wait(socket: zmq.Socket[bytes], timeout: float | None) -> None:

@@ -16,7 +16,9 @@ No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import islice
 
 from hltnode.client.refused_fragments import RefusedFragments
 from hltnode.protocol.buffers import Buffer
@@ -61,6 +63,15 @@ class _Mep:
         """Sources whose fragment was refused and was not sent again yet."""
         self.attempts: dict[int, int] = {}
         """Damaged arrivals by source."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextFrames:
+    """Frames of a MEP in the order in which they are to be sent, and their sources."""
+
+    mep: int
+    sources: list[int]
+    frames: list[Buffer]
 
 
 class SendWindow:
@@ -208,14 +219,22 @@ class SendWindow:
         for ranges in (self.revoked, self.to_revoke, self.to_return):
             ranges.discard(0, mep - 1)
 
-    def next_frame(self, now_ns: int) -> Buffer | None:
-        """The next frame that credits allow, in the order of MEPs; None if there is none."""
+    def next_frames(self, most: int) -> "NextFrames":
+        """The next frames that credits allow, all of one MEP; none if there are none. `sent` says which have left."""
+        mep = self._next_mep()
+        if mep is None:
+            return NextFrames(-1, [], [])
+        entry = self._kept[mep]
+        sources = list(islice(reversed(entry.waiting), most))
+        return NextFrames(mep, sources, [entry.frames[source] for source in sources])
+
+    def _next_mep(self) -> int | None:
         if self._is_stopped:
             return None
         while self._going:
             entry = self._kept.get(self._going[0])
             if entry is not None and entry.active and entry.waiting:
-                return self._take(now_ns, self._going[0], entry)
+                return self._going[0]
             heappop(self._going)
         while self._new and self._active < self.limit:
             _, mep = heappop(self._new)
@@ -224,16 +243,22 @@ class SendWindow:
                 entry.active = True
                 self._active += 1
                 heappush(self._going, mep)
-                return self._take(now_ns, mep, entry)
+                return mep
         return None
 
-    def _take(self, now_ns: int, mep: int, entry: _Mep) -> Buffer:
-        source, _ = entry.waiting.popitem()
-        entry.nacked.pop(source, None)
+    def sent(self, now_ns: int, next_frames: "NextFrames", n: int) -> None:
+        """The first n of these frames have left."""
+        entry = self._kept.get(next_frames.mep)
+        if entry is None or not n:
+            return
+        for source in next_frames.sources[:n]:
+            entry.waiting.pop(source, None)
+        if entry.nacked:
+            for source in next_frames.sources[:n]:
+                entry.nacked.pop(source, None)
         entry.sent_ns = now_ns
-        if not entry.waiting and not entry.at_node:
-            self._silent_of(entry)[mep] = None
-        return entry.frames[source]
+        if entry.active and not entry.waiting and not entry.at_node:
+            self._silent_of(entry)[next_frames.mep] = None
 
     def credit(self, limit: int) -> None:
         """This many MEPs may be on their way or in the node without being acknowledged."""

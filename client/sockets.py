@@ -1,27 +1,31 @@
-"""The two connections of a feeder: fragments out (PUSH) and messages both ways (DEALER), and their monitors."""
+"""The connections of a feeder: fragments out, over a socket or in shared memory, and messages both ways (DEALER)."""
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import zmq
 import zmq.asyncio
+from zmq.backend.cython import _zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from hltnode.client._native import FrameSender
 from hltnode.client.keys import ClientKeys
+from hltnode.client.memory_socket import MemorySocket, memory_path
+from hltnode.client.shared_memory import SharedMemory
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
+from hltnode.protocol.transport.feeder_messages import Hello
 from hltnode.protocol.transport.messages import MAX_MESSAGE_SIZE
 
-# Frames in the pipe to the node. The feeder keeps them anyway; a few are enough to keep the connection busy, of small
-# ones some more.
-DATA_HWM = 64
+# Frames in the pipe to the node. The feeder keeps them anyway; it is woken when half of them have left, which costs
+# more than to send a frame.
+DATA_HWM = 256
 RECONNECT_MS = 100
 RECONNECT_MAX_MS = 1000
-# pyzmq's own threshold: below it copying a frame is cheaper than keeping track of its memory.
-COPY_THRESHOLD = 65536
 LINGER_MS = 500
 # A machine that is gone or cut off: the kernel ends a connection that carries no data and does not answer for 5 s.
 # No ZMTP heartbeats: libzmq aborts (assertion `!_io_error`) when the timer of a heartbeat meets a connection that was
@@ -44,7 +48,12 @@ HOPELESS = {
 }
 _MONITORED = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | sum(HOPELESS)
 
+_SENDER = FrameSender(_zmq.__file__)
+
 AsyncSocket = zmq.asyncio.Socket
+
+Trouble = Callable[[], Awaitable[zmq.Event]]
+"""Waits until a connection is lost or refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,75 +71,159 @@ class FeederConnection(Protocol):
     """What a feeder needs of its sockets; tests bring their own."""
 
     @property
-    def monitors(self) -> Sequence[AsyncSocket]: ...
-    async def send_frame(self, frame: Buffer, /) -> None: ...
+    def troubles(self) -> Sequence[Trouble]:
+        """One of each connection."""
+
+    @property
+    def memory(self) -> SharedMemory | None:
+        """Where the frames have to be, None for anywhere."""
+
+    async def send_frames(self, frames: list[Buffer], /) -> int:
+        """Send the first of these frames, as many as there is room for; returns how many.
+
+        0 after a wait for room: what is to be sent may have changed meanwhile.
+        """
+
     async def send_message(self, message: ControlMessage, /) -> None: ...
     async def receive_message(self) -> bytes: ...
     def reconnect(self) -> None: ...
     async def close(self, last: ControlMessage, /) -> None: ...
 
 
+class _Connection:
+    """A socket to one endpoint. It reconnects for as long as the node is not there."""
+
+    def __init__(self, socket: AsyncSocket, endpoint: str, max_retransmission_ms: int, keys: ClientKeys | None) -> None:
+        self.socket = socket
+        self._endpoint = endpoint
+        socket.setsockopt(zmq.LINGER, LINGER_MS)
+        socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+        set_tcp_liveness(socket, max_retransmission_ms)
+        if keys is not None:
+            keys.apply(socket)
+        self._monitor: AsyncSocket = socket.get_monitor_socket(_MONITORED)
+        self.trouble: Trouble = partial(next_trouble, self._monitor)
+        socket.connect(endpoint)
+
+    def reconnect(self) -> None:
+        self.socket.disconnect(self._endpoint)
+        self.socket.connect(self._endpoint)
+
+    def close(self) -> None:
+        self.socket.disable_monitor()
+        self.socket.close()
+        self._monitor.close(linger=0)
+
+
+class _ControlConnection(_Connection):
+    def __init__(self, context: zmq.asyncio.Context, endpoint: str, security: FeederKeys) -> None:
+        socket: AsyncSocket = context.socket(zmq.DEALER)
+        socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_SIZE)
+        super().__init__(socket, endpoint, CONTROL_MAXRT_MS, security.keys)
+
+    async def send_message(self, message: ControlMessage) -> None:
+        await self.socket.send(encode_message(message))
+
+    async def receive_message(self) -> bytes:
+        return await self.socket.recv()
+
+    async def say_last(self, last: ControlMessage) -> None:
+        with contextlib.suppress(zmq.ZMQError):
+            await self.socket.send(encode_message(last), zmq.NOBLOCK)
+
+
 class FeederSockets:
     """Connects at once, and reconnects for as long as the node is not there."""
 
+    memory = None
+
     def __init__(self, context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys = PLAIN) -> None:
-        self._data: AsyncSocket = context.socket(zmq.PUSH)
-        self._data.setsockopt(zmq.SNDHWM, DATA_HWM)
+        socket: AsyncSocket = context.socket(zmq.PUSH)
+        socket.setsockopt(zmq.SNDHWM, DATA_HWM)
         # Frames wait where the feeder keeps them, and not in a pipe to a node that is not there.
-        self._data.setsockopt(zmq.IMMEDIATE, 1)
-        self._data_now = zmq.Socket(shadow=self._data.underlying)
-        self._control: AsyncSocket = context.socket(zmq.DEALER)
-        self._control.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_SIZE)
-        for socket in (self._data, self._control):
-            socket.setsockopt(zmq.LINGER, LINGER_MS)
-            socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
-            socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
-        set_tcp_liveness(self._data, DATA_MAXRT_MS)
-        set_tcp_liveness(self._control, CONTROL_MAXRT_MS)
-        if security.keys is not None:
-            security.keys.apply(self._control)
-            if security.data:
-                security.keys.apply(self._data)
-        self.monitors: tuple[AsyncSocket, ...] = tuple(
-            socket.get_monitor_socket(_MONITORED) for socket in (self._data, self._control)
-        )
-        """One of each connection, for `next_trouble`."""
-        self._endpoints = ((self._data, data), (self._control, control))
-        for socket, endpoint in self._endpoints:
-            socket.connect(endpoint)
+        socket.setsockopt(zmq.IMMEDIATE, 1)
+        self._data = _Connection(socket, data, DATA_MAXRT_MS, security.keys if security.data else None)
+        self._control = _ControlConnection(context, control, security)
+        self.troubles = (self._data.trouble, self._control.trouble)
+        self.send_message = self._control.send_message
+        self.receive_message = self._control.receive_message
 
-    async def send_frame(self, frame: Buffer) -> None:
-        """Send a fragment; waits while the node does not read."""
-        copy = len(frame) < COPY_THRESHOLD
-        try:
-            # Without a future for each frame as long as there is room.
-            self._data_now.send(frame, zmq.NOBLOCK, copy=copy)
-        except zmq.Again:
-            await self._data.send(frame, copy=copy)
-
-    async def send_message(self, message: ControlMessage) -> None:
-        """Send a control message."""
-        await self._control.send(encode_message(message))
-
-    async def receive_message(self) -> bytes:
-        """The next control message of the node, as it came."""
-        return await self._control.recv()
+    async def send_frames(self, frames: list[Buffer]) -> int:
+        """Send the first of these frames; returns how many, 0 after a wait while the node does not read."""
+        n_sent = _SENDER.send(self._data.socket.underlying, frames)
+        if n_sent < 0:
+            raise zmq.ZMQError(-n_sent)
+        if n_sent == 0:
+            await self._data.socket.poll(flags=zmq.POLLOUT)  # type: ignore[call-arg]  # pyzmq's types lack it
+        return n_sent
 
     def reconnect(self) -> None:
         """Connect anew; what has not left yet is dropped."""
-        for socket, endpoint in self._endpoints:
-            socket.disconnect(endpoint)
-            socket.connect(endpoint)
+        self._data.reconnect()
+        self._control.reconnect()
 
     async def close(self, last: ControlMessage) -> None:
         """Send a last message if it goes at once, and close."""
-        with contextlib.suppress(zmq.ZMQError):
-            await self._control.send(encode_message(last), zmq.NOBLOCK)
-        for socket in (self._data, self._control):
-            socket.disable_monitor()
-            socket.close()
-        for monitor in self.monitors:
-            monitor.close(linger=0)
+        await self._control.say_last(last)
+        self._data.close()
+        self._control.close()
+
+
+class FeederMemory:
+    """The same with the fragments in shared memory: the node reads them there, and only their places are sent.
+
+    Args:
+        path: of the memory socket of the node.
+    """
+
+    def __init__(
+        self,
+        context: zmq.asyncio.Context,
+        path: str,
+        control: str,
+        memory: SharedMemory,
+        security: FeederKeys = PLAIN,
+    ) -> None:
+        self.memory: SharedMemory | None = memory
+        self._data = MemorySocket(path, memory)
+        self._control = _ControlConnection(context, control, security)
+        self.troubles = (self._data.next_loss, self._control.trouble)
+        self.send_frames = self._data.send_frames
+
+    async def send_message(self, message: ControlMessage) -> None:
+        """Send a control message; a hello says whose the memory is."""
+        if isinstance(message, Hello):
+            self._data.follow(message)
+        await self._control.send_message(message)
+
+    async def receive_message(self) -> bytes:
+        """The next control message of the node, as it came."""
+        raw = await self._control.receive_message()
+        self._data.node_is_there()
+        return raw
+
+    def reconnect(self) -> None:
+        """Connect anew; what has not left yet is dropped."""
+        self._data.disconnect()
+        self._control.reconnect()
+
+    async def close(self, last: ControlMessage) -> None:
+        """Send a last message if it goes at once, and close."""
+        self._data.close()
+        await self._control.say_last(last)
+        self._control.close()
+
+
+def connect_to_node(
+    context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys, memory: SharedMemory | None
+) -> FeederConnection:
+    """The connection to a data and a control endpoint. With the data endpoint shm:///PATH, the memory socket of a node
+    of this machine, the frames are in `memory`; without one it gets memory of its own."""
+    path = memory_path(data)
+    if path is None:
+        return FeederSockets(context, data, control, security)
+    return FeederMemory(context, path, control, memory or SharedMemory(), security)
 
 
 def control_endpoint(data: str) -> str:

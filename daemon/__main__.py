@@ -9,9 +9,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from typer.main import get_command
 
-    from hltnode.daemon.cli import app
+    from hltnode.daemon.cli import app, import_command
 
     command = get_command(app)
+    for name in sys.argv[1:2]:
+        import_command(name)
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         command()

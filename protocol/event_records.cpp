@@ -1,6 +1,5 @@
-// Two passes over the banks of some events of a batch, without the interpreter: the first makes the banks of the
-// trigger and finds the sizes, the second copies everything to its place in one buffer. Each bank of the input is
-// copied once.
+// Two passes over the banks of some events of a batch, without the interpreter: the first finds the sizes and makes the
+// banks of the trigger, the second copies everything to its place in one buffer. Each bank of the input is copied once.
 //
 // Banks of the trigger that came with the input are left out: those that are written here take their place.
 #include "event_records.h"
@@ -13,11 +12,12 @@
 #include <cstring>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "buffer_view.h"
 #include "jenkins.h"
-#include "mfp.h"
+#include "mep_banks.h"
 #include "raw_bank.h"
 #include "trigger_banks.h"
 
@@ -44,95 +44,7 @@ struct Record {
     std::array<uint32_t, 3> routing{};
 };
 
-// The banks of some events of a MEP, event by event, those of the trigger left out. Throws where an MFP is not sound,
-// or not what the receiver has let in.
-class MfpBanks {
-  public:
-    // `events` are numbers in the batch; the MEP has those from `first` to before `first + n_events`.
-    MfpBanks(const View& buffer, const Places& places, const int64_t* events, std::size_t n_kept, std::size_t first,
-             std::size_t n_events)
-        : n_kept_(n_kept)
-    {
-        mfps_.reserve(places.shape(0));
-        for (std::size_t i = 0; i < places.shape(0); ++i) {
-            const uint64_t offset = static_cast<uint64_t>(places(i, 1)), size = static_cast<uint64_t>(places(i, 2));
-            if (offset > buffer.size() || size > buffer.size() - offset) throw_not_sound();
-            mfps_.push_back({static_cast<uint32_t>(places(i, 0)), size, {buffer.bytes() + offset}, 0});
-        }
-        std::sort(mfps_.begin(), mfps_.end(), [](const Placed& a, const Placed& b) {
-            return std::tie(a.source, a.mfp.bytes) < std::tie(b.source, b.mfp.bytes);
-        });
-        pieces_.resize(n_kept * mfps_.size());
-        for (std::size_t m = 0; m < mfps_.size(); ++m) {
-            auto& [source, size, mfp, version] = mfps_[m];
-            if (m + 1 < mfps_.size()) prefetch_sizes(mfps_[m + 1], n_events);
-            if (*refusal_of_mfp_head(mfp.bytes, size) || mfp.n_fragments() != n_events) throw_not_sound();
-            version = mfp.version();
-            FragmentFinder find(mfp);
-            for (std::size_t k = 0; k < n_kept; ++k) {
-                const uint32_t wanted = static_cast<uint32_t>(events[k] - static_cast<int64_t>(first));
-                const Piece piece{find(wanted), mfp.size(wanted), mfp.type(wanted)};
-                if (uint64_t{piece.offset} + piece.size > size) throw_not_sound();
-                pieces_[k * mfps_.size() + m] = piece;
-            }
-        }
-    }
-
-    // Calls use(k, type, version, source, data, size) for the banks of an event in the order of their sources.
-    template <bool reads_data, typename Use>
-    void for_each(const Use& use) const
-    {
-        // Fragments of one event lie far apart: those of the next sources are asked for in time, both ends.
-        constexpr std::size_t ahead = 16;
-        const std::size_t n = mfps_.size();
-        for (std::size_t k = 0; k < n_kept_; ++k) {
-            const Piece* pieces = pieces_.data() + k * n;
-            for (std::size_t m = 0; m < n; ++m) {
-                if (reads_data && m + ahead < n) {
-                    const Piece& next = pieces[m + ahead];
-                    const uint8_t* data = mfps_[m + ahead].mfp.bytes + next.offset;
-                    __builtin_prefetch(data);
-                    if (next.size > 1) __builtin_prefetch(data + next.size - 1);
-                }
-                const auto& [offset, size, type] = pieces[m];
-                if (type == no_bank || trigger_banks::is_trigger_bank(type)) continue;
-                const Placed& placed = mfps_[m];
-                use(k, type, placed.version, static_cast<uint16_t>(placed.source), placed.mfp.bytes + offset, size);
-            }
-        }
-    }
-
-  private:
-    struct Placed {
-        uint32_t source;
-        uint64_t size;
-        MfpView mfp;
-        uint8_t version;
-    };
-    struct Piece {
-        uint32_t offset;
-        uint16_t size;
-        uint8_t type;
-    };
-
-    [[noreturn]] static void throw_not_sound()
-    {
-        throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
-    }
-    // The processor follows one array by itself, but not from one MFP to the next.
-    static void prefetch_sizes(const Placed& next, std::size_t n_events)
-    {
-        constexpr std::size_t line = 64, most = 64 * line;
-        const std::size_t end = std::min<std::size_t>({mfp_data_at(n_events), next.size, most});
-        for (std::size_t at = 0; at < end; at += line) __builtin_prefetch(next.mfp.bytes + at);
-    }
-
-    std::size_t n_kept_;
-    std::vector<Placed> mfps_;
-    std::vector<Piece> pieces_;  // event by event
-};
-
-// The same for the MEPs of a batch.
+// The banks of some events of the MEPs of a batch.
 class BatchBanks {
   public:
     BatchBanks(const View& buffer, const Meps& meps, const Events& events)
@@ -142,24 +54,35 @@ class BatchBanks {
             const std::size_t begin = k;
             while (k < events.size() && static_cast<std::size_t>(events(k)) < first + n_events) ++k;
             if (k > begin) {
+                std::vector<PlacedMfp> mfps;
+                mfps.reserve(places.shape(0));
+                for (std::size_t i = 0; i < places.shape(0); ++i)
+                    mfps.push_back({static_cast<uint32_t>(places(i, 0)), static_cast<uint64_t>(places(i, 1)),
+                                    static_cast<uint64_t>(places(i, 2))});
                 begins_.push_back(begin);
-                meps_.emplace_back(buffer, places, events.data() + begin, k - begin, first, n_events);
+                meps_.emplace_back(buffer.bytes(), buffer.size(), std::move(mfps), events.data() + begin, k - begin,
+                                   first, n_events);
             }
             first += n_events;
         }
     }
 
-    template <bool reads_data, typename Use>
-    void for_each(const Use& use) const
+    uint64_t measure(std::size_t* bodies, trigger_banks::Odin* odins)
     {
+        uint64_t too_large = 0;
         for (std::size_t i = 0; i < meps_.size(); ++i)
-            meps_[i].template for_each<reads_data>(
-                [&, begin = begins_[i]](std::size_t k, auto... bank) { use(begin + k, bank...); });
+            too_large += meps_[i].measure(bodies + begins_[i], odins + begins_[i]);
+        return too_large;
+    }
+
+    void copy(uint8_t** places) const
+    {
+        for (std::size_t i = 0; i < meps_.size(); ++i) meps_[i].copy(places + begins_[i]);
     }
 
   private:
     std::vector<std::size_t> begins_;  // the first kept event of each MEP that has some
-    std::vector<MfpBanks> meps_;
+    std::vector<MepBanks> meps_;
 };
 
 // Banks given as a list for each event, those of the trigger left out.
@@ -181,14 +104,44 @@ class ListedBanks {
         }
     }
 
-    template <bool reads_data, typename Use>
-    void for_each(const Use& use) const
+    uint64_t measure(std::size_t* bodies, trigger_banks::Odin* odins) const
     {
-        for (std::size_t k = 0, i = 0; k < ends_.size(); ++k)
-            for (; i < ends_[k]; ++i) {
-                const Bank& bank = banks_[i];
-                use(k, bank.type, bank.version, bank.source, bank.payload.bytes(), bank.payload.size());
+        uint64_t too_large = 0;
+        for_each([&](std::size_t k, const Bank& bank) {
+            const std::size_t size = bank.payload.size();
+            if (bank.type == trigger_banks::odin_type && !odins[k].readable)
+                odins[k] = trigger_banks::Odin::of_bank(bank.type, bank.version, bank.payload.bytes(), size);
+            if (bank_header_size + size > max_bank_size)
+                ++too_large;
+            else
+                bodies[k] += bank_header_size + padded_to_4(size);
+        });
+        return too_large;
+    }
+
+    void copy(uint8_t** places) const
+    {
+        for_each([&](std::size_t k, const Bank& bank) {
+            const std::size_t size = bank.payload.size(), end = bank_header_size + padded_to_4(size);
+            if (bank_header_size + size > max_bank_size) return;
+            put_bank_header(places[k], bank_header_size + size, bank.type, bank.version, bank.source);
+            // Padding is the end of the last word of the payload.
+            if (size) {
+                put_u32(places[k] + end - 4, 0);
+                std::memcpy(places[k] + bank_header_size, bank.payload.bytes(), size);
             }
+            places[k] += end;
+        });
+    }
+
+    // The run of each event, as its ODIN bank says; an event without a readable one keeps what it has.
+    void find_runs(std::vector<Record>& records) const
+    {
+        for_each([&](std::size_t k, const Bank& bank) {
+            const uint8_t* payload = bank.payload.bytes();
+            if (trigger_banks::Odin::of_bank(bank.type, bank.version, payload, bank.payload.size()).readable)
+                records[k].run = u32_at(payload);
+        });
     }
 
   private:
@@ -197,6 +150,15 @@ class ListedBanks {
         uint16_t source;
         uint8_t type, version;
     };
+
+    // Calls use(k, bank) for the banks of each event.
+    template <typename Use>
+    void for_each(const Use& use) const
+    {
+        for (std::size_t k = 0, i = 0; k < ends_.size(); ++k)
+            for (; i < ends_[k]; ++i) use(k, banks_[i]);
+    }
+
     std::vector<Bank> banks_;
     std::vector<std::size_t> ends_;
 };
@@ -265,10 +227,7 @@ class RecordEncoder {
         if (banks_of_events.size() != events.size()) throw nb::value_error("each event has a list of banks");
         const ListedBanks banks(banks_of_events);
         std::vector<Record> records(events.size());
-        banks.for_each<true>(
-            [&](std::size_t k, uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
-                if (trigger_banks::Odin::of_bank(type, version, data, size).readable) records[k].run = u32_at(data);
-            });
+        banks.find_runs(records);
         return encode(
             records, [&]() -> const ListedBanks& { return banks; }, events, lines, flags, counts, selected, ends);
     }
@@ -302,23 +261,16 @@ class RecordEncoder {
         uint64_t too_large = 0, left_out = 0;
         {
             nb::gil_scoped_release released;
-            const auto& banks = find_banks();
+            auto&& banks = find_banks();
             std::vector<uint32_t> trailers;
             trigger_banks::Writer writer(format_);
             std::size_t total = 0;
             std::vector<std::size_t> bodies(records.size());
-            banks.template for_each<false>(
-                [&](std::size_t k, uint8_t type, uint8_t version, uint16_t, const uint8_t* data, std::size_t size) {
-                    if (type == trigger_banks::odin_type && !records[k].odin.readable)
-                        records[k].odin = trigger_banks::Odin::of_bank(type, version, data, size);
-                    // A fragment of an MFP may be 8 bytes larger than what a bank with its header may have.
-                    if (bank_header_size + size > max_bank_size)
-                        ++too_large;
-                    else
-                        bodies[k] += bank_header_size + padded_to_4(size);
-                });
+            std::vector<trigger_banks::Odin> odins(records.size());
+            too_large = banks.measure(bodies.data(), odins.data());
             for (std::size_t k = 0; k < records.size(); ++k) {
                 Record& record = records[k];
+                record.odin = odins[k];
                 const std::size_t e = static_cast<std::size_t>(events(k)), trailer = trailers.size();
                 record.routing = writer.append({{selected.data() + e * selected.shape(1), selected.shape(1)},
                                                 lines.data() + e * lines.shape(1),
@@ -340,19 +292,7 @@ class RecordEncoder {
             }
             std::vector<uint8_t*> places(records.size());
             for (std::size_t k = 0; k < records.size(); ++k) places[k] = data + (k ? ends(k - 1) : 0) + mdf_header_size;
-            banks.template for_each<true>([&](std::size_t k, uint8_t type, uint8_t version, uint16_t source,
-                                              const uint8_t* bank, std::size_t size) {
-                if (bank_header_size + size > max_bank_size) return;
-                uint8_t* at = places[k];
-                const std::size_t end = bank_header_size + padded_to_4(size);
-                put_bank_header(at, bank_header_size + size, type, version, source);
-                // Padding is the end of the last word of the payload.
-                if (size) {
-                    put_u32(at + end - 4, 0);
-                    std::memcpy(at + bank_header_size, bank, size);
-                }
-                places[k] = at + end;
-            });
+            banks.copy(places.data());
             const uint32_t* trailer = trailers.data();
             for (std::size_t k = 0; k < records.size(); ++k) {
                 const std::size_t begin = k ? ends(k - 1) : 0;

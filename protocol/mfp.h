@@ -14,8 +14,7 @@ constexpr uint8_t no_bank = 255;  // type of an absent bank
 inline std::size_t mfp_sizes_at(std::size_t n) { return padded_to_4(mfp_header_size + n); }
 inline std::size_t mfp_data_at(std::size_t n) { return padded_to_4(mfp_sizes_at(n) + 2 * n); }
 
-// Sum of the padded sizes of the fragments from `first` to below `last`; `mask` is the packing less one. The compiler
-// makes this loop parallel, which matters: of each source all sizes are read to find the fragments of a few events.
+// Sum of the padded sizes of the fragments from `first` to below `last`; `mask` is the packing less one.
 inline uint32_t padded_sum(const uint8_t* sizes, uint32_t first, uint32_t last, uint32_t mask)
 {
     uint32_t sum = 0;
@@ -56,54 +55,16 @@ inline const char* refusal_of_mfp_head(const uint8_t* mfp, std::size_t size)
     return u64_at(mfp + 8) > UINT64_MAX - (n - 1) ? "malformed" : "";
 }
 
-// Why an MFP is refused, as a RejectReason's value, or "".
-inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size)
+// Why an MFP is refused, as a RejectReason's value, or "". Its header is read from `head`, a copy of its first
+// `mfp_header_size` bytes, so that no other process can change it between two looks.
+inline const char* refusal_of_mfp(const uint8_t* head, const uint8_t* mfp, std::size_t size)
 {
-    if (const char* refusal = refusal_of_mfp_head(mfp, size); *refusal) return refusal;
-    const uint32_t n = u16_at(mfp + 2);
-    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, mfp[18]);
+    if (const char* refusal = refusal_of_mfp_head(head, size); *refusal) return refusal;
+    const uint32_t n = u16_at(head + 2);
+    const int64_t fragments = padded_fragments(mfp + mfp_header_size, mfp + mfp_sizes_at(n), n, head[18]);
     if (fragments < 0) return "malformed";
     return mfp_data_at(n) + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
 }
 
-// An MFP that is not refused.
-struct MfpView {
-    const uint8_t* bytes;
-
-    uint32_t n_fragments() const { return u16_at(bytes + 2); }
-    uint16_t source() const { return u16_at(bytes + 16); }
-    uint8_t version() const { return bytes[19]; }
-    uint8_t type(uint32_t fragment) const { return bytes[mfp_header_size + fragment]; }
-    uint16_t size(uint32_t fragment) const { return u16_at(sizes() + 2 * std::size_t{fragment}); }
-
-  private:
-    const uint8_t* sizes() const { return bytes + mfp_sizes_at(n_fragments()); }
-};
-
-// Finds where fragments of an MFP begin, which are asked for in ascending order.
-class FragmentFinder {
-  public:
-    explicit FragmentFinder(const MfpView& mfp)
-        : mask_((1u << mfp.bytes[18]) - 1),
-          n_(mfp.n_fragments()),
-          sizes_(mfp.bytes + mfp_sizes_at(n_)),
-          at_(static_cast<uint32_t>(mfp_data_at(n_)))
-    {
-    }
-
-    // The byte of the MFP at which a fragment begins.
-    uint32_t operator()(uint32_t fragment)
-    {
-        for (; block_ + block_size <= fragment; block_ += block_size)
-            at_ += padded_sum(sizes_, block_, block_ + block_size, mask_);
-        return at_ + padded_sum(sizes_, block_, fragment, mask_);
-    }
-
-  private:
-    // The compiler makes a sum over a fixed number of sizes parallel, without a loop over what is left.
-    static constexpr uint32_t block_size = 16;
-
-    uint32_t mask_, n_;
-    const uint8_t* sizes_;
-    uint32_t block_ = 0, at_;  // the block of the last fragment, and where its first one begins
-};
+// The same for an MFP that nobody else can change.
+inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size) { return refusal_of_mfp(mfp, mfp, size); }

@@ -13,7 +13,9 @@
 #include "jenkins.h"
 #include "mfp.h"
 #include "packing.h"
+#include "private_copy.h"
 #include "raw_bank.h"
+#include "shared_frames.h"
 #include "transport_frame.h"
 
 namespace nb = nanobind;
@@ -52,10 +54,9 @@ struct FrameHeader {
 };
 
 // Why the header of a frame is refused, as a RejectReason's value, or "": the checks of frame_header.decode_header.
-const char* refusal_of_header(const uint8_t* frame, std::size_t size)
+const char* refusal_of_header(const FrameHeader& header, std::size_t size)
 {
     if (size < frame_header_size) return "truncated";
-    const FrameHeader header(frame);
     if (header.magic != frame_magic) return "bad_magic";
     if (header.version != frame_version) return "bad_version";
     if (header.length > size) return "oversized";
@@ -65,15 +66,17 @@ const char* refusal_of_header(const uint8_t* frame, std::size_t size)
 }
 
 // What a frame says of itself: whether its header can be read, why frame or MFP is refused ("" if it is not), run,
-// source, MEP, bytes of the MFP, first event, number of events. The CRC is not looked at.
+// source, MEP, bytes of the MFP, first event, number of events. The CRC is not looked at. Another process may change
+// the bytes meanwhile: both headers are read once.
 nb::tuple inspect_frame(const nb::handle& received)
 {
     const View frame(received.ptr());
-    const char* refusal = refusal_of_header(frame.bytes(), frame.size());
+    const PrivateCopy<frame_header_size + mfp_header_size> head(frame.bytes(), frame.size());
+    const FrameHeader header(head.bytes);
+    const char* refusal = refusal_of_header(header, frame.size());
     if (*refusal) return nb::make_tuple(false, refusal, 0, 0, 0, 0, 0, 0);
-    const FrameHeader header(frame.bytes());
-    const uint8_t* mfp = frame.bytes() + frame_header_size;
-    refusal = refusal_of_mfp(mfp, header.length);
+    const uint8_t* mfp = head.bytes + frame_header_size;
+    refusal = refusal_of_mfp(mfp, frame.bytes() + frame_header_size, header.length);
     if (*refusal) return nb::make_tuple(true, refusal, header.run, header.source, header.mep, header.length, 0, 0);
     if (u16_at(mfp + 16) != header.source) refusal = "malformed";
     return nb::make_tuple(true, refusal, header.run, header.source, header.mep, header.length, u64_at(mfp + 8),
@@ -84,12 +87,14 @@ nb::tuple inspect_frame(const nb::handle& received)
 constexpr std::size_t long_work = 1 << 14;
 
 // Copy the MFP of a frame to `to`, unless that is null, and compute the CRC on the way; whether it is the announced
-// one.
+// one. A frame whose header is not sound is not copied, and has no right CRC.
 bool copy_and_check(const View& frame, uint8_t* to, crc32c::Copy copy)
 {
+    const PrivateCopy<frame_header_size> head(frame.bytes(), frame.size());
+    if (*refusal_of_header(FrameHeader(head.bytes), frame.size())) return false;
     const std::size_t size = frame.size() - frame_header_size;
     const auto work = [&] {
-        return copy(copy(0, frame.bytes(), nullptr, crc_at), frame.bytes() + frame_header_size, to, size);
+        return copy(copy(0, head.bytes, nullptr, crc_at), frame.bytes() + frame_header_size, to, size);
     };
     uint32_t crc;
     if (size < long_work) {
@@ -98,7 +103,7 @@ bool copy_and_check(const View& frame, uint8_t* to, crc32c::Copy copy)
         const nb::gil_scoped_release released;
         crc = work();
     }
-    return crc == FrameHeader(frame.bytes()).crc;
+    return crc == FrameHeader(head.bytes).crc;
 }
 
 crc32c::Copy implementation_at(std::size_t index)
@@ -107,24 +112,17 @@ crc32c::Copy implementation_at(std::size_t index)
     return crc32c::implementations()[index].copy;
 }
 
-void require_readable_header(const View& frame)
-{
-    if (*refusal_of_header(frame.bytes(), frame.size())) throw nb::value_error("the header of the frame is not sound");
-}
-
 bool has_right_crc(const nb::handle& received, std::size_t implementation)
 {
     const View frame(received.ptr());
-    require_readable_header(frame);
     return copy_and_check(frame, nullptr, implementation_at(implementation));
 }
 
 bool copy_mfp(const nb::handle& received, const nb::handle& slot, std::size_t offset, std::size_t implementation)
 {
     const View frame(received.ptr());
-    require_readable_header(frame);
     const View place(slot.ptr(), PyBUF_WRITABLE);
-    if (offset > place.size() || frame.size() - frame_header_size > place.size() - offset)
+    if (offset > place.size() || frame.size() > place.size() - offset + frame_header_size)
         throw nb::value_error("the MFP does not fit its place");
     return copy_and_check(frame, static_cast<uint8_t*>(place.data()) + offset, implementation_at(implementation));
 }
@@ -221,14 +219,15 @@ NB_MODULE(_native, module)
     module.def("inspect_frame", &inspect_frame, nb::arg("frame"),
                "What a frame says of itself and why it is refused, its CRC not looked at");
     module.def("has_right_crc", &has_right_crc, nb::arg("frame"), nb::arg("implementation") = 0,
-               "Whether the CRC32C of a frame with a sound header is the announced one");
+               "Whether the header of a frame is sound and its CRC32C the announced one");
     module.def("copy_mfp", &copy_mfp, nb::arg("frame"), nb::arg("slot"), nb::arg("offset"),
                nb::arg("implementation") = 0,
-               "Copy the MFP of a frame to an offset of a slot; whether its CRC32C is the announced one");
+               "Copy the MFP of a frame to an offset of a slot; whether header and CRC32C are right");
     module.def("crc32c_implementations", &crc32c_implementations,
                "Names of the implementations of CRC32C that this machine can run, the fastest first");
     define_packing(module);
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 where an absent bank has a size");
     add_event_records(module);
+    add_shared_frames(module);
 }

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include "jenkins.h"
 #include "mfp.h"
 #include "raw_bank.h"
+#include "small_copy.h"
 #include "transport_frame.h"
 
 namespace nb = nanobind;
@@ -31,7 +33,9 @@ constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
 constexpr std::size_t max_fragments = 0xFFFF;
 constexpr uint32_t no_bank_at = std::numeric_limits<uint32_t>::max();
-constexpr std::size_t events_at_a_time = 64;
+// Events whose fragments of a source are written one behind the other; and what is asked for before its turn: in the
+// walk through one event, and in each event while all go from source to source.
+constexpr std::size_t events_at_a_time = 256, ahead_in_event = 2048, ahead_in_column = 192;
 constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not made
 
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
@@ -66,8 +70,7 @@ class Packer {
     void route(uint32_t key, int32_t column)
     {
         if (column >= static_cast<int32_t>(sources_.size())) throw nb::value_error("there is no such source");
-        column_of_[key] = column;
-        order_.clear();
+        nodes_[node_of(key)].column = column;
     }
 
     // The sizes of the frames of some events; what is wrong with the events; and the keys of their banks that were not
@@ -113,14 +116,15 @@ class Packer {
   private:
     std::vector<uint16_t> sources_;
     std::vector<uint8_t> versions_;
-    std::unordered_map<uint32_t, int32_t> column_of_;
 
-    // The keys and columns of the banks of the last event, in its order: the next event mostly has the same.
-    struct Expected {
+    // A key that is known, and which one followed it the last time: most events have the same banks in the same order.
+    struct Node {
         uint32_t key;
         int32_t column;
+        uint32_t next;
     };
-    std::vector<Expected> order_;
+    std::vector<Node> nodes_ = {{0, no_column, 0}};  // the first one stands for the begin of an event
+    std::unordered_map<uint32_t, uint32_t> node_of_key_;
     std::vector<uint32_t> unknown_;
     std::vector<uint32_t> bank_at_;  // of each event and column, from the begin of the event
 
@@ -133,28 +137,41 @@ class Packer {
                 throw nb::value_error("an event lies outside the bytes");
     }
 
+    // The node of a key; one that was not known belongs to no column.
+    uint32_t node_of(uint32_t key)
+    {
+        const auto [found, is_new] = node_of_key_.try_emplace(key, static_cast<uint32_t>(nodes_.size()));
+        if (is_new) nodes_.push_back({key, no_column, 0});
+        return found->second;
+    }
+
     // Call visit(column, bank, length) for each bank of an event that is read out; columns of no source are left out.
     template <typename Visit>
     Finding walk(const uint8_t* data, std::size_t begin, std::size_t end, const Visit& visit)
     {
-        std::size_t i = 0;
-        for (std::size_t at = begin; at < end; ++i) {
+        Node* nodes = nodes_.data();
+        uint32_t before = 0;
+        for (std::size_t at = begin; at < end;) {
             const uint8_t* bank = data + at;
             if (end - at < bank_header_size || u16_at(bank) != bank_magic)
                 return {Problem::damaged_bank, 0, at - begin};
             const std::size_t length = u16_at(bank + 2), following = at + aligned(length, 4);
             if (length < bank_header_size || following > end) return {Problem::damaged_bank, 0, at - begin};
+            __builtin_prefetch(bank + ahead_in_event);
             const uint32_t key = key_of(bank);
-            if (i >= order_.size() || order_[i].key != key) {
-                const auto found = column_of_.try_emplace(key, no_column);
-                if (found.second) unknown_.push_back(key);
-                if (i >= order_.size()) order_.resize(i + 1);
-                order_[i] = {key, found.first->second};
+            uint32_t node = nodes[before].next;
+            if (nodes[node].key != key || node == 0) {
+                const std::size_t n_known = nodes_.size();
+                node = node_of(key);
+                if (node == n_known) unknown_.push_back(key);
+                nodes = nodes_.data();
+                nodes[before].next = node;
             }
-            if (order_[i].column >= 0) {
-                const Problem problem = visit(static_cast<std::size_t>(order_[i].column), bank, length);
+            if (nodes[node].column >= 0) {
+                const Problem problem = visit(static_cast<std::size_t>(nodes[node].column), bank, length);
                 if (problem != Problem::none) return {problem, 0, key};
             }
+            before = node;
             at = following;
         }
         return {};
@@ -164,19 +181,22 @@ class Packer {
     Finding add_sizes(const Bytes& bytes, const Positions& begins, const Positions& ends, std::vector<uint64_t>& sizes)
     {
         const std::size_t n_columns = sources_.size(), n = begins.size();
-        std::vector<int32_t> version(n_columns, -1);
-        bank_at_.assign(n * n_columns, no_bank_at);
+        std::vector<int32_t> versions(n_columns, -1);
+        bank_at_.resize(n * n_columns);
+        int32_t* const version = versions.data();
+        uint64_t* const size = sizes.data();
         for (std::size_t event = 0; event < n; ++event) {
-            const uint8_t* data = bytes.data() + begins.data()[event];
-            uint32_t* bank_at = bank_at_.data() + event * n_columns;
+            const uint8_t* const data = bytes.data() + begins.data()[event];
+            uint32_t* const bank_at = bank_at_.data() + event * n_columns;
+            std::fill_n(bank_at, n_columns, no_bank_at);
             Finding finding = walk(bytes.data(), begins.data()[event], ends.data()[event],
-                                   [&](std::size_t column, const uint8_t* bank, std::size_t length) {
+                                   [=](std::size_t column, const uint8_t* bank, std::size_t length) {
                                        if (bank[4] == no_bank) return Problem::reserved_type;
                                        if (bank_at[column] != no_bank_at) return Problem::second_bank;
                                        if (version[column] < 0) version[column] = bank[5];
                                        if (version[column] != bank[5]) return Problem::other_version;
                                        bank_at[column] = static_cast<uint32_t>(bank - data);
-                                       sizes[column] += aligned(length - bank_header_size, std::size_t{1} << align);
+                                       size[column] += aligned(length - bank_header_size, std::size_t{1} << align);
                                        return Problem::none;
                                    });
             if (finding.problem != Problem::none) {
@@ -222,17 +242,19 @@ class Packer {
     {
         uint8_t* const types = mfp + mfp_header_size;
         uint8_t* const sizes = mfp + mfp_sizes_at(u16_at(mfp + 2));
-        for (std::size_t event = first; event < last; ++event) {
-            const uint32_t bank_at = bank_at_[event * sources_.size() + column];
-            if (bank_at == no_bank_at) continue;
-            const uint8_t* bank = data + begins[event] + bank_at;
+        const std::size_t n_columns = sources_.size();
+        const uint32_t* bank_at = bank_at_.data() + first * n_columns + column;
+        for (std::size_t event = first; event < last; ++event, bank_at += n_columns) {
+            if (*bank_at == no_bank_at) continue;
+            const uint8_t* bank = data + begins[event] + *bank_at;
+            __builtin_prefetch(bank + ahead_in_column);
             const std::size_t size = u16_at(bank + 2) - bank_header_size;
             mfp[19] = bank[5];
             types[event] = bank[4];
             put_u16(sizes + 2 * event, static_cast<uint16_t>(size));
             const std::size_t padded = aligned(size, std::size_t{1} << align);
             if (padded) put_u64(to + padded - 8, 0);
-            std::memcpy(to, bank + bank_header_size, size);
+            copy_small(to, bank + bank_header_size, size);
             to += padded;
         }
         return to;

@@ -6,8 +6,8 @@ docs/formats/transport-frame.md).
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,12 @@ from hltnode.protocol.errors import MfpError, RejectReason
 from hltnode.protocol.raw_data.mfp import Mfp, set_event_id
 from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
 
-# Frames begin at multiples of this number of bytes; the place of a frame that is not made.
-_ALIGNMENT = 64
+# The place of a frame that is not made.
 _NOT_MADE = (1 << 64) - 1
+Allocate: TypeAlias = Callable[[int], NDArray[np.uint8]]
+"""Returns memory for a number of bytes."""
 _DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE = 1, 2, 3, 4, 5
 
 
@@ -49,6 +51,11 @@ class EventBlock:
         return list(iter_banks(self.data[int(self.begins[event]) : int(self.ends[event])]))
 
 
+def on_the_heap(nbytes: int) -> NDArray[np.uint8]:
+    """Memory of this process."""
+    return np.empty(nbytes, np.uint8)
+
+
 @dataclass(frozen=True, slots=True)
 class PackedFrames:
     """The MFPs of a MEP, each behind room for its transport header, in one buffer.
@@ -63,6 +70,11 @@ class PackedFrames:
     places: Sequence[int]
     sizes: Sequence[int]
     largest: int
+
+    def moved(self, buffer: NDArray[np.uint8]) -> "PackedFrames":
+        """The same frames in another buffer of the same size, into which they are copied."""
+        buffer[:] = self.buffer
+        return replace(self, buffer=buffer)
 
     def seal(self, *, run: int, mep: int, send_time_ns: int) -> None:
         """Write the transport headers. To be called before the frames are sent, not after."""
@@ -93,6 +105,7 @@ class EventPacker:
         source_of: the source id under which a bank is read out, None for banks that are left out. Asked once for each
             type, version and source id of a bank.
         only: the sources whose frames are made, None for all.
+        allocate: where the frames are made.
     """
 
     def __init__(
@@ -100,6 +113,7 @@ class EventPacker:
         versions: Mapping[int, int],
         source_of: Callable[[RawBank], int | None],
         only: Collection[int] | None = None,
+        allocate: Allocate = on_the_heap,
     ) -> None:
         self.sources = tuple(sorted(versions))
         self._made = [i for i, source in enumerate(self.sources) if only is None or source in only]
@@ -108,6 +122,7 @@ class EventPacker:
         """Source ids of banks that are read out by a source which is not among those of the MEPs."""
         self._column_of = {source: column for column, source in enumerate(self.sources)}
         self._source_of = source_of
+        self._allocate = allocate
         self._packer = Packer(self.sources, [versions[source] for source in self.sources])
 
     def pack(self, block: EventBlock, first_event: int) -> PackedFrames:
@@ -123,11 +138,12 @@ class EventPacker:
         if finding[0]:
             self._refuse(block, *finding)
         made = [sizes[i] for i in self._made]
-        made_places = [0, *itertools.accumulate(-(-size // _ALIGNMENT) * _ALIGNMENT for size in made)]
+        aligned = -(-np.array(made, np.int64) // FRAME_ALIGNMENT) * FRAME_ALIGNMENT
+        made_places = [0, *np.cumsum(aligned).tolist()]
         places = [_NOT_MADE] * len(sizes)
         for i, place in zip(self._made, made_places, strict=False):
             places[i] = place
-        buffer = np.empty(made_places[-1], np.uint8)
+        buffer = self._allocate(made_places[-1])
         self._packer.pack(block.data, block.begins, block.ends, places, sizes, buffer, first_event)
         return PackedFrames(self._made_sources, len(block), buffer, made_places[:-1], made, max(sizes, default=0))
 
@@ -167,16 +183,19 @@ def bank_keys(block: EventBlock) -> set[tuple[int, int, int]]:
     return {(key & 0xFF, key >> 8 & 0xFF, key >> 16) for key in keys}
 
 
-def frames_of_mfps(mfps: Mapping[int, Buffer], first_event: int | None = None) -> PackedFrames:
+def frames_of_mfps(
+    mfps: Mapping[int, Buffer], first_event: int | None = None, allocate: Allocate = on_the_heap
+) -> PackedFrames:
     """The frames that carry copies of the encoded MFPs of a MEP, by source id.
 
-    first_event: the id that the first event gets, None to keep it. Raises MfpError if there are no MFPs.
+    first_event: the id that the first event gets, None to keep it; allocate: where the frames are made. Raises MfpError
+    if there are no MFPs.
     """
     if not mfps:
         raise MfpError(RejectReason.BAD_SIZE, "a MEP without MFPs")
     sizes = [HEADER_SIZE + len(mfp) for mfp in mfps.values()]
-    places = [0, *itertools.accumulate(sizes)]
-    buffer = np.empty(places[-1], np.uint8)
+    places = [0, *itertools.accumulate(map(_aligned, sizes))]
+    buffer = allocate(places[-1])
     for place, mfp in zip(places, mfps.values(), strict=False):
         packed = buffer[place + HEADER_SIZE : place + HEADER_SIZE + len(mfp)]
         packed[:] = np.frombuffer(mfp, np.uint8)
@@ -184,3 +203,7 @@ def frames_of_mfps(mfps: Mapping[int, Buffer], first_event: int | None = None) -
             set_event_id(packed.data, first_event)
     n_events = Mfp.parse(next(iter(mfps.values()))).n_fragments
     return PackedFrames(tuple(mfps), n_events, buffer, places[:-1], sizes, max(sizes))
+
+
+def _aligned(size: int) -> int:
+    return -(-size // FRAME_ALIGNMENT) * FRAME_ALIGNMENT

@@ -46,9 +46,9 @@ struct Format {
     std::vector<LumiCounter> lumi_counters;
 };
 
-// What lines selected in an event, as the kernel of the lines writes it (processing/selection/selected.py): number of
-// candidates and of objects, candidates left out, the objects one behind the other; from the end the candidates, which
-// ascend by line.
+// What lines selected in an event, as the kernel of the lines writes it (processing/selection/reports/selected.py):
+// number of candidates and of objects, candidates left out, the objects one behind the other; from the end the
+// candidates, which ascend by line.
 struct Selected {
     const uint32_t* words = nullptr;
     std::size_t size = 0;  // 0: nothing is known

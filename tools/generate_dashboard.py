@@ -28,6 +28,7 @@ DASHBOARD = Path(__file__).resolve().parents[1] / "deploy" / "grafana" / "hltnod
 # The data source and the nodes are chosen at the top of the dashboard.
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 NODES = 'instance=~"$instance"'
+BUILD = f'{NODES}, stage="build"'
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,9 @@ def recent(metric: str, by: str) -> str:
     return f"sum by ({by}) (increase({metric}{{{NODES}}}[5m])) > 0"
 
 
-def quantile(metric: str, fraction: float, by: str = "instance") -> str:
+def quantile(metric: str, fraction: float, by: str = "instance", where: str = NODES) -> str:
     """A quantile of a histogram."""
-    inner = f"sum by (le, {by}) (rate({metric}_bucket{{{NODES}}}[$__rate_interval]))"
+    inner = f"sum by (le, {by}) (rate({metric}_bucket{{{where}}}[$__rate_interval]))"
     return f"histogram_quantile({fraction}, {inner})"
 
 
@@ -150,8 +151,8 @@ ROWS: dict[str, tuple[Panel | Distribution, ...]] = {
             "Time to build a MEP",
             "s",
             (
-                Query(quantile("hlt1_mep_build_seconds", 0.5), "median {{instance}}"),
-                Query(quantile("hlt1_mep_build_seconds", 0.99), "99 % {{instance}}"),
+                Query(quantile("hlt1_mep_stage_seconds", 0.5, where=BUILD), "median {{instance}}"),
+                Query(quantile("hlt1_mep_stage_seconds", 0.99, where=BUILD), "99 % {{instance}}"),
             ),
         ),
         Panel(
@@ -172,6 +173,22 @@ ROWS: dict[str, tuple[Panel | Distribution, ...]] = {
             (
                 Query(quantile("hlt1_stage_seconds", 0.5, "stage"), "median {{stage}}"),
                 Query(quantile("hlt1_stage_seconds", 0.99, "stage"), "99 % {{stage}}"),
+            ),
+        ),
+        Panel(
+            "From the first fragment to the decision, by stage",
+            "s",
+            (
+                Query(quantile("hlt1_mep_stage_seconds", 0.5, "stage"), "median {{stage}}"),
+                Query(quantile("hlt1_mep_stage_seconds", 0.99, "stage"), "99 % {{stage}}"),
+            ),
+        ),
+        Panel(
+            "From the first fragment to the decision",
+            "s",
+            (
+                Query(quantile("hlt1_mep_latency_seconds", 0.5), "median {{instance}}"),
+                Query(quantile("hlt1_mep_latency_seconds", 0.99), "99 % {{instance}}"),
             ),
         ),
         Panel(

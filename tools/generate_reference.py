@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from hltnode.client import feeder, send_window, sockets
+from hltnode.client import feeder, memory_socket, send_window, sockets
 from hltnode.daemon.cli import app
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
@@ -33,7 +33,7 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.protocol.transport import control_messages, decisions, frame_header, messages
+from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
@@ -132,6 +132,11 @@ def protocol_page() -> str:
         "MAX_REMARK_LENGTH": messages.MAX_REMARK_LENGTH,
         "DECISION_VERSION": decisions.DECISION_VERSION,
         "FRAME_VERSION": frame_header.VERSION,
+        "FRAME_ALIGNMENT": shared_memory.FRAME_ALIGNMENT,
+        "MAX_RANGES_OF_A_MESSAGE": shared_memory.MAX_RANGES_OF_A_MESSAGE,
+        "MEMORY_PATIENCE": memory_socket.PATIENCE_SECONDS,
+        "MEMORY_VERSION": shared_memory.MEMORY_VERSION,
+        "SEALS": shared_memory.SEALS,
         "close_reasons": ", ".join(f"`{reason}`" for reason in CloseReason),
     }
     rows = ["| type | fields |", "|---|---|"]
@@ -179,7 +184,8 @@ def _docstrings_of_members(enum: type) -> dict[str, str]:
 
 def _flat(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Commands with their names, those of groups too: `keys create`."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from _flat(command, f"{prefix}{name} ")
         else:

@@ -2,11 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import typer
 from rich.console import Console
@@ -45,8 +47,9 @@ KeyFileOption = Annotated[
 
 
 @contextmanager
-def user_errors(exit_code: int = 1) -> Iterator[None]:
-    """Turn errors of input, geometry, configuration and back end into one line and an exit code.
+def user_errors() -> Iterator[None]:
+    """Turn errors of input, geometry, configuration and back end into one line and exit code 2: the command could not
+    do its work. Exit code 1 is for work that was done and whose result is bad: decisions that differ, events not taken.
 
     Errors of formats, geometry and configuration are ValueErrors.
     """
@@ -54,7 +57,7 @@ def user_errors(exit_code: int = 1) -> Iterator[None]:
         yield
     except (EventFileError, BackendError, ValueError, OSError) as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(exit_code) from error
+        raise typer.Exit(2) from error
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
@@ -71,20 +74,56 @@ def write_text(path: Path, text: str) -> None:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def require_writable(*paths: Path | None) -> None:
-    """Fail before the work begins, not after it, if a file cannot be written at its path. Raises ValueError, which
-    names it."""
+def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> None:
+    """Fail before the work begins, not after it, if a file cannot be written at its path, or is one of those that the
+    command reads or writes besides. Raises ValueError, which names it."""
+    others = [path for path in reads if path is not None]
     for path in paths:
-        if path is not None and not path.parent.is_dir():
+        if path is None:
+            continue
+        if not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}")
-        if path is not None and path.is_dir():
+        if path.is_dir():
             raise ValueError(f"{path}: is a folder")
+        for other in others:
+            if path == other or (path.exists() and other.exists() and path.samefile(other)):
+                raise ValueError(f"{path}: cannot be written, it is {other} of the same command")
+        others.append(path)
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which gets its name when it is complete; what is not complete is removed, also after SIGTERM.
+
+    Raises ValueError, which names the file, when a write fails.
+    """
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        with _termination_cleans_up(), unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _termination_cleans_up() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does, so that temporary files are removed."""
+    former = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def require_plots() -> None:
     """Fail before the work begins, not after it, if the libraries for plots are not installed. Raises ValueError."""
     if missing := [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]:
-        raise ValueError(f"an HTML report needs {' and '.join(missing)}: pip install 'hltnode[plot]'")
+        raise ValueError(
+            f"an HTML report needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode"
+        )
 
 
 def thread_count(threads: int) -> int:

@@ -1,12 +1,37 @@
-"""Work in a thread that must not keep the process from ending."""
+"""Work in a thread that must not keep the process from ending, and calls from threads into the event loop."""
 
 import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
+    """Call in the loop, from any thread; nothing after the end of the loop."""
+    try:
+        loop.call_soon_threadsafe(callback, *arguments)
+    except RuntimeError:
+        # A back end that hangs may keep its thread beyond the end of the loop.
+        if not loop.is_closed():
+            raise
+
+
+class EndableQueue(Protocol):
+    """A queue whose reader takes None as its end."""
+
+    def put(self, item: None, /) -> None:
+        """Behind what is queued."""
+
+
+def end_thread(thread: threading.Thread, queue: EndableQueue, timeout_s: float) -> bool:
+    """End a thread that reads a queue until None. True if it has ended in time, or never ran."""
+    if thread.is_alive():
+        queue.put(None)
+        thread.join(timeout_s)
+    return not thread.is_alive()
 
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:

@@ -65,6 +65,26 @@ class Stage(StrEnum):
 
 
 @unique
+class MepStage(StrEnum):
+    """A part of the way of a MEP, from its first fragment until its decision is published."""
+
+    BUILD = "build"
+    """From its first fragment until it is closed."""
+    SEAL = "seal"
+    """Until its slot is sealed."""
+    QUEUE = "queue"
+    """Until the back end gets its batch."""
+    COMPUTE = "compute"
+    """Until the results are there."""
+    GATHER = "gather"
+    """Until what is kept is taken out of the slot."""
+    WRITE = "write"
+    """Until that is written, and noted in the journal."""
+    PUBLISH = "publish"
+    """Until decisions and events are with the sockets."""
+
+
+@unique
 class EventStream(StrEnum):
     """A series of MDF files: events that a line accepted, and events that carry an `EventFlag`."""
 

@@ -89,6 +89,44 @@ def bind_socket(
     return socket, socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
 
+class SocketWatch:
+    """Calls `changed` when something may have come on a socket, or when it may take messages again.
+
+    A call on the socket may take note of such a change instead of the event loop: `changed` has to read and send all
+    that it can, and whoever sends has to do so too afterwards.
+    """
+
+    def __init__(self, socket: zmq.Socket[bytes], changed: Callable[[], None]) -> None:
+        self._socket = socket
+        self._changed = changed
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to watch."""
+        self._loop = loop
+        loop.add_reader(self._socket.FD, self._readable)
+
+    def stop(self) -> None:
+        """Watch no more; before the socket is closed."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._socket.FD)
+            self._loop = None
+
+    def again(self) -> None:
+        """Call `changed` once more soon: it has left something unread."""
+        if self._loop is not None:
+            self._loop.call_soon(self._call_again)
+
+    def _call_again(self) -> None:
+        if self._loop is not None:
+            self._changed()
+
+    def _readable(self) -> None:
+        # The descriptor stays readable until the socket has taken note, which a send does only now and then.
+        self._socket.getsockopt(zmq.EVENTS)
+        self._changed()
+
+
 class SocketDrain(Generic[Message]):
     """Hands each message of a socket to `handle`; `begin` is called each time before it reads.
 

@@ -1,6 +1,6 @@
 """What the daemon needs of an engine. `hltnode.processing.framework.engine` offers it; tests bring their own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -43,8 +43,8 @@ class StageTimings(Protocol):
 
 
 class Workspace(Protocol):
-    """What one batch needs; `submit` returns at once. All methods may raise `BackendError`; after a `DeviceLostError`
-    every batch would."""
+    """What one batch needs; `submit` returns at once, and `ended` is called in any thread when `poll` has news. All
+    methods may raise `BackendError`; after a `DeviceLostError` every batch would."""
 
     @property
     def input_data(self) -> NDArray[np.uint8]: ...
@@ -57,7 +57,7 @@ class Workspace(Protocol):
         """Steps of its batches that the back end has done, as of the last poll; only rises."""
 
     def seal(self, meps: Sequence[MepInBatch], /) -> None: ...
-    def submit(self) -> None: ...
+    def submit(self, ended: Callable[[], None], /) -> None: ...
     def poll(self) -> bool: ...
     def take_histogram_counts(self) -> NDArray[np.uint32]: ...
 

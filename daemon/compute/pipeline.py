@@ -1,10 +1,10 @@
 """The compute thread: sealed slots go through their workspaces, so that transfers and kernels of several overlap.
 
-One thread submits and polls, because CUDA streams belong to a thread. It never blocks on one batch while another one
-could start. A back end that fails costs no event: the batch goes on with an error instead of results. When the device
-is lost the thread ends: what it had stays in its slots, unacknowledged, and in the journal as being computed, so that
-the next session of the node takes it for suspect (interruptions.py). The thread changes no slot: it reports its
-progress, and the event builder applies it.
+One thread submits, and takes what has ended; it sleeps until there is a batch, or the back end says that one has ended.
+It never blocks on one batch while another one could start. A back end that fails costs no event: the batch goes on with
+an error instead of results. When the device is lost the thread ends: what it had stays in its slots, unacknowledged,
+and in the journal as being computed, so that the next session of the node takes it for suspect (interruptions.py). The
+thread changes no slot: it reports its progress, and the event builder applies it.
 """
 
 import queue
@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from hltnode.daemon.common.threads import end_thread
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.compute.engine_interface import StageTimings, Workspace
 from hltnode.daemon.compute.histogram_tally import HistogramTally
@@ -24,8 +25,8 @@ from hltnode.processing.framework.backends.interface import BackendError, Device
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 
-# How often a batch in flight is polled: small against the milliseconds that a batch takes.
-POLL_SECONDS = 0.0005
+# How often it is looked whether a batch gets on that has not ended, for the watchdog.
+LOOK_SECONDS = 0.1
 # How often an idle thread updates `tick_ns`.
 IDLE_SECONDS = 0.5
 
@@ -55,6 +56,13 @@ class _Job:
     not_processed: tuple[MepRecord, ...]
     timings: list[StageTimings] = field(default_factory=list)
     error: str | None = None
+
+
+class _Ended:
+    """In the queue of the thread: the back end may have finished a batch."""
+
+
+_ENDED = _Ended()
 
 
 class Pipeline:
@@ -97,7 +105,7 @@ class Pipeline:
         self._lost = lost
         self._crashed = crashed
         self._clock_ns = clock_ns
-        self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Batch | _Ended | None] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
         self._waiting: deque[Part] = deque()
         self._in_flight: list[Part] = []
@@ -115,10 +123,11 @@ class Pipeline:
         Raises BackendError.
         """
         for workspace in self._workspaces:
+            ended = threading.Event()
             workspace.seal(())
-            workspace.submit()
+            workspace.submit(ended.set)
             while not workspace.poll():
-                time.sleep(POLL_SECONDS)
+                ended.wait(LOOK_SECONDS)
 
     def start(self) -> None:
         """Start the thread."""
@@ -131,11 +140,7 @@ class Pipeline:
 
     def stop(self, timeout_s: float) -> bool:
         """End the thread after what is in flight; False if it did not end in time (a hanging back end)."""
-        if not self._thread.is_alive():
-            return True
-        self._queue.put(None)
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return end_thread(self._thread, self._queue, timeout_s)
 
     def _run(self) -> None:
         try:
@@ -148,19 +153,27 @@ class Pipeline:
             raise
 
     def _turn(self) -> bool:
-        try:
-            batch = self._queue.get(timeout=POLL_SECONDS if self._in_flight else IDLE_SECONDS)
-        except queue.Empty:
-            pass
-        else:
-            if batch is None:
-                while self._in_flight or self._waiting:
-                    self._move()
-                    time.sleep(POLL_SECONDS)
-                return False
-            self._take(batch)
+        item = self._next()
+        if item is None:
+            self._move()
+            while self._in_flight or self._waiting:
+                self._next()
+                self._move()
+            return False
+        if isinstance(item, Batch):
+            self._take(item)
         self._move()
         return True
+
+    def _next(self) -> Batch | _Ended | None:
+        """The next item; after some time it is looked at the back end all the same."""
+        try:
+            return self._queue.get(timeout=LOOK_SECONDS if self._in_flight else IDLE_SECONDS)
+        except queue.Empty:
+            return _ENDED
+
+    def _note_end(self) -> None:
+        self._queue.put(_ENDED)
 
     def _move(self) -> None:
         """Take from the back end what it has finished, and give it what it may have now."""
@@ -186,11 +199,12 @@ class Pipeline:
     def _start(self, part: Part) -> None:
         batch = part.batch
         workspace = self._workspaces[batch.slot]
+        batch.times.begun_ns = batch.times.begun_ns or self._clock_ns()
         self._interruptions.begin(part)
         self._histograms.begin(batch.slot, batch.run)
         try:
             workspace.seal([MepInBatch(mep.n_events, mep.fragments, flags_of(mep)) for mep in part.meps])
-            workspace.submit()
+            workspace.submit(self._note_end)
         except DeviceLostError:
             raise
         except BackendError as error:
@@ -240,5 +254,8 @@ class Pipeline:
 
     def _finish(self, job: _Job) -> None:
         del self._jobs[job.batch.slot]
+        times = job.batch.times
+        times.computed_ns = self._clock_ns()
+        times.begun_ns = times.begun_ns or times.computed_ns
         self._progress(SlotAdvanced(job.batch.slot, SlotState.DONE))
         self._done(ComputedBatch(job.batch, job.results.gathered(), tuple(job.timings), job.error, job.not_processed))

@@ -29,6 +29,9 @@ ENV_DELIMITER = "__"
 
 CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
 
+# What fits the address of a Unix socket.
+MAX_UNIX_PATH = 107
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -50,6 +53,12 @@ def _check_file_policy(policy: SlowConsumerPolicy) -> SlowConsumerPolicy:
     if policy is SlowConsumerPolicy.DROP_OLD:
         raise ValueError("expected wait or drop_new: what is in a file stays there")
     return policy
+
+
+def _check_unix_path(path: Path) -> Path:
+    if not path.is_absolute() or len(os.fsencode(path)) > MAX_UNIX_PATH:
+        raise ValueError(f"expected an absolute path of at most {MAX_UNIX_PATH} bytes")
+    return path
 
 
 def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
@@ -95,6 +104,25 @@ class NetworkSection(_Section):
     """Largest fragment (transport header and MFP) in bytes; a longer frame closes its connection."""
     io_threads: int = Field(default=1, ge=1, le=16)
     """ZeroMQ input/output threads; about one per gigabyte per second."""
+
+
+class SharedMemorySection(_Section):
+    """Feeders of this machine whose fragments are read from memory of theirs; only places of fragments are sent."""
+
+    socket: Annotated[Path, AfterValidator(_check_unix_path)] | None = None
+    """Unix socket at which feeders hand their memory over (`hltnode replay --to shm:///PATH`); off if not set. Its
+    permissions say who may connect: the user of the node."""
+    group: str | None = Field(default=None, min_length=1)
+    """Group whose members may connect to the socket, too."""
+    max_segments: int = Field(default=64, ge=1, le=4096)
+    """The most feeders with shared memory at a time."""
+    max_segment_bytes: int = Field(default=1024 * MIB, ge=4 * KIB, le=1_048_576 * MIB)
+    """Largest memory of one feeder in bytes. It is the feeder's, and takes only addresses here."""
+
+    @property
+    def n_descriptors(self) -> int:
+        """The most descriptors that feeders with shared memory take: of the connection, and of the memory."""
+        return 0 if self.socket is None else 2 * self.max_segments
 
 
 class LimitsSection(_Section):
@@ -173,8 +201,9 @@ class PipelineSection(_Section):
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
     """Most events in one batch; also the most events that a MEP may carry."""
-    flush_deadline_ms: int = Field(default=20, ge=1, le=60_000)
-    """Time in milliseconds from the first MEP in a slot until the slot is sealed even if it is not full."""
+    flush_deadline_us: int = Field(default=20_000, ge=50, le=60_000_000)
+    """Time in microseconds from the first fragment in a slot until the slot is sealed even if it is not full; it is
+    kept to the resolution of the kernel's timers."""
     backend: BackendChoice = BackendChoice.AUTO
     """auto takes CUDA, or the CPU where CuPy, the driver or a GPU is not there. A GPU that is there and cannot be used
     ends the start."""
@@ -354,6 +383,7 @@ class NodeConfig(BaseSettings):
 
     node: NodeSection = Field(default_factory=NodeSection)
     network: NetworkSection = Field(default_factory=NetworkSection)
+    shared_memory: SharedMemorySection = Field(default_factory=SharedMemorySection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     builder: BuilderSection = Field(default_factory=BuilderSection)
     pipeline: PipelineSection = Field(default_factory=PipelineSection)

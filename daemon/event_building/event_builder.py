@@ -3,6 +3,9 @@
 `EventBuilder.handle(now_ns, stimulus)` returns the effects, which the caller carries out in their order. State changes
 nowhere else. Counts go to the plain integers of `Counters`; `accounting` says whether every fragment has ended in
 exactly one class.
+
+`wake_ns` is when the next tick is needed: the caller sleeps until then, unless something comes. Any stimulus may lower
+it, and only a tick raises it.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,6 +59,12 @@ _PADDING = ALIGNMENT - 1
 _WHOLE = -ALIGNMENT
 # Open MEPs in the text of the history: a full node may have thousands.
 SHOWN_OPEN = 64
+# What changes with a MEP and is in no hurry (small grants, the end of a run, dead time) is looked at this much later,
+# so that a burst of MEPs costs one tick.
+SOON_NS = 5_000_000
+# While MEPs are open their feeders are looked at this often, and the clock of the deadlines gets its reading.
+LONGEST_LOOK_NS = 25_000_000
+NEVER_NS = 1 << 62
 # Half the cost of Place(slot, offset), which counts at a million fragments per second.
 _new_place = tuple.__new__
 _NO_EFFECTS: Sequence[Effect] = ()
@@ -68,6 +77,10 @@ class EventBuilder:
     """Builds MEPs from fragments in the slots of a pool."""
 
     def __init__(self, pool: SlotPool, limits: BuilderLimits, counters: Counters) -> None:
+        self.wake_ns = NEVER_NS
+        """When a tick is needed if nothing else comes."""
+        self.wake_lowered: Callable[[], None] = lambda: None
+        """Called when `wake_ns` has become earlier, other than by a tick."""
         self.pool = pool
         self.history = History()
         self.counters = counters
@@ -81,6 +94,7 @@ class EventBuilder:
         self.closed = False
         self._gathered: set[int] = set()
         self._limits = limits
+        self._look_ns = _look_ns(limits)
         self._settled = SettledMeps(limits.closed_ring)
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
@@ -118,10 +132,20 @@ class EventBuilder:
         """Take one stimulus; returns the effects in the order in which they must be carried out."""
         kind = type(stimulus)
         effects = self._handlers[kind](now_ns, stimulus)
+        if kind is Tick:
+            self.wake_ns = self._next_wake_ns(now_ns)
+        else:
+            self._look_soon(now_ns)
         # Fragments are noted by `fragment_copied` and `reject`, which the receiver calls itself.
         if kind is not FragmentArrived and (effects or kind is not Tick):
             self.history.note(now_ns, stimulus, effects)
         return effects
+
+    def wake_by(self, wake_ns: int) -> None:
+        """Ask for a tick at this time or before."""
+        if wake_ns < self.wake_ns:
+            self.wake_ns = wake_ns
+            self.wake_lowered()
 
     # Questions
 
@@ -254,8 +278,9 @@ class EventBuilder:
         if sources != self._all_sources:
             return _NO_EFFECTS
         effects: list[Effect] = []
-        self._close(now_ns, mep, CloseReason.COMPLETE, effects)
+        self._close(mep, CloseReason.COMPLETE, effects)
         self._seal_if_due(now_ns, slot, effects)
+        self._look_soon(now_ns)
         # While half a slot of credits is out, the next tick is early enough for more.
         if self.window.outstanding * 2 < self._places_of_a_slot:
             self._grant(effects, at_least=0)
@@ -298,7 +323,7 @@ class EventBuilder:
                 complete_up_to=self._complete_up_to,
             )
             for mep, reason in due:
-                self._close(now_ns, mep, reason, effects)
+                self._close(mep, reason, effects)
         for slot in list(self.pool.filling):
             self._seal_if_due(now_ns, slot, effects)
         self._grant(effects, at_least=1)
@@ -344,16 +369,17 @@ class EventBuilder:
         self._limits = replace(
             self._limits, mep_timeout_ns=times.mep_timeout_ns, flush_deadline_ns=times.flush_deadline_ns
         )
+        self._look_ns = _look_ns(self._limits)
         return []
 
     def _end_run(self, _now_ns: int, _end: EndRun) -> list[Effect]:
         self.draining = self.closed = True
         return []
 
-    def _close_open(self, now_ns: int, _close: CloseOpen) -> list[Effect]:
+    def _close_open(self, _now_ns: int, _close: CloseOpen) -> list[Effect]:
         effects: list[Effect] = []
         for mep in list(self.open.values()):
-            self._close(now_ns, mep, CloseReason.END_OF_RUN, effects)
+            self._close(mep, CloseReason.END_OF_RUN, effects)
         for slot in list(self.pool.filling):
             self._seal(slot, effects)
         return effects
@@ -417,8 +443,10 @@ class EventBuilder:
         self.open[mep.mep] = mep
         self.window.opened()
         self.counters.meps_opened += 1
+        self._look_soon(now_ns)
+        self.wake_by(min(slot.deadline_ns if slot.deadline_ns > now_ns else NEVER_NS, now_ns + self._look_ns))
 
-    def _close(self, now_ns: int, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
+    def _close(self, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
         self._settled.close(mep.mep, mep.sources)
         self._slots[mep.slot].close_mep(mep)
@@ -432,7 +460,6 @@ class EventBuilder:
                 self.counters.sources[source].missing += 1
         self.counters.meps_closed[reason] += 1
         self.counters.fragments_built += mep.n_fragments
-        self.counters.mep_build.observe((now_ns - mep.opened_ns) * 1e-9)
         effects.append(CloseMep(mep))
 
     def _seal_if_due(self, now_ns: int, slot: Slot, effects: list[Effect]) -> None:
@@ -444,17 +471,43 @@ class EventBuilder:
         """
         if slot.open_meps and slot.closing:
             return
-        full = slot.open_meps == 0 and slot.places(self._events_per_mep) == 0
-        if not full:
-            if now_ns < slot.deadline_ns:
-                return
-            others = self._places() - slot.places(self._events_per_mep)
-            if not slot.closing and self.window.outstanding > others and (self.open or self.is_computing):
+        if not self._is_full(slot):
+            if now_ns < slot.deadline_ns or self._waits_for_credits(slot):
                 return
             slot.closing = True
             if slot.open_meps:
                 return
         self._seal(slot, effects)
+
+    def _is_full(self, slot: Slot) -> bool:
+        """Nothing more fits, and all its MEPs are closed."""
+        return slot.open_meps == 0 and slot.places(self._events_per_mep) == 0
+
+    def _waits_for_credits(self, slot: Slot) -> bool:
+        others = self._places() - slot.places(self._events_per_mep)
+        return not slot.closing and self.window.outstanding > others and bool(self.open or self.is_computing)
+
+    def _look_soon(self, now_ns: int) -> None:
+        """MEPs, slots or credits have changed; a slot that had to wait for that may be due at once."""
+        for slot in self.pool.filling:
+            overdue = slot.deadline_ns <= now_ns and not slot.closing and not self._waits_for_credits(slot)
+            if overdue or self._is_full(slot):
+                self.wake_by(now_ns)
+        self.wake_by(now_ns + SOON_NS)
+
+    def _next_wake_ns(self, now_ns: int) -> int:
+        """When the next tick is needed, after one; what is overdue by now waits for a change."""
+        limits = self._limits
+        times = [slot.deadline_ns for slot in self.pool.filling]
+        if self.open:
+            times.append(now_ns + self._look_ns)
+            last_ns = [mep.last_ns for mep in self.open.values()]
+            times += [last + limits.mep_timeout_ns for last in last_ns]
+            if self._has_slot_pressure():
+                times += [last + limits.evict_ns for last in last_ns]
+            overtaken = (mep.overtaken_ns for mep in self.open.values())
+            times += [since + limits.overtaken_ns for since in overtaken if since is not None]
+        return min((due for due in times if due > now_ns), default=NEVER_NS)
 
     def _places(self) -> int:
         return self.pool.free_places(self._events_per_mep) + self.pool.filling_places(self._events_per_mep)
@@ -485,3 +538,9 @@ class EventBuilder:
         if window.limit < self._sent_limit or window.outstanding > before:
             self._sent_limit = window.limit
             effects.append(GrantCredit(self.run, window.limit))
+
+
+def _look_ns(limits: BuilderLimits) -> int:
+    """How often open MEPs are looked at: what has overtaken them is noticed by looking."""
+    shortest = min(limits.mep_timeout_ns, limits.overtaken_ns, limits.evict_ns)
+    return max(1, min(LONGEST_LOOK_NS, shortest // 4))

@@ -5,7 +5,7 @@ per second.
 """
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +40,10 @@ class MepRecord:
 
     ``places`` holds source id, offset in the slot and size in bytes of each fragment, one behind the other, in the
     order of arrival; ``sources`` is a bit mask over the expected sources of the run; times are in ns of the injected
-    clock, ``closed_ns`` in ns of the clock of who carries out the CloseMep. ``error_stream`` says that the policy of
-    its close reason takes all its events to
-    the error stream. ``sent_again``: opened after a younger MEP was complete, or after one that is not older found no
-    place, so feeders send it out of the order of ids. ``ahead``: opened before an older one.
+    clock, ``first_ns`` (of its first fragment) and ``closed_ns`` in ns of the clock of who carries out the CloseMep.
+    ``error_stream`` says that the policy of its close reason takes all its events to the error stream. ``sent_again``:
+    opened after a younger MEP was complete, or after one that is not older found no place, so feeders send it out of
+    the order of ids. ``ahead``: opened before an older one.
     """
 
     __slots__ = (
@@ -53,6 +53,7 @@ class MepRecord:
         "closed_ns",
         "error_stream",
         "first_event",
+        "first_ns",
         "last_ns",
         "mep",
         "missing",
@@ -74,6 +75,7 @@ class MepRecord:
         self.n_events = n_events
         self.opened_ns = opened_ns
         self.last_ns = opened_ns
+        self.first_ns = opened_ns
         self.closed_ns = 0
         self.sent_again = sent_again
         self.ahead = False
@@ -103,6 +105,17 @@ class MepRecord:
         )
 
 
+@dataclass(slots=True)
+class BatchTimes:
+    """When a batch went from one stage to the next, in monotonic ns: set by who hands it on."""
+
+    sealed_ns: int = 0
+    begun_ns: int = 0
+    computed_ns: int = 0
+    gathered_ns: int = 0
+    written_ns: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The MEPs of a sealed slot, of one run; below ``floor`` every MEP was acknowledged when the slot was sealed."""
@@ -111,6 +124,7 @@ class Batch:
     run: int
     meps: tuple[MepRecord, ...]
     floor: int = 0
+    times: BatchTimes = field(default_factory=BatchTimes, compare=False, repr=False)
 
     @property
     def n_events(self) -> int:

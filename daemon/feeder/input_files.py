@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from pathlib import Path
 
+from hltnode.processing.framework.event_files import GZIP_MAGIC
 from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, is_mdf
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
-
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class FeedError(ValueError):
@@ -115,7 +114,7 @@ def _recognise(path: Path) -> InputFile:
         with path.open("rb") as file:
             identity = _identity(os.fstat(file.fileno()))
             head = file.read(GENERIC_HEADER.size)
-            is_packed = head.startswith(_GZIP_MAGIC)
+            is_packed = head.startswith(GZIP_MAGIC)
             if is_packed:
                 file.seek(0)
                 with gzip.open(file) as unpacked:

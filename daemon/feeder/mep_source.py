@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
 
+from hltnode.client._native import allocate_frames
 from hltnode.client.mep import FeedMep
+from hltnode.client.shared_memory import SharedMemory
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.feeder.input_files import FileKind, InputFiles, find_inputs
 from hltnode.daemon.feeder.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
@@ -14,7 +16,13 @@ from hltnode.processing.framework.event_blocks import blocks_of, event_blocks, r
 from hltnode.processing.framework.event_files import EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.packing import EventBlock, EventPacker, PackedFrames, frames_of_mfps
+from hltnode.protocol.packing import (
+    Allocate,
+    EventBlock,
+    EventPacker,
+    PackedFrames,
+    frames_of_mfps,
+)
 from hltnode.protocol.raw_data.mep import Mep
 from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
 from hltnode.protocol.raw_data.odin import set_run
@@ -42,7 +50,7 @@ class Packing:
     """How events become MEPs. A MEP with a larger fragment is divided; truth banks are left out if not asked for.
 
     `repeat`: passes over the input, None for endless ones; `run`: also written into the ODIN banks, None for that of
-    the input.
+    the input; `memory`: where the fragments are made, None for memory of this process alone.
     """
 
     events_per_mep: int
@@ -50,6 +58,12 @@ class Packing:
     repeat: int | None = 1
     run: int | None = None
     with_truth: bool = False
+    memory: SharedMemory | None = None
+
+    @property
+    def allocate(self) -> Allocate:
+        """Takes memory for the fragments of a MEP."""
+        return allocate_frames if self.memory is None else self.memory.allocate
 
     def passes(self) -> Iterator[int]:
         """The numbers of the passes."""
@@ -78,6 +92,7 @@ class MepStream:
         """Events of all passes, None if they never end."""
         self.late_sources = inventory.late_sources
         self.files = files
+        self.memory = packing.memory
         self._read = read
         self._only: Sources = None
         self._new_run = packing.run
@@ -170,7 +185,7 @@ def _stream(
         return source_of_bank(readout, inventory.encoding, bank, with_truth=packing.with_truth)
 
     def read(only: Sources) -> Iterator[PackedFrames]:
-        return _pack(blocks(), EventPacker(inventory.versions, source_of, only), packing)
+        return _pack(blocks(), EventPacker(inventory.versions, source_of, only, packing.allocate), packing)
 
     return MepStream(read, inventory, packing, files)
 
@@ -208,7 +223,7 @@ def _frames_of_meps(files: InputFiles, inventory: Inventory, packing: Packing, o
         for source in sources:
             mfp = mfps.get(source)
             complete[source] = mfp if mfp is not None else _empty(source, first_event, mep.n_events, inventory)
-        yield frames_of_mfps(complete, first_event)
+        yield frames_of_mfps(complete, first_event, packing.allocate)
         first_event += mep.n_events
 
 

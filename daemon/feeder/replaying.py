@@ -12,6 +12,7 @@ import zmq.asyncio
 from hltnode.client.fault_injection import FaultPlan
 from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.client.mep import FeedMep
+from hltnode.client.shared_memory import SharedMemoryError
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory, AssignmentMemoryError
 from hltnode.daemon.feeder.follower import Follower
 from hltnode.daemon.feeder.input_files import FeedError
@@ -28,6 +29,8 @@ from hltnode.processing.framework.event_files import EventFileError
 SHOW_SECONDS = 0.25
 # Signals within this time are one: `timeout` signals the process and its group.
 SAME_SIGNAL_SECONDS = 0.5
+# What ends a replay with a message.
+REFUSALS = (FeederRefusedError, AssignmentMemoryError, FeedError, EventFileError, SharedMemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,14 @@ class Replaying:
         if memory is not None and memory.continues:
             self._continues(memory)
         error = ""
+        shared_memory = replay.stream.memory
         begin = loop.time()
         with zmq.asyncio.Context() as context:
             async with contextlib.AsyncExitStack() as stack:
-                by_node = site.connect(context, replay.identities, replay.faults, replay.seed)
+                if shared_memory is not None:
+                    # The thread that packs may wait for room in it.
+                    stack.callback(shared_memory.close)
+                by_node = site.connect(context, replay.identities, replay.faults, replay.seed, shared_memory)
                 self._feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
                 nodes = site.share_nodes(by_node)
                 if nodes is None:
@@ -131,7 +138,7 @@ class Replaying:
                     if memory is not None and report.complete and not report.unconfirmed:
                         memory.finish()
                     return report, None
-                except (FeederRefusedError, AssignmentMemoryError, FeedError, EventFileError) as refusal:
+                except REFUSALS as refusal:
                     error = str(refusal)
                 except asyncio.CancelledError:
                     if self._ended_by is None:

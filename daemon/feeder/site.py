@@ -13,7 +13,8 @@ import zmq.asyncio
 
 from hltnode.client.fault_injection import FaultInjector, FaultPlan
 from hltnode.client.feeder import Feeder, FeederIdentity
-from hltnode.client.sockets import FeederKeys, FeederSockets, control_endpoint
+from hltnode.client.shared_memory import SharedMemory
+from hltnode.client.sockets import FeederKeys, connect_to_node, control_endpoint
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory, AssignmentMemoryError
 from hltnode.daemon.feeder.feeder_log import FeederLog
 from hltnode.daemon.feeder.input_files import FeedError
@@ -94,14 +95,19 @@ class Site:
         return cls(tuple(zip(data, control, strict=True)), supervisor, follows, memory, keys)
 
     def connect(
-        self, context: zmq.asyncio.Context, identities: list[FeederIdentity], faults: FaultPlan | None, seed: int
+        self,
+        context: zmq.asyncio.Context,
+        identities: list[FeederIdentity],
+        faults: FaultPlan | None,
+        seed: int,
+        memory: SharedMemory | None,
     ) -> list[list[Feeder]]:
         """The feeders of each node. Each has its own sequence of faults, independent of the others and of their
-        distribution over processes."""
+        distribution over processes. `memory` is where nodes of this machine read."""
         by_node = [
             [
                 Feeder(
-                    FeederSockets(context, data, control, self.keys),
+                    connect_to_node(context, data, control, self.keys, memory),
                     identity,
                     faults=None if faults is None else FaultInjector(faults, f"{seed}/{number}/{identity.sources[0]}"),
                     report=FeederLog(identity.name),

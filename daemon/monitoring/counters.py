@@ -22,6 +22,7 @@ from hltnode.daemon.common.vocabulary import (
     DropReason,
     EventStream,
     HistogramFileOutcome,
+    MepStage,
     OutputName,
     QuarantineReason,
     Stage,
@@ -31,11 +32,12 @@ from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
+from hltnode.protocol.transport.shared_memory import MemoryRefusal
 
-# 1 ms to 10 s around the default MEP timeout of 750 ms: below it MEPs complete, above it a feeder is silent.
-BUILD_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0)
 # 50 us to 1 s: a small batch on a GPU up to a full slot on one core.
 STAGE_BOUNDS = (50e-6, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0)
+# 50 us to 10 s: what one hand-over between threads takes, up to a MEP that waits for a feeder.
+MEP_BOUNDS = (*STAGE_BOUNDS, 2.0, 5.0, 10.0)
 # 1 ms to 5 s: flush deadline plus computing time.
 END_TO_END_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -62,10 +64,10 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: float, times: int = 1) -> None:
         """Count `value`; one that equals a bound belongs below it, as Prometheus' `le` says."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
 
 
 @dataclass(slots=True)
@@ -104,6 +106,20 @@ class TapCounters:
     dropped: int = 0
     """MEPs of which a fragment was dropped, because the recorder was slow."""
     subscribers: int = 0
+
+
+@dataclass(slots=True)
+class SharedMemoryCounters:
+    """Memory of feeders of the same machine."""
+
+    segments: int = 0
+    """Segments that are mapped now."""
+    bytes: int = 0
+    """Their bytes."""
+    range_messages: int = 0
+    left: int = 0
+    """Segments of feeders that have ended without detaching them."""
+    refused: dict[MemoryRefusal, int] = field(default_factory=lambda: dict.fromkeys(MemoryRefusal, 0))
 
 
 @dataclass(slots=True)
@@ -150,7 +166,7 @@ class Counters:
 
     # Receiver
     fragments_received: int = 0
-    """Frames taken from the data socket, those included that were rejected."""
+    """Frames taken from the data socket and from shared memory, those included that were rejected."""
     fragment_bytes_received: int = 0
     fragments_built: int = 0
     """Fragments of MEPs that were closed and built, complete or not."""
@@ -176,20 +192,23 @@ class Counters:
     meps_acknowledged: int = 0
     nacks_sent: int = 0
     tap: TapCounters = field(default_factory=TapCounters)
+    shared_memory: SharedMemoryCounters = field(default_factory=SharedMemoryCounters)
 
     # Event builder
     meps_opened: int = 0
     meps_abandoned: int = 0
     meps_closed: dict[CloseReason, int] = field(default_factory=lambda: dict.fromkeys(CloseReason, 0))
-    mep_build: Histogram = field(default_factory=lambda: Histogram(BUILD_BOUNDS))
-    """From the first fragment of a MEP until it is closed."""
-
     accounting_broken: int = 0
     """Checks of the identities that found a fragment or MEP in no class: a defect of the node."""
 
     # Pipeline
     batches: int = 0
     stages: dict[Stage, Histogram] = field(default_factory=lambda: {stage: Histogram(STAGE_BOUNDS) for stage in Stage})
+    mep_stages: dict[MepStage, Histogram] = field(
+        default_factory=lambda: {stage: Histogram(MEP_BOUNDS) for stage in MepStage}
+    )
+    mep_latency: Histogram = field(default_factory=lambda: Histogram(MEP_BOUNDS))
+    """From the first fragment of a MEP until its decision is sent."""
     end_to_end: Histogram = field(default_factory=lambda: Histogram(END_TO_END_BOUNDS))
     """From the close of a MEP until its decision is sent."""
     backend_errors: int = 0

@@ -123,8 +123,9 @@ class NodeCollector(Collector):
 
     def _fragments(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
-        yield _counter("fragments_received", "Frames taken from the data socket.", c.fragments_received)
-        yield _counter("fragment_bytes_received", "Bytes taken from the data socket.", c.fragment_bytes_received)
+        text = "Frames taken from the data socket and shared memory."
+        yield _counter("fragments_received", text, c.fragments_received)
+        yield _counter("fragment_bytes_received", "Bytes of these frames.", c.fragment_bytes_received)
         yield _counter("fragments_built", "Fragments of MEPs that were closed and built.", c.fragments_built)
         yield _counter("fragments_lost_in_drop", "Fragments of MEPs that a policy dropped.", c.fragments_lost_in_drop)
         yield _counter("fragments_abandoned", "Fragments of MEPs open at a forced stop.", c.fragments_abandoned)
@@ -150,6 +151,16 @@ class NodeCollector(Collector):
         yield _counter("tap_meps", "MEPs that the tap has published for a recorder.", c.tap.meps)
         yield _counter("tap_meps_dropped", "MEPs that the tap has dropped because a recorder was slow.", c.tap.dropped)
 
+        shared = c.shared_memory
+        yield _gauge("shared_memory_segments", "Segments of feeders of this machine.", shared.segments)
+        yield _gauge("shared_memory_bytes", "Bytes of these segments.", shared.bytes)
+        text = "Messages that named frames in shared memory."
+        yield _counter("shared_memory_range_messages", text, shared.range_messages)
+        text = "Segments that were released because their feeder had ended without detaching them."
+        yield _counter("shared_memory_left", text, shared.left)
+        text = "Connections to the memory socket that the node has ended, by reason."
+        yield _counters("shared_memory_refused", text, "reason", shared.refused.items())
+
     def _building(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
         yield _counter("meps_opened", "MEPs of which a fragment arrived.", c.meps_opened)
@@ -157,8 +168,6 @@ class NodeCollector(Collector):
         yield _counter("meps_abandoned", "MEPs open at a forced stop, or revoked.", c.meps_abandoned)
         yield _gauge("meps_open", "MEPs in build: opened = closed + abandoned + open.", state.meps_open)
         yield _counter("accounting_broken", "Ends of runs with fragments or MEPs in no class.", c.accounting_broken)
-        build = HistogramMetricFamily(PREFIX + "mep_build_seconds", "From the first fragment of a MEP to its close.")
-        yield _with_buckets(build, [], c.mep_build)
 
     def _pipeline(self, state: NodeState) -> Iterator[Metric]:
         c = self._counters
@@ -173,6 +182,13 @@ class NodeCollector(Collector):
         for stage, histogram in c.stages.items():
             _with_buckets(stages, [stage], histogram)
         yield stages
+        text = "Time of a MEP in a stage on the way from its first fragment to its decision."
+        mep_stages = HistogramMetricFamily(PREFIX + "mep_stage_seconds", text, labels=["stage"])
+        for mep_stage, histogram in c.mep_stages.items():
+            _with_buckets(mep_stages, [mep_stage], histogram)
+        yield mep_stages
+        text = "From the first fragment of a MEP until its decision is sent: the sum of its stages."
+        yield _with_buckets(HistogramMetricFamily(PREFIX + "mep_latency_seconds", text), [], c.mep_latency)
         end_to_end = HistogramMetricFamily(
             PREFIX + "end_to_end_seconds", "From the close of a MEP until its decision is sent."
         )

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from hltnode.daemon.common.vocabulary import Stage
+from hltnode.daemon.common.vocabulary import MepStage, Stage
+from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_queue import OutputQueue
@@ -59,6 +60,23 @@ class BatchDelivery:
         while True:
             await self._deliver(await self._written.get())
 
+    def _observe_stages(self, batch: Batch, published_ns: int) -> None:
+        counters, times, n_meps = self._counters, batch.times, len(batch.meps)
+        for mep in batch.meps:
+            counters.mep_stages[MepStage.SEAL].observe((times.sealed_ns - mep.closed_ns) * 1e-9)
+            counters.end_to_end.observe((published_ns - mep.closed_ns) * 1e-9)
+            counters.mep_latency.observe((published_ns - mep.first_ns) * 1e-9)
+        begin_ns = times.sealed_ns
+        for stage, end_ns in (
+            (MepStage.QUEUE, times.begun_ns),
+            (MepStage.COMPUTE, times.computed_ns),
+            (MepStage.GATHER, times.gathered_ns),
+            (MepStage.WRITE, times.written_ns),
+            (MepStage.PUBLISH, published_ns),
+        ):
+            counters.mep_stages[stage].observe((end_ns - begin_ns) * 1e-9, n_meps)
+            begin_ns = end_ns
+
     async def _deliver(self, written: GatheredBatch) -> None:
         computed, results, counters = written.computed, written.computed.results, self._counters
         await self._outputs.publish(written)
@@ -70,8 +88,6 @@ class BatchDelivery:
             counters.stages[Stage.H2D].observe(timings.h2d)
             counters.stages[Stage.KERNELS].observe(timings.kernels)
             counters.stages[Stage.D2H].observe(timings.d2h)
-        now_ns = self._clock_ns()
-        for mep in computed.batch.meps:
-            counters.end_to_end.observe((now_ns - mep.closed_ns) * 1e-9)
+        self._observe_stages(computed.batch, self._clock_ns())
         self._protocol.batch_done(computed.batch)
         self._room.take(written.nbytes)

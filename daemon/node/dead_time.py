@@ -12,12 +12,13 @@ class DeadTimeClock:
 
     def __init__(self, seconds: dict[DeadTimeReason, float]) -> None:
         self._seconds = seconds
-        self._reason: DeadTimeReason | None = None
+        self.reason: DeadTimeReason | None = None
+        """What held at the last call."""
         self._since_ns = 0
 
     def note(self, now_ns: int, reason: DeadTimeReason | None) -> None:
         """The reason that holds from now on, None if the node takes data."""
-        if self._reason is not None:
-            self._seconds[self._reason] += (now_ns - self._since_ns) * 1e-9
-        self._reason = reason
+        if self.reason is not None:
+            self._seconds[self.reason] += (now_ns - self._since_ns) * 1e-9
+        self.reason = reason
         self._since_ns = now_ns

@@ -20,7 +20,7 @@ from hltnode.daemon.security.access_control import AccessControl
 # Everything else is built into buffers, sockets or the trigger, and needs a restart.
 HOT_KEYS = (
     ("builder", "mep_timeout_ms"),
-    ("pipeline", "flush_deadline_ms"),
+    ("pipeline", "flush_deadline_us"),
     ("log", "level"),
     ("security", "feeders"),
     ("security", "operators"),
@@ -106,7 +106,7 @@ class HotReload:
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config
-        self._protocol.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_ms)
+        self._protocol.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_us)
         if "log.level" in change.hot:
             set_level(config.log.level)
         counters = self._counters

@@ -1,9 +1,13 @@
-"""What a node does every few milliseconds: deadlines, its own health, dead time, the watchdog of the supervisor."""
+"""What a node does when it is time: deadlines, its own health, dead time, the watchdog of the supervisor.
+
+The event loop sleeps until the earliest of these times, unless something comes: an idle node wakes up twice a second.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from hltnode.daemon.common.alarm import Alarm
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import DeadTimeReason
@@ -20,9 +24,11 @@ from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.protocol.transport.run_control_messages import RunState
 
-# Well below the shortest useful deadline (1 ms steps in the configuration, 20 ms by default); 200 wake-ups a second.
-TICK_SECONDS = 0.005
-# Fifty ticks: no callback of ours takes that long, so the machine or a callback has a problem.
+# The longest sleep: half a second is soon enough for the pages of health, and for feeders that have left a run.
+HEARTBEAT_NS = 500_000_000
+# While dead time passes its reason is looked at this often: it may change without a message.
+DEAD_TIME_LOOK_NS = 25_000_000
+# No callback of ours takes that long, so the machine or a callback has a problem.
 LOOP_STALL_SECONDS = 0.25
 LOG_INTERVAL_NS = 10_000_000_000
 # Shorter waits for a feeder are normal and not reported.
@@ -40,6 +46,13 @@ class ReadByTick(Protocol):
         """Take what is there; False if there is more than fits one turn of the loop."""
 
 
+class Ringing(Protocol):
+    """A timer, as `common.alarm.Alarm`."""
+
+    def set(self, delay_ns: int, /) -> None: ...
+    def close(self) -> None: ...
+
+
 class PeriodicTasks:
     """Ticks from `start` to `stop`, in the event loop.
 
@@ -47,6 +60,7 @@ class PeriodicTasks:
         sockets: those by which feeders send; read before deadlines are checked.
         state: state of the run control.
         failed: called with the reason when the node is not healthy.
+        alarm: makes the timer that calls back.
     """
 
     def __init__(
@@ -64,6 +78,7 @@ class PeriodicTasks:
         notifier: Notifier,
         failed: Callable[[str], None],
         clock: ReadingClock,
+        alarm: Callable[[asyncio.AbstractEventLoop, Callable[[], None]], Ringing] = Alarm,
     ) -> None:
         self._sockets = sockets
         self._protocol = protocol
@@ -85,30 +100,40 @@ class PeriodicTasks:
         self._pipeline_tick_ns = 0
         self._acknowledged = 0
         self._feeder_since_ns: int | None = None
-        self._due = 0.0
-        self._handle: asyncio.TimerHandle | None = None
+        self._make_alarm = alarm
+        self._alarm: Ringing | None = None
+        self._due_ns: int | None = None
+        """When the alarm rings (true time); None in a tick."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tick for the first time."""
-        self._loop = loop
-        self._due = loop.time()
+        self._alarm = self._make_alarm(loop, self._tick)
+        self._protocol.builder.wake_lowered = self._wake_earlier
         self._tick()
 
     def stop(self) -> None:
         """Tick no more."""
-        if self._handle is not None:
-            self._handle.cancel()
+        if self._alarm is not None:
+            self._alarm.close()
+            self._alarm = None
+
+    def note(self) -> None:
+        """Bring health and dead time up to date, for who shows them."""
+        self._clock.read()
+        self._note_health(self._clock.now_ns)
+        self._note_dead_time(self._clock.true_ns)
 
     def _tick(self) -> None:
-        time_s = self._loop.time()
-        self._note_lag(max(0.0, time_s - self._due))
+        due_ns, self._due_ns = self._due_ns, None
+        self._clock.read()
+        if due_ns is not None:
+            self._note_lag(max(0, self._clock.true_ns - due_ns) * 1e-9)
         # What has come is taken before it is judged what has not come.
         emptied = [socket.read() for socket in self._sockets]
         now_ns = self._clock.tick(drained=all(emptied))
         true_ns = self._clock.true_ns
         self._protocol.tick(now_ns)
         self._silence.look(true_ns)
-        self._outputs.tick()
         self._note_health(now_ns)
         self._note_dead_time(true_ns)
         problems = self._health.liveness_problems(now_ns)
@@ -117,8 +142,25 @@ class PeriodicTasks:
         elif self._notifier.watchdog_interval is not None and true_ns >= self._next_ping_ns:
             self._notifier.watchdog()
             self._next_ping_ns = true_ns + int(self._notifier.watchdog_interval * 1e9)
-        self._due = time_s + TICK_SECONDS
-        self._handle = self._loop.call_later(TICK_SECONDS, self._tick)
+        self._sleep()
+
+    def _wake_earlier(self) -> None:
+        """The builder wants a tick earlier than it said; a tick asks it anyway."""
+        if self._due_ns is not None:
+            self._sleep()
+
+    def _sleep(self) -> None:
+        """Set the alarm for what is due first."""
+        true_ns = self._clock.true_ns
+        longest_ns = HEARTBEAT_NS
+        if self._dead_time.reason not in (None, DeadTimeReason.PAUSED):
+            longest_ns = DEAD_TIME_LOOK_NS
+        if self._notifier.watchdog_interval is not None:
+            longest_ns = min(longest_ns, max(0, self._next_ping_ns - true_ns))
+        delay_ns = self._clock.sleep(self._protocol.builder.wake_ns, longest_ns)
+        self._due_ns = self._clock.wakes_ns
+        if self._alarm is not None:
+            self._alarm.set(delay_ns)
 
     def _note_lag(self, lag_s: float) -> None:
         counters = self._counters

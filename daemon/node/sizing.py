@@ -44,7 +44,7 @@ def builder_limits(config: NodeConfig) -> BuilderLimits:
         feeder_timeout_ns=builder.feeder_timeout_ms * 1_000_000,
         overtaken_ns=builder.overtaken_after_ms * 1_000_000,
         evict_ns=builder.evict_after_ms * 1_000_000,
-        flush_deadline_ns=config.pipeline.flush_deadline_ms * 1_000_000,
+        flush_deadline_ns=config.pipeline.flush_deadline_us * 1_000,
         closed_ring=builder.closed_ring,
         error_on=builder.error_on(),
     )

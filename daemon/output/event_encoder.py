@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.selection.routing import LUMI_BIT, READOUT_ERROR_BIT
+from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank

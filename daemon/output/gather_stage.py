@@ -6,8 +6,10 @@ their slots, so the credits are used up, and the feeders wait: nothing is lost.
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 
+from hltnode.daemon.common.threads import end_thread
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
@@ -31,12 +33,15 @@ class GatherStage:
         freed: Callable[[Batch], None],
         hand_on: Callable[[GatheredBatch | Request], None],
         crashed: Callable[[BaseException], None],
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._gatherer = gatherer
         self._room = room
         self._freed = freed
         self._hand_on = hand_on
         self._crashed = crashed
+        self._clock_ns = clock_ns
         self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hltnode-gather", daemon=True)
 
@@ -52,9 +57,7 @@ class GatherStage:
         """Gather what is queued, hand it on, and end the thread; False if that took too long."""
         if self._thread.is_alive():
             self._room.lift()
-            self._queue.put(None)
-            self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return end_thread(self._thread, self._queue, timeout_s)
 
     def _run(self) -> None:
         try:
@@ -67,6 +70,7 @@ class GatherStage:
     def _gather(self, computed: ComputedBatch) -> GatheredBatch:
         self._room.wait_for_room()
         gathered = self._gatherer.gather(computed)
+        computed.batch.times.gathered_ns = self._clock_ns()
         self._room.put(gathered.nbytes)
         self._freed(computed.batch)
         return gathered

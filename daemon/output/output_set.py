@@ -4,6 +4,7 @@ Each has its slow consumer policy; with `wait` a slow consumer holds the batch, 
 slots and the credits of the feeders.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -111,11 +112,11 @@ class Outputs:
                     events = (each for each in _records(written, stream) if self._sampler.takes(now_ns))
                     await self._monitor.sender.put_all(events, partial(event_message, stream, run))
 
-    def tick(self) -> None:
-        """Retry queued messages, and count subscriptions."""
-        self._publisher.track_subscriptions()
-        for sender in self._senders():
-            sender.pump()
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take note of subscriptions, and of consumers that have room again."""
+        self._publisher.start(loop)
+        for output in self._event_outputs():
+            output.start(loop)
 
     def problem(self, now_ns: int) -> str | None:
         """Which outputs hold back the node, None if none does; for `Health.output_problem`."""

@@ -5,6 +5,7 @@ messages in a measurement, without an error. With XPUB_NODROP the send fails ins
 the policy of the output decides. The default retries for a bounded time, then drops the decision and counts it.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable
 
@@ -12,7 +13,7 @@ import zmq
 from msgspec.structs import replace
 
 from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, OutputName, SlowConsumerPolicy
-from hltnode.daemon.common.zmq_sockets import bind_socket
+from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 from hltnode.protocol.transport.decisions import MepDecision, encode_decision
@@ -69,14 +70,25 @@ class DecisionPublisher:
             zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
+        self._watch = SocketWatch(self._socket, self.changed)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take note of subscriptions, and of room for what waits."""
+        self._watch.start(loop)
+        self.changed()
 
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
         """Send the decisions in order, each with the next sequence number, by the policy of the output."""
-        self.track_subscriptions()
+        self._track_subscriptions()
         await self.sender.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
+        self.changed()
 
-    def track_subscriptions(self) -> None:
-        """Count new and ended subscriptions; to be called periodically, also when nothing is published."""
+    def changed(self) -> None:
+        """Count subscriptions and send what waits; to be called when the socket may have news."""
+        self._track_subscriptions()
+        self.sender.pump()
+
+    def _track_subscriptions(self) -> None:
         for _ in range(SUBSCRIPTION_BUDGET):
             try:
                 message = self._socket.recv(zmq.NOBLOCK)
@@ -86,9 +98,11 @@ class DecisionPublisher:
                 self._counters.subscribers += 1
             elif message[:1] == b"\x00":
                 self._counters.subscribers -= 1
+        self._watch.again()
 
     def close(self, linger_ms: int) -> None:
         """Close the socket; what is queued may be sent for up to `linger_ms` while the context ends."""
+        self._watch.stop()
         self.sender.pump()
         self.sender.close()
         self._socket.close(linger=linger_ms)
@@ -125,6 +139,12 @@ class OutputSocket:
             options[zmq.XPUB_NODROP] = 1
         pattern = zmq.PUSH if kind is EventSocketKind.PUSH else zmq.PUB
         self._socket, self.endpoint = bind_socket(context, pattern, endpoint, options, prepare)
+        self._watch: SocketWatch | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop, has_room: Callable[[], None]) -> None:
+        """Call `has_room` when a consumer may have room again."""
+        self._watch = SocketWatch(self._socket, has_room)
+        self._watch.start(loop)
 
     def try_send(self, message: Message) -> bool:
         """Send all parts, or return False when the consumer's queue is full or (push) no consumer is connected."""
@@ -136,6 +156,8 @@ class OutputSocket:
 
     def close(self, linger_ms: int) -> None:
         """Close; what is queued may be sent for up to `linger_ms` while the context ends."""
+        if self._watch is not None:
+            self._watch.stop()
         self._socket.close(linger=linger_ms)
 
 
@@ -154,6 +176,10 @@ class EventOutput:
         self.endpoint = socket.endpoint
         self._socket = socket
         self.sender = PolicySender(name, policy, socket.try_send, counters, queue=queue)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take note of room for what waits."""
+        self._socket.start(loop, self.sender.pump)
 
     def close(self, linger_ms: int) -> None:
         """Close the socket; what is still queued is counted as dropped."""

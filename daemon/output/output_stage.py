@@ -6,6 +6,7 @@ lost.
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -39,12 +40,15 @@ class OutputStage:
         done: Callable[[GatheredBatch], None],
         events_revoked: Callable[[tuple[bytes, Revoked]], None],
         crashed: Callable[[BaseException], None],
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._store = store
         self._done = done
         self._events_revoked = events_revoked
         self._revoked: set[tuple[int, int]] = set()
         self._crashed = crashed
+        self._clock_ns = clock_ns
         self._queue: queue.SimpleQueue[GatheredBatch | Request | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-output", daemon=True)
@@ -107,6 +111,7 @@ class OutputStage:
                 self._store.append(stream, block)
         self._store.journal.content.acknowledged_below(batch.run, batch.floor)
         if self._retry(partial(self._store.commit, batch.run, as_ranges(meps))):
+            batch.times.written_ns = self._clock_ns()
             self._done(gathered)
             self._retry(self._store.finish_files)
 

@@ -4,6 +4,7 @@ Every message gets the next number of its output, a dropped one too, so that a c
 """
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,6 @@ from hltnode.daemon.common.vocabulary import DropReason, OutputName, SlowConsume
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.protocol.buffers import Buffer
 
-RETRY_SECONDS = 0.001
 LOG_INTERVAL_NS = 10_000_000_000
 
 Message = Sequence[Buffer]
@@ -56,6 +56,7 @@ class PolicySender:
         self._queue: deque[Message] = deque()
         self._sequence = 0
         self._dropping = False
+        self._room = asyncio.Event()
         self.waiting_since_ns: int | None = None
         """With `wait`: time since which a message waits for a consumer; None if none does."""
 
@@ -73,7 +74,8 @@ class PolicySender:
                 self._queue_or_drop_oldest(message)
 
     def pump(self) -> None:
-        """Try to send what is queued; to be called periodically."""
+        """Try to send what waits; to be called when a consumer may have room again."""
+        self._room.set()
         while self._queue and self._try_send(self._queue[0]):
             self._queue.popleft()
         self._counters.queued = len(self._queue)
@@ -89,17 +91,26 @@ class PolicySender:
         if self._try_send(message):
             return
         self.waiting_since_ns = self._clock_ns()
+        await self._wait_for_room(None)
         while not self._try_send(message):
-            await asyncio.sleep(RETRY_SECONDS)
+            await self._wait_for_room(None)
         self.waiting_since_ns = None
+
+    async def _wait_for_room(self, ns: int | None) -> None:
+        """Return when `pump` is called, or after this time."""
+        self._room.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if ns is None else ns * 1e-9):
+                await self._room.wait()
 
     async def _send_or_drop(self, message: Message, deadline_ns: int) -> None:
         # After a drop there is no wait until a send succeeds: a consumer that has stopped costs this time once and not
         # per batch.
         while not (sent := self._try_send(message)):
-            if self._dropping or self._clock_ns() >= deadline_ns:
+            left_ns = deadline_ns - self._clock_ns()
+            if self._dropping or left_ns <= 0:
                 break
-            await asyncio.sleep(RETRY_SECONDS)
+            await self._wait_for_room(left_ns)
         self._dropping = not sent
         if not sent:
             self._dropped()

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import MepStage
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Batch,
     CloseMep,
@@ -44,7 +45,8 @@ class EffectExecutor:
 
     Args:
         submit: hands a batch to the pipeline.
-        clock_ns: monotonic time, by which the MEPs are stamped that are closed.
+        clock_ns: monotonic time, by which MEPs that are closed and slots that are sealed are stamped.
+        true_time_of: from the time of the builder to that of `clock_ns`.
         tap: gets the MEPs that are closed.
     """
 
@@ -57,6 +59,7 @@ class EffectExecutor:
         submit: Callable[[Batch], None],
         clock_ns: Callable[[], int],
         tap: InputTap | None = None,
+        true_time_of: Callable[[int], int] = lambda ns: ns,
     ) -> None:
         self._registry = registry
         self._acknowledgements = acknowledgements
@@ -65,6 +68,7 @@ class EffectExecutor:
         self._submit = submit
         self._clock_ns = clock_ns
         self._tap = tap
+        self._true_time_of = true_time_of
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
@@ -73,12 +77,16 @@ class EffectExecutor:
             if isinstance(effect, Reject):
                 self._reject(effect)
             elif isinstance(effect, CloseMep):
-                effect.record.closed_ns = self._clock_ns()
+                record = effect.record
+                record.closed_ns = self._clock_ns()
+                record.first_ns = self._true_time_of(record.opened_ns)
+                self._counters.mep_stages[MepStage.BUILD].observe((record.closed_ns - record.first_ns) * 1e-9)
                 if self._tap is not None and self._registry.current is not None:
                     self._tap.mep_closed(self._registry.current.run, effect.record)
                 if effect.record.missing:
                     self._incomplete(effect.record)
             elif isinstance(effect, SealSlot):
+                effect.batch.times.sealed_ns = self._clock_ns()
                 self._submit(effect.batch)
             elif isinstance(effect, GrantCredit):
                 self._connections.send(self._registry.identities(effect.run), Credit(effect.run, effect.meps))

@@ -11,7 +11,7 @@ from typing import Any
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.event_builder import NEVER_NS, SOON_NS, EventBuilder
 from hltnode.daemon.event_building.run_summary import RunSummary
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
@@ -133,16 +133,24 @@ class FeederProtocol:
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._revoking = 0
         self._awaited: tuple[int, tuple[AwaitedFeeder, ...]] = (0, ())
+        self._silent_from_ns = 0
+        """When the next feeder is silent if no message comes."""
 
-    def remember(self, done: Mapping[int, Ranges]) -> None:
-        """What earlier sessions of the node have finished, as (first, last) ranges of each run; before any message."""
-        self._runs.remember(done)
+    def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
+        """What earlier sessions of the node have finished, as (first, last) ranges of each run; before any message.
+
+        of_other_tck: the runs among them that another trigger configuration decides on, with its key.
+        """
+        self._runs.remember(done, of_other_tck)
 
     # Control messages
 
     def message_arrived(self, identity: bytes, message: ControlMessage) -> None:
         """Take one message of a feeder."""
         now_ns = self._clock_ns()
+        # Which feeders are there, or whether the run goes on, may change with it.
+        self._silent_from_ns = 0
+        self.builder.wake_by(now_ns + SOON_NS)
         known = self.registry.message_came(now_ns, identity)
         if isinstance(message, Hello):
             self._hello(now_ns, identity, message)
@@ -331,14 +339,17 @@ class FeederProtocol:
     def tick(self, now_ns: int) -> None:
         """Check deadlines, feeders and the end of the run; to be called when the sockets have been read."""
         current = self.registry.current
-        if current is not None and current.started:
-            # A run that starts knows of none.
-            awaited = self.builder.starts, current.awaited(now_ns)
-            if awaited != self._awaited:
-                self._awaited = awaited
-                self.builder.handle(now_ns, AwaitFeeders(awaited[1]))
+        if now_ns >= self._silent_from_ns or self.builder.starts != self._awaited[0]:
+            self._silent_from_ns = NEVER_NS if current is None else current.silent_from_ns(now_ns)
+            if current is not None and current.started:
+                # A run that starts knows of none.
+                awaited = self.builder.starts, current.awaited(now_ns)
+                if awaited != self._awaited:
+                    self._awaited = awaited
+                    self.builder.handle(now_ns, AwaitFeeders(awaited[1]))
         self._carry_out(self.builder.handle(now_ns, Tick()))
         self._runs.tick(now_ns)
+        self.builder.wake_by(self._silent_from_ns)
 
     # Run control
 
@@ -366,9 +377,9 @@ class FeederProtocol:
         """Grant again."""
         self._carry_out(self.builder.handle(self._clock_ns(), Resume()))
 
-    def set_times(self, mep_timeout_ms: int, flush_deadline_ms: int) -> None:
+    def set_times(self, mep_timeout_ms: int, flush_deadline_us: int) -> None:
         """Other deadlines from now on."""
-        times = SetTimes(mep_timeout_ms * 1_000_000, flush_deadline_ms * 1_000_000)
+        times = SetTimes(mep_timeout_ms * 1_000_000, flush_deadline_us * 1_000)
         self._carry_out(self.builder.handle(self._clock_ns(), times))
 
     def leave_run(self) -> None:

@@ -109,6 +109,11 @@ class FeederRegistry:
             known[1].last_message_ns = now_ns
         return known
 
+    def knows(self, name: str, session: str) -> bool:
+        """True if a feeder of this name and session has said hello."""
+        runs = [*self.kept.values(), *([] if self.current is None else [self.current])]
+        return any(run.knows(name, session) for run in runs)
+
     def owner_of(self, run: int, source: int) -> bytes | None:
         """Address of the feeder that sends a source of a run."""
         feeders = self.find(run)

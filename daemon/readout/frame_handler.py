@@ -10,6 +10,7 @@ from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_frame
+from hltnode.protocol.shared_frames import refusal_of_placed
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 # A frame that the wire has damaged may be whole the next time; other damage was made by the feeder and stays.
@@ -48,8 +49,12 @@ class FrameHandler:
         self._clock = clock
         self._tap = tap
 
-    def frame_arrived(self, frame: Buffer) -> None:
-        """Take one frame, whatever its bytes."""
+    def shared_frame_arrived(self, frame: memoryview) -> None:
+        """Take one frame from memory that its feeder may change meanwhile, whatever its bytes."""
+        self.frame_arrived(frame, is_shared=True)
+
+    def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> None:
+        """Take one frame, whatever its bytes; with `is_shared` they may change meanwhile, but not their number."""
         counters = self._counters
         n_bytes = len(frame)
         counters.fragments_received += 1
@@ -76,9 +81,17 @@ class FrameHandler:
         builder = self._builder
         place = builder.place_for(now_ns, run, source_id, mep, size, first_event, n_events)
         if isinstance(place, Place):
-            if copy_mfp(frame, self._buffers[place.slot], place.offset):
+            slot = self._buffers[place.slot]
+            if copy_mfp(frame, slot, place.offset):
+                if is_shared:
+                    # What was checked above may be something else than what has been copied.
+                    refusal = refusal_of_placed(slot, place.offset, size, source_id, first_event, n_events)
+                    if refusal:
+                        self._refuse_damaged(now_ns, RejectReason(refusal), source_id, mep)
+                        return
                 if self._tap is not None:
-                    self._tap.fragment_taken(frame, run, mep)
+                    placed = slot[place.offset : place.offset + size]
+                    self._tap.fragment_taken(b"".join((frame[:HEADER_SIZE], placed)) if is_shared else frame, run, mep)
                 effects = builder.fragment_copied(now_ns, place)
                 if effects:
                     self._carry_out(effects)

@@ -4,6 +4,7 @@ Fragments wait for a slow recorder up to a number of bytes; what comes beyond is
 frames are those that ZeroMQ has received: nothing is copied.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import zmq
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
-from hltnode.daemon.common.zmq_sockets import bind_socket
+from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.monitoring.counters import TapCounters
 from hltnode.protocol.buffers import Buffer
@@ -57,6 +58,7 @@ class InputTap:
             zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
+        self._watch = SocketWatch(self._socket, self.changed)
         self._counters = counters
         self._buffer_bytes = buffer_bytes
         self._waiting: deque[tuple[bytes, Buffer | None]] = deque()
@@ -64,6 +66,11 @@ class InputTap:
         self._dropped: dict[tuple[int, int], None] = {}
         self._sequence = 0
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take note of recorders, and of their room for what waits."""
+        self._watch.start(loop)
+        self.changed()
 
     def fragment_taken(self, frame: Buffer, run: int, mep: int) -> None:
         """Publish a frame that has become part of a MEP."""
@@ -90,10 +97,11 @@ class InputTap:
         header = TapHeader(CLOSED, sequence, run, record.mep, record.n_fragments)
         self._waiting.append((encode_tap_header(header), None))
         self._counters.meps += 1
-        self._pump()
+        # The sends may have taken note of a recorder that came or left.
+        self.changed()
 
-    def read(self) -> bool:
-        """Take subscriptions, and send what waits; to be called periodically."""
+    def changed(self) -> None:
+        """Take subscriptions, and send what waits; to be called when the socket may have news."""
         for _ in range(SUBSCRIPTION_BUDGET):
             try:
                 message = self._socket.recv(zmq.NOBLOCK)
@@ -103,15 +111,17 @@ class InputTap:
             self._counters.subscribers += change
             if change and (left_out := self._limit.due(("recorder", change))) is not None:
                 log.info("recorders", n=self._counters.subscribers, left_out=left_out)
+        else:
+            self._watch.again()
         if not self._counters.subscribers:
             self._waiting.clear()
             self._waiting_bytes = 0
             self._dropped.clear()
         self._pump()
-        return True
 
     def close(self, linger_ms: int) -> None:
         """Close; what is queued may be sent for up to `linger_ms` while the context ends."""
+        self._watch.stop()
         self._pump()
         self._socket.close(linger=linger_ms)
 

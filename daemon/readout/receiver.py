@@ -48,11 +48,11 @@ class Receiver:
     ) -> None:
         # One time for all frames of a drain: they have waited together, and could have been read at its begin.
         self._clock = clock or ReadingClock(time.monotonic_ns)
-        handler = FrameHandler(
+        self.handler = FrameHandler(
             builder, buffers, counters, carry_out, max_frame_bytes=max_frame_bytes, clock=self._clock, tap=tap
         )
         # A frame is a buffer, which the types of pyzmq do not say.
-        self._handle = cast(Callable[[zmq.Frame], None], handler.frame_arrived)
+        self._handle = cast(Callable[[zmq.Frame], None], self.handler.frame_arrived)
         self._received = received
         options = {zmq.MAXMSGSIZE: largest_frame(max_frame_bytes), zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS}
         self._socket, self.endpoint = bind_socket(context, zmq.PULL, endpoint, options, prepare)

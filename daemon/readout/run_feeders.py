@@ -232,6 +232,11 @@ class RunFeeders:
         """All feeders that took part."""
         return list(self._feeders.values())
 
+    def knows(self, name: str, session: str) -> bool:
+        """True if a feeder of this name and session takes part."""
+        feeder = self._feeders.get(name)
+        return feeder is not None and feeder.hello.session == session
+
     def owner_of(self, source: int) -> bytes | None:
         """Address of the feeder that sends a source."""
         feeder = self._owner.get(source)
@@ -255,6 +260,11 @@ class RunFeeders:
     def connected(self, now_ns: int) -> int:
         """Number of feeders that are not silent."""
         return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
+
+    def silent_from_ns(self, now_ns: int) -> int:
+        """When the next feeder is silent if no message comes; the end of time without one."""
+        times = [each.last_message_ns for each in self._feeders.values() if not each.is_silent(now_ns)]
+        return min(times) + SILENT_NS + 1 if times else 1 << 62
 
     def is_deserted(self, now_ns: int) -> bool:
         """True when all feeders have said goodbye or are silent."""

@@ -76,11 +76,14 @@ class RunKeeper:
         self._clock_ns = clock_ns
         self._next_look_ns = 0
         self._closed: dict[int, None] = {}
+        self._of_other_tck: dict[int, int] = {}
         self.closing: int | None = None
         """The current run while its last MEPs are computed because an operator closes it."""
 
-    def remember(self, done: Mapping[int, Ranges]) -> None:
-        """What earlier sessions of the node have finished: (first, last) ranges of the runs that are kept."""
+    def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
+        """What earlier sessions of the node have finished: (first, last) ranges of the runs that are kept, and the keys
+        of the trigger configurations of those that cannot go on under the present one."""
+        self._of_other_tck = dict(of_other_tck)
         self._acknowledgements.remember(done)
         for run in self._acknowledgements.runs():
             self._registry.keep(run)
@@ -134,6 +137,7 @@ class RunKeeper:
             return
         done = self._acknowledgements.ranges(run.run)
         try:
+            self._check_tck(run.run)
             effects = self._builder.handle(
                 now_ns, StartRun(start.run, start.sources, start.first_mep, start.events_per_mep, done, start.revoked)
             )
@@ -150,6 +154,13 @@ class RunKeeper:
             events_per_mep=start.events_per_mep,
         )
         self._carry_out(effects)
+
+    def _check_tck(self, run: int) -> None:
+        if run in self._of_other_tck:
+            raise ValueError(
+                f"run {run} has been decided on under TCK 0x{self._of_other_tck[run]:08X}, which is not that of the "
+                "node now: start the node with that configuration, or close the run (hltnode ctl close)"
+            )
 
     # Time
 
@@ -244,6 +255,7 @@ class RunKeeper:
                 del self._closed[next(iter(self._closed))]
         self._registry.forget(run)
         self._acknowledgements.forget(run.run)
+        self._of_other_tck.pop(run.run, None)
 
     def _stop_building(self) -> None:
         """What still comes of the run opens no MEP."""

@@ -90,7 +90,7 @@ class AccessControl:
                 this_machine=config.limits.connections_of_this_machine,
             ),
             config.n_sockets,
-            raise_limit(),
+            raise_limit() - config.shared_memory.n_descriptors,
         )
         self._counters = counters
         self._clock_ns = clock_ns

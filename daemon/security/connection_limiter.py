@@ -7,6 +7,7 @@ busy; it ends what is above a limit by shutting down the TCP connection, after w
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -22,11 +23,13 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
-from hltnode.daemon.security.input_watch import InputRules, InputWatch
+from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules, InputWatch
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.daemon.security.tcp_connection import TcpConnection
 
 LOOK_SECONDS = 0.1
+# While nothing comes and nothing is held; what comes ends it at once.
+CALM_LOOK_SECONDS = 1.0
 # Monitor events handled before connections are looked at again.
 EVENT_BUDGET = 1000
 LOG_INTERVAL_NS = 60_000_000_000
@@ -105,6 +108,8 @@ class ConnectionLimiter:
         self._new: queue.SimpleQueue[_Watched] = queue.SimpleQueue()
         self._sockets: list[zmq.Socket[bytes]] = []
         self._stopping = threading.Event()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """Written to when there is a new socket, and at the end."""
         self._thread: threading.Thread | None = None
         # Of the thread only
         self._watched: dict[zmq.Socket[bytes], _Watched] = {}
@@ -114,6 +119,8 @@ class ConnectionLimiter:
         self._ended_bytes = 0
         self._next_give_back_ns = 0
         self._give_back_until_ns = 0
+        self._read_before: dict[int, int] = {}
+        """Bytes that had been read of each connection to an input at the last look."""
 
     def watch(
         self,
@@ -133,6 +140,7 @@ class ConnectionLimiter:
         inputs = None if received is None or rules is None else InputWatch(received, rules, self._clock_ns())
         self._sockets.append(socket)
         self._new.put(_Watched(socket, monitor, endpoint, ConnectionTable(self._limits), inputs))
+        os.eventfd_write(self._wake, 1)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="connection-limiter", daemon=True)
             self._thread.start()
@@ -140,14 +148,19 @@ class ConnectionLimiter:
     def close(self) -> None:
         """Follow no socket any more; before or after the sockets are closed."""
         self._stopping.set()
+        os.eventfd_write(self._wake, 1)
         for socket in self._sockets:
             if not socket.closed:
                 socket.disable_monitor()
         if self._thread is None:
-            self._resident.close()
+            self._close()
         else:
             self._thread.join(STOP_SECONDS)
         self._sockets.clear()
+
+    def _close(self) -> None:
+        self._resident.close()
+        os.close(self._wake)
 
     # In the thread
 
@@ -159,30 +172,48 @@ class ConnectionLimiter:
         finally:
             for watched in (*self._watched.values(), *self._not_taken()):
                 self._forget(watched)
-            self._resident.close()
+            self._close()
 
     def _follow(self) -> None:
         poller = zmq.Poller()
-        look_ns = int(LOOK_SECONDS * 1e9)
+        poller.register(self._wake, zmq.POLLIN)
+        look_ns, calm_look_ns = int(LOOK_SECONDS * 1e9), int(CALM_LOOK_SECONDS * 1e9)
         next_look_ns = self._clock_ns() + look_ns
+        calm: list[int] = []
+        """Descriptors of all connections while nothing comes of them."""
         end_ns: int | None = None
         while True:
             for watched in self._not_taken():
                 self._watched[watched.monitor] = watched
                 poller.register(watched.monitor, zmq.POLLIN)
-            wait_ms = max(0, (next_look_ns - self._clock_ns()) // 1_000_000)
-            for monitor, _ in poller.poll(wait_ms):
-                if self._drain(self._watched[monitor]):
+            wait_ms = max(0, -((self._clock_ns() - next_look_ns) // 1_000_000))
+            ready = [each for each, _ in poller.poll(wait_ms)]
+            now_ns = self._clock_ns()
+            if ready:
+                # At once if the last look is long ago: what is there by now has to be seen.
+                next_look_ns = min(next_look_ns, now_ns + look_ns)
+                for descriptor in calm:
+                    poller.unregister(descriptor)
+                calm = []
+            for monitor in ready:
+                if monitor == self._wake:
+                    os.eventfd_read(self._wake)
+                elif monitor in self._watched and self._drain(self._watched[monitor]):
                     poller.unregister(monitor)
                     self._forget(self._watched.pop(monitor))
-            now_ns = self._clock_ns()
             if self._stopping.is_set():
                 end_ns = end_ns or now_ns + 1_000_000_000
                 if not self._watched or now_ns > end_ns:
                     return
             if now_ns >= next_look_ns:
-                self._look(now_ns)
-                next_look_ns = self._clock_ns() + look_ns
+                is_calm = self._look(now_ns)
+                if is_calm and not calm:
+                    calm = [
+                        each.fileno() for watched in self._watched.values() for each in watched.connections.values()
+                    ]
+                    for descriptor in calm:
+                        poller.register(descriptor, zmq.POLLIN)
+                next_look_ns = self._clock_ns() + (calm_look_ns if is_calm else look_ns)
 
     def _not_taken(self) -> list[_Watched]:
         taken = []
@@ -265,9 +296,12 @@ class ConnectionLimiter:
                 "connection_refused", socket=watched.endpoint, reason=reason, address=address, left_out=left_out
             )
 
-    def _look(self, now_ns: int) -> None:
+    def _look(self, now_ns: int) -> bool:
+        """Judge all connections; returns whether nothing has come of them since the last look, and nothing is held."""
+        all_read: dict[int, int] = {}
         for watched in self._watched.values():
             read = _bytes_read(watched)
+            all_read |= read
             if watched.inputs is None:
                 for descriptor, nbytes in read.items():
                     seconds = (now_ns - watched.since_ns[descriptor]) / 1e9
@@ -279,6 +313,10 @@ class ConnectionLimiter:
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
         self._look_at_growth(now_ns)
         self._give_back(now_ns)
+        held = sum(watched.inputs.held for watched in self._watched.values() if watched.inputs is not None)
+        is_calm = all_read == self._read_before and held <= SMALL_BYTES and now_ns >= self._give_back_until_ns
+        self._read_before = all_read
+        return is_calm
 
     def _look_at_growth(self, now_ns: int) -> None:
         """End the largest unfinished message if the process has grown by more than what peers may take."""

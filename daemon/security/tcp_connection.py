@@ -34,6 +34,10 @@ class TcpConnection:
             self._socket.close()
             raise
 
+    def fileno(self) -> int:
+        """The second descriptor, to be polled."""
+        return self._socket.fileno()
+
     def bytes_read(self) -> int:
         """Bytes that libzmq has read of it; 0 for a local socket, which does not count them. Raises OSError."""
         if not self._is_tcp:

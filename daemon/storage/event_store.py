@@ -22,7 +22,7 @@ from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.quarantine import Quarantine
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.daemon.storage.tck_file import write_tck
-from hltnode.processing.selection.tck import TckDocument
+from hltnode.processing.selection.configuration.tck import TckDocument
 
 # Ranges of MEPs in one log line.
 LOGGED_RANGES = 32

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.threads import end_thread
 from hltnode.daemon.common.vocabulary import HistogramFileOutcome
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.file_bytes import write_all
@@ -81,11 +82,7 @@ class HistogramFiles:
 
     def stop(self, timeout_s: float) -> bool:
         """Finish the files of all runs and end the thread; False if it did not end in time."""
-        if not self._thread.is_alive():
-            return True
-        self._queue.put(None)
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return end_thread(self._thread, self._queue, timeout_s)
 
     def _run(self) -> None:
         self._contained(self._take_over)

@@ -37,6 +37,7 @@ class Journal:
         prefix: start of the names of this session's event files.
         boot: names the time for which the machine has been up.
         content: what the journals of earlier sessions said, after the files were recovered.
+        tck: key of the trigger configuration of this session.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class Journal:
         *,
         boot: str,
         fsync: FsyncPolicy,
+        tck: int = 0,
     ) -> None:
         self.content = content
+        self._tck = tck
         self._directory = directory
         self._name = name
         self._prefix = prefix
@@ -80,7 +83,8 @@ class Journal:
         What the disk refuses is logged and not raised: the batch can be computed without.
         """
         try:
-            self._note({"run": run, "begin": meps}, lambda: self.content.begin_batch(run, meps))
+            record: Record = {"run": run, "begin": meps, "tck": self._tck}
+            self._note(record, lambda: self.content.begin_batch(run, meps, self._tck))
         except OutputError as error:
             log.warning("begin_not_noted", run=run, error=error.strerror)
 

@@ -47,6 +47,8 @@ class _Run:
 
     done: MepRanges = field(default_factory=MepRanges)
     supervised: bool = False
+    tck: int = 0
+    """Key of the trigger configuration that decides on its events; 0: none has been computed."""
     finished_below: int = 0
     """One more than the largest MEP in a finished file."""
     split: set[int] = field(default_factory=set)
@@ -88,13 +90,14 @@ class JournalContent:
             case {"run": int(run), "revoked": list(meps)}:
                 self.revoke(run, _ranges(meps))
             case {"run": int(run), "begin": list(meps)}:
-                self.begin_batch(run, _ranges(meps))
+                self.begin_batch(run, _ranges(meps), int(record.get("tck", 0)))
             case {"run": int(run), "end": list(meps)}:
                 self.end_batch(run, _ranges(meps))
             case {"run": int(run), "done": list(meps), "finished_below": int(below), "supervised": bool(supervised)}:
                 _add_all(self._run(run).done, _ranges(meps))
                 self._run(run).finished_below = below
                 self._run(run).supervised = supervised
+                self._run(run).tck = int(record.get("tck", 0))
             case {"run": int(run), "split": list(meps)}:
                 self._run(run).split.update(int(mep) for mep in meps)
             case {"run": int(run), "interrupted": list(rows)}:
@@ -108,7 +111,7 @@ class JournalContent:
         """Records from which this content follows; of sessions `prefix` is named alone, the present one."""
         for number, run in self._runs.items():
             for ranges in _chunks(run.done.ranges()) or [[]]:
-                values = {"finished_below": run.finished_below, "supervised": run.supervised}
+                values = {"finished_below": run.finished_below, "supervised": run.supervised, "tck": run.tck}
                 yield {"run": number, "done": ranges, **values}
         for key, state in self.files.items():
             for piece in state.pieces:
@@ -120,11 +123,15 @@ class JournalContent:
             yield from ({"run": number, "interrupted": rows} for rows in _chunks(sorted(run.interrupted.items())))
         yield {"session": prefix, "boot": self.sessions[prefix]}
         for number, run in self._runs.items():
-            yield from ({"run": number, "begin": ranges} for ranges in _chunks(run.computing.ranges()))
+            yield from ({"run": number, "begin": ranges, "tck": run.tck} for ranges in _chunks(run.computing.ranges()))
 
     def done(self) -> dict[int, tuple[tuple[int, int], ...]]:
         """Finished MEPs of each run that has not ended, as (first, last) ranges."""
         return {number: tuple(run.done.ranges()) for number, run in self._runs.items()}
+
+    def of_other_tck(self, tck: int) -> dict[int, int]:
+        """Runs of which events are finished that another trigger configuration has decided on, with its key."""
+        return {number: run.tck for number, run in self._runs.items() if run.done.ranges() and run.tck not in (0, tck)}
 
     def finished_of(self, run: int, meps: frozenset[int]) -> frozenset[int]:
         """Those of some MEPs of a run that are finished."""
@@ -152,9 +159,12 @@ class JournalContent:
             run.computing = MepRanges()
         self.sessions[prefix] = boot
 
-    def begin_batch(self, run: int, meps: Ranges) -> None:
-        """The session computes these MEPs now."""
-        _add_all(self._run(run).computing, meps)
+    def begin_batch(self, run: int, meps: Ranges, tck: int) -> None:
+        """The session computes these MEPs now, with the trigger configuration of this key."""
+        state = self._run(run)
+        if not state.done.ranges():
+            state.tck = tck
+        _add_all(state.computing, meps)
 
     def end_batch(self, run: int, meps: Ranges) -> None:
         """The session computes these MEPs no more."""

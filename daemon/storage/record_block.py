@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +43,14 @@ class RecordBlock:
     def rows(self, first: int, last: int) -> list[Row]:
         """Whose the records from `first` to before `last` are, in their order."""
         meps = self.meps[first:last]
-        begins = np.flatnonzero(np.concatenate(([True], meps[1:] != meps[:-1])))
-        ends = np.concatenate((begins[1:], [len(meps)])) + first
-        last_bytes = self.ends[ends - 1]
-        sizes = np.diff(last_bytes, prepend=np.uint64(self._begin(first)))
-        columns = (meps[begins], ends - begins - first, sizes)
-        return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        changes = np.flatnonzero(meps[1:] != meps[:-1]) + (first + 1)
+        rows = []
+        before = self._begin(first)
+        for begin, end in pairwise((first, *changes.tolist(), last)):
+            up_to = self._begin(end)
+            rows.append(Row(int(self.meps[begin]), end - begin, up_to - before))
+            before = up_to
+        return rows
 
     def without(self, meps: Collection[int]) -> Iterator["RecordBlock"]:
         """The records of all other MEPs."""

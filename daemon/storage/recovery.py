@@ -37,12 +37,14 @@ log = get_logger("recovery")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """When files are closed and forced, and what a stream does when a write fails."""
+    """When files are closed and forced, what a stream does when a write fails, and the key of the trigger configuration
+    that decides on the events."""
 
     max_file_bytes: int
     max_file_events: int
     fsync: FsyncPolicy
     policies: Mapping[EventStream, SlowConsumerPolicy] = field(default_factory=dict)
+    tck: int = 0
 
 
 def boot_id() -> str:
@@ -73,7 +75,7 @@ def take_over(
         content, damaged = read_journal(directory, name, quarantine, counters)
         was_down = _report_power_cut(content, boot, settings.fsync, counters)
         _recover_files(directory, content, node, quarantine, counters, doubtful=damaged and not was_down)
-        journal = Journal(directory, name, prefix, content, boot=boot, fsync=settings.fsync)
+        journal = Journal(directory, name, prefix, content, boot=boot, fsync=settings.fsync, tck=settings.tck)
         writer = EventWriter(
             directory,
             prefix,

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from hltnode.daemon.storage.file_bytes import write_all
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
-from hltnode.processing.selection.tck import TckDocument
+from hltnode.processing.selection.configuration.tck import TckDocument
 
 _NEW_SUFFIX = ".new"
 

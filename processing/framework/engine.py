@@ -5,7 +5,7 @@ parameter blocks of the kernels and a queue with the captured sequence. Nothing 
 lie, and which of them share memory, is planned by memory_plan.py.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -262,9 +262,12 @@ class Workspace:
         ends = [int(mep.places[:, 1:].sum(axis=1).max(initial=0)) for mep in meps]
         self._input_used = max(ends, default=0)
 
-    def submit(self) -> None:
-        """Start the sealed batch; returns at once. Raises BackendError."""
-        self.queue.submit(self._uploads(), self._downloads())
+    def submit(self, ended: Callable[[], None] | None = None) -> None:
+        """Start the sealed batch; returns at once. Raises BackendError.
+
+        `ended` is called in a thread of the back end when the batch is done or has failed, which `poll` tells.
+        """
+        self.queue.submit(self._uploads(), self._downloads(), ended)
 
     def _uploads(self) -> list[tuple[Mirror, int]]:
         header = self._tables.header[0]

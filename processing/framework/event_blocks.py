@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.event_files import GZIP_MAGIC, EventFileError, read_events
 from hltnode.protocol._native import find_events
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.packing import EventBlock
@@ -21,7 +21,6 @@ from hltnode.protocol.raw_data.mdf import GENERIC_HEADER_SIZE, check_record_size
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 _READ_BYTES = 8 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: bool) -> Iterator[EventBlock]:
@@ -87,7 +86,7 @@ class _Blocks:
         with path.open("rb", buffering=0) as file:
             head = file.read(GENERIC_HEADER_SIZE)
             file.seek(0)
-            if head.startswith(_GZIP_MAGIC):
+            if head.startswith(GZIP_MAGIC):
                 with gzip.open(file) as unpacked:
                     yield from self._of_mdf(unpacked)
                 return

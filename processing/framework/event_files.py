@@ -1,17 +1,24 @@
-"""Files of events: MDF, Run-3 MEP and 2019 MEP, told apart by their first bytes and read through a memory map."""
+"""Files of events: MDF, Run-3 MEP and 2019 MEP, told apart by their first bytes and read through a memory map; MDF also
+packed by gzip."""
 
+import gzip
 import mmap
 import struct
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hltnode.protocol.errors import MdfError, MepError, ProtocolError, RejectReason
-from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, iter_records
+from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, is_mdf, iter_records
 from hltnode.protocol.raw_data.mep import HEADER_SIZE as MEP_HEADER_SIZE
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.raw_data.mep import Mep, announced_size, iter_meps
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.raw_bank import RawBank
+
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_UNPACKED_RECORD = 64 << 20
+"""Bytes of a record of a gzip file, which may be far larger than its file."""
 
 
 class EventFileError(RuntimeError):
@@ -28,7 +35,7 @@ def read_events(path: Path) -> Iterator[list[RawBank]]:
     except OSError as error:
         raise EventFileError(f"{path}: {error.strerror}") from error
     try:
-        yield from _events_of(content)
+        yield from _unpacked_events(path) if content[: len(GZIP_MAGIC)] == GZIP_MAGIC else _events_of(content)
     except ProtocolError as error:
         raise EventFileError(f"{path}: {error}") from error
 
@@ -60,6 +67,28 @@ def read_all_events(paths: Iterable[Path]) -> Iterator[list[RawBank]]:
     """The events of several files, one after the other. Raises EventFileError."""
     for path in paths:
         yield from read_events(path)
+
+
+def _unpacked_events(path: Path) -> Iterator[list[RawBank]]:
+    """Those of a MDF file packed by gzip, each in memory of its own."""
+    at = 0
+    try:
+        with gzip.open(path) as file:
+            while head := file.read(GENERIC_HEADER.size):
+                where = f"MDF record at byte {at} of the unpacked file"
+                if not is_mdf(head):
+                    raise MdfError(RejectReason.MALFORMED, f"{where}: only MDF is read as gzip")
+                size = struct.unpack_from("<I", head)[0]
+                if size > MAX_UNPACKED_RECORD:
+                    raise MdfError(RejectReason.BAD_SIZE, f"{where}: {size} bytes are more than a record may have")
+                record = head + file.read(max(size - len(head), 0))
+                try:
+                    yield next(iter_records(record)).banks()
+                except MdfError as error:
+                    raise MdfError(error.reason, f"{where}: {error}") from error
+                at += len(record)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise EventFileError(f"{path}: damaged gzip file after {at} unpacked bytes: {error}") from error
 
 
 def _events_of(content: memoryview) -> Iterator[list[RawBank]]:

@@ -21,7 +21,7 @@ from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
 from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter as long_impact_parameter
 from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
@@ -78,7 +78,7 @@ from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
-from hltnode.processing.selection.line import selection_types
+from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
 from hltnode.protocol.raw_data.source_id import SubDetector
 
@@ -191,4 +191,5 @@ HLT1 = TriggerChain.offering(
     routing=ROUTING_RULES,
     histograms=HLT1_HISTOGRAMS,
     reported=REPORTED,
+    inputs=INPUTS,
 )

@@ -13,19 +13,20 @@ from hltnode.processing.framework.codegen import member_names
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import Algorithm, GeneratedKernel, Grid
 from hltnode.processing.framework.histograms import histogram_counts
-from hltnode.processing.selection.candidate_code import CandidateWriter, ReportedLines
-from hltnode.processing.selection.candidate_table import write_candidates
-from hltnode.processing.selection.code import INCLUDES, KernelWriter
-from hltnode.processing.selection.decisions import accepted, line_table, unknown_selections
-from hltnode.processing.selection.decisions import lines as decided_lines
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.evaluate import Evaluator, decide
-from hltnode.processing.selection.evaluate_histograms import count
-from hltnode.processing.selection.expression import Expression, Node, columns_of, postorder
-from hltnode.processing.selection.histogram import RecordedHistogram, check_histograms
-from hltnode.processing.selection.line import Line
-from hltnode.processing.selection.reported import Reports
-from hltnode.processing.selection.selected import selected
+from hltnode.processing.selection.evaluation.histograms import count
+from hltnode.processing.selection.evaluation.lines import Evaluator, decide
+from hltnode.processing.selection.evaluation.selected import write_candidates
+from hltnode.processing.selection.expressions.expression import Expression, Node, columns_of, postorder
+from hltnode.processing.selection.kernel_code.lines import INCLUDES, KernelWriter
+from hltnode.processing.selection.kernel_code.selected import CandidateWriter
+from hltnode.processing.selection.lines.decisions import accepted, line_table, unknown_selections
+from hltnode.processing.selection.lines.decisions import lines as decided_lines
+from hltnode.processing.selection.lines.histogram import RecordedHistogram, check_histograms
+from hltnode.processing.selection.lines.line import Line
+from hltnode.processing.selection.reports.reported import Reports
+from hltnode.processing.selection.reports.reported_lines import ReportedLines
+from hltnode.processing.selection.reports.selected import selected
 
 NAME = "select_lines"
 MAX_OPERATIONS = 500_000

@@ -18,17 +18,18 @@ from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
-from hltnode.processing.selection.canonical import Reader
-from hltnode.processing.selection.decisions import accepted, line_table, lines, unknown_selections
+from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument
+from hltnode.processing.selection.configuration.trigger_config import Menu, TriggerConfig
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
-from hltnode.processing.selection.expression import Expression
-from hltnode.processing.selection.histogram import Histogram, RecordedHistogram
-from hltnode.processing.selection.reported import Reported, Reports, reports_of
-from hltnode.processing.selection.routing import EVERY_LINE, RoutingRules, routing_of_lines
+from hltnode.processing.selection.expressions.canonical import Reader
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
+from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
+from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.reports.reported import Reported, Reports, reports_of
+from hltnode.processing.selection.reports.routing import EVERY_LINE, RoutingRules, routing_of_lines
+from hltnode.processing.selection.reports.selected import selected
 from hltnode.processing.selection.select_lines import select_lines
-from hltnode.processing.selection.selected import selected
-from hltnode.processing.selection.tck import TCK_SUFFIX, TckDocument
-from hltnode.processing.selection.trigger_config import Menu, TriggerConfig
 
 ENTRY_POINTS = "hltnode.chains"
 """The group of entry points under which installed packages offer chains."""
@@ -60,6 +61,7 @@ class TriggerChain(Chain):
     routing: which lines set which routing bits.
     histograms: those that are filled whatever the lines are, where the sequence makes their quantities.
     reported: what is said of selected objects, parts in front of what is made of them.
+    inputs: what lines may select, by the names under which files of lines import it.
     """
 
     event_words: tuple[Expression, ...]
@@ -70,6 +72,7 @@ class TriggerChain(Chain):
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
     histograms: tuple[Histogram, ...] = ()
     reported: tuple[Reported, ...] = ()
+    inputs: Mapping[str, Input] = field(default_factory=dict)
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:

@@ -13,19 +13,19 @@ from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.framework.readout import AUTO, check_encoding
-from hltnode.processing.selection.candidates import (
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.evaluation.candidates import (
     Candidates,
     Constituents,
     candidates_of,
     columns_of_candidates,
     constituents,
 )
-from hltnode.processing.selection.evaluate import Bools, Columns, Evaluator, passes
-from hltnode.processing.selection.expression import Node, columns_of
-from hltnode.processing.selection.line import Line
-from hltnode.processing.selection.reported import Reports
+from hltnode.processing.selection.evaluation.lines import Bools, Columns, Evaluator, passes
+from hltnode.processing.selection.expressions.expression import Node, columns_of
+from hltnode.processing.selection.lines.line import Line
+from hltnode.processing.selection.reports.reported import Reports
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16

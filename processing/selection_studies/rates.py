@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.statistics import wilson_interval
-from hltnode.processing.selection.evaluate import Bools
+from hltnode.processing.selection.evaluation.lines import Bools
 from hltnode.processing.selection_studies.scans import Scan
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, BankType, RawBank
 

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from hltnode.processing.selection.evaluate import Bools
-from hltnode.processing.selection.line import Line
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.evaluation.lines import Bools
+from hltnode.processing.selection.lines.line import Line
 
 MAX_POINTS = 1000
 
@@ -78,8 +78,9 @@ def _values(text: str, values: str) -> tuple[float, ...]:
             n = len(given)
     except ValueError:
         raise _wrong(text) from None
-    if not 1 <= n <= MAX_POINTS or not np.isfinite(given).all():
-        raise ScanError(f"--scan {text}: 1 to {MAX_POINTS} finite values are possible")
+    least = 2 if ":" in values else 1
+    if not least <= n <= MAX_POINTS or not np.isfinite(given).all():
+        raise ScanError(f"--scan {text}: {least} to {MAX_POINTS} finite values are possible")
     return tuple(np.linspace(given[0], given[-1], n).tolist() if ":" in values else given)
 
 

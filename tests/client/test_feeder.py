@@ -36,7 +36,8 @@ SOURCES = (1, 2)
 class RecordedConnection:
     """A connection to a node that the test plays."""
 
-    monitors = ()
+    troubles = ()
+    memory = None
 
     def __init__(self) -> None:
         self.frames: list[tuple[int, int]] = []
@@ -46,9 +47,11 @@ class RecordedConnection:
         """What the node answers to a hello, None for nothing."""
         self.reconnected = 0
 
-    async def send_frame(self, frame: Buffer) -> None:
-        header = decode_header(memoryview(frame), max_bytes=len(frame))
-        self.frames.append((header.mep_id, header.source_id))
+    async def send_frames(self, frames: list[Buffer]) -> int:
+        for frame in frames:
+            header = decode_header(memoryview(frame), max_bytes=len(frame))
+            self.frames.append((header.mep_id, header.source_id))
+        return len(frames)
 
     async def send_message(self, message: ControlMessage) -> None:
         self.messages.append(message)

@@ -10,6 +10,7 @@ from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
 from hltnode.client.send_window import MAX_RESENDS, PROBES, RETRY_NS, SILENT_NS, SendWindow
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
+from tests.client.sending import send_next
 
 
 def window_with(*meps: int, limit: int = 100) -> SendWindow:
@@ -22,9 +23,27 @@ def window_with(*meps: int, limit: int = 100) -> SendWindow:
 
 def drain(window: SendWindow, now_ns: int = 0) -> list[bytes]:
     frames = []
-    while (frame := window.next_frame(now_ns)) is not None:
+    while (frame := send_next(window, now_ns)) is not None:
         frames.append(bytes(frame))
     return frames
+
+
+def test_frames_for_which_there_was_no_room_are_the_next_ones() -> None:
+    window = SendWindow()
+    window.add(0, {source: b"%d" % source for source in range(6)})
+    window.credit(1)
+    first = window.next_frames(4)
+    assert first.frames == [b"0", b"1", b"2", b"3"]
+    window.sent(0, first, 3)
+    assert drain(window) == [b"3", b"4", b"5"]
+
+
+def test_frames_come_from_one_mep_at_a_time_and_only_against_credits() -> None:
+    window = window_with(0, 1, 2, limit=2)
+    for expected in ([b"0-1", b"0-2"], [b"1-1", b"1-2"], []):
+        found = window.next_frames(10)
+        assert found.frames == expected
+        window.sent(0, found, len(found.frames))
 
 
 def nack(mep: int, source: int, reason: RejectReason, resend: bool) -> Nack:
@@ -158,7 +177,7 @@ def test_whatever_happens_a_mep_goes_again_until_it_is_acknowledged(steps: list[
     for step, mep in steps:
         match step:
             case "send":
-                window.next_frame(0)
+                send_next(window, 0)
             case "ack":
                 window.acknowledge(mep, mep)
                 acked.add(mep)
@@ -244,7 +263,7 @@ def test_a_mep_that_comes_back_to_this_node_does_not_stop_those_that_have_begun(
 
 def test_nothing_is_sent_between_a_lost_connection_and_the_restart() -> None:
     window = window_with(0, 1)
-    window.next_frame(0)
+    send_next(window, 0)
     window.stop()
     assert drain(window) == []
     window.restart()
@@ -337,7 +356,7 @@ def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
             window.acknowledge(mep, mep)
             window.queue_silent(0)
             assert window.first_unacknowledged == mep + 1
-            window.next_frame(0)
+            send_next(window, 0)
         return time.perf_counter() - begin
 
     few = min(seconds(1000) for _ in range(3))

@@ -16,6 +16,7 @@ from hltnode.client.send_window import MAX_RESENDS, RETRY_NS, SendWindow
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Nack
 from hltnode.protocol.transport.mep_ranges import MepRanges
+from tests.client.sending import send_next
 
 SOURCES = (1, 2, 3)
 MEPS = 24
@@ -121,7 +122,7 @@ class LossyLink(RuleBasedStateMachine):
             pass
 
     def send(self) -> tuple[int, int] | None:
-        frame = self.window.next_frame(self.now_ns)
+        frame = send_next(self.window, self.now_ns)
         if frame is None:
             return None
         mep, source = map(int, bytes(frame).split())
@@ -187,7 +188,7 @@ class LossyLink(RuleBasedStateMachine):
             self.node.restart()
         if stops_first:
             self.window.stop()
-            assert self.window.next_frame(self.now_ns) is None
+            assert send_next(self.window, self.now_ns) is None
         self.window.restart()
         self.begun.clear()
         self.answered.clear()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.mep import FeedMep
-from hltnode.client.sockets import AsyncSocket, FeederConnection, FeederSockets
+from hltnode.client.sockets import FeederConnection, FeederSockets, Trouble
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.node import Node
@@ -24,7 +24,7 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.processing.selection.tck import TckDocument
+from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -93,12 +93,18 @@ class FakeWorkspace:
                 assert int.from_bytes(header[16:18].tobytes(), "little") == source
         self._meps = meps
 
-    def submit(self) -> None:
+    def submit(self, ended: Callable[[], None]) -> None:
         self._lose_device("submit")
         self._failed = bool(self._meps) and self._behaviour.fail_next > 0
         self._behaviour.fail_next -= self._failed
         self._done_at = time.monotonic() + (self._behaviour.seconds if self._meps else 0.0)
         self.batches.append(len(self._meps))
+        if self._done_at > time.monotonic():
+            timer = threading.Timer(self._behaviour.seconds, ended)
+            timer.daemon = True
+            timer.start()
+        else:
+            ended()
 
     def _lose_device(self, call: str) -> None:
         if self._behaviour.lost_in == call:
@@ -173,7 +179,7 @@ def make_config(directory: Path, **sections: Mapping[str, object]) -> NodeConfig
             "max_frame_bytes": 64 * 1024,
         },
         "builder": {"feeders": 1, "mep_timeout_ms": 300, "max_mep_bytes": 64 * 1024},
-        "pipeline": {"slots": 3, "slot_bytes": 512 * 1024, "max_events": 256, "flush_deadline_ms": 10},
+        "pipeline": {"slots": 3, "slot_bytes": 512 * 1024, "max_events": 256, "flush_deadline_us": 10_000},
         "output": {"directory": str(directory / "out")},
         "http": {"port": 0},
     }
@@ -233,6 +239,8 @@ def synthetic_meps(
 class InterceptedConnection:
     """The sockets of a feeder to a node, whose messages a test holds back or replaces."""
 
+    memory = None
+
     def __init__(self, context: zmq.asyncio.Context, node: Node) -> None:
         self._sockets = FeederSockets(context, node.receiver.endpoint, node.control.endpoint)
         self.sends_messages = True
@@ -241,11 +249,11 @@ class InterceptedConnection:
         """What the feeder receives for a message of the node, None for nothing."""
 
     @property
-    def monitors(self) -> Sequence[AsyncSocket]:
-        return self._sockets.monitors
+    def troubles(self) -> Sequence[Trouble]:
+        return self._sockets.troubles
 
-    async def send_frame(self, frame: Buffer) -> None:
-        await self._sockets.send_frame(frame)
+    async def send_frames(self, frames: list[Buffer]) -> int:
+        return await self._sockets.send_frames(frames)
 
     async def send_message(self, message: ControlMessage) -> None:
         if self.sends_messages:

@@ -66,8 +66,7 @@ def agrees(frame: bytes) -> bool:
     found = inspect_frame(frame)
     assert found == inspected_in_python(frame), frame[:100].hex()
     if not found[0]:
-        with pytest.raises(ValueError, match="not sound"):
-            has_right_crc(frame)
+        assert not has_right_crc(frame)
         return False
     right = crc_is_right_in_python(frame)
     for implementation in range(len(IMPLEMENTATIONS)):
@@ -177,8 +176,7 @@ def test_a_frame_whose_length_is_not_what_it_announces_is_not_copied() -> None:
     slot = bytearray([GUARD]) * 1000
     for frame in (GOOD[:-1], GOOD + b"\0", GOOD[:39], b"", *fuzz.wrong_sizes(GOOD, header=16)):
         if not inspect_frame(frame)[0]:
-            with pytest.raises(ValueError, match="not sound"):
-                copy_mfp(frame, slot, 0)
+            assert not copy_mfp(frame, slot, 0)
     assert slot.count(GUARD) == len(slot)
 
 

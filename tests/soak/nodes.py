@@ -90,7 +90,7 @@ max_mep_bytes = 65536
 [pipeline]
 slot_bytes = 1048576
 max_events = 320
-flush_deadline_ms = 20
+flush_deadline_us = 20_000
 backend = "cpu"
 threads = 1
 [trigger]

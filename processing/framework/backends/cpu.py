@@ -77,10 +77,17 @@ class CpuQueue:
                 self._evaluated += 1
         return time.perf_counter() - begin
 
-    def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:  # noqa: ARG002
+    def submit(
+        self,
+        uploads: Sequence[tuple[Mirror, int]],  # noqa: ARG002
+        downloads: Sequence[tuple[Mirror, int]],  # noqa: ARG002
+        ended: Callable[[], None] | None = None,
+    ) -> None:
         if self._batch is not None:
             raise BackendError("a batch is still running in this queue")
         self._batch = self._submitter.submit(self._run)
+        if ended is not None:
+            self._batch.add_done_callback(lambda _batch: ended())
 
     def poll(self) -> bool:
         if self._batch is None:

@@ -6,7 +6,9 @@ runtime. What the back end needs of the installation is checked when it is made 
 may use it (cuda_device.py).
 """
 
-from collections.abc import Mapping, Sequence
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -31,6 +33,38 @@ from hltnode.processing.framework.backends.kernel_cache import cache_folder
 from hltnode.processing.framework.kernel_sources import KernelSources
 
 
+class EndWatch:
+    """A thread that sleeps until the last event of a stream is passed; begun with the first batch that is watched.
+
+    Not a host function in the stream: after an error of the device the driver calls none.
+    """
+
+    def __init__(self, device: CudaDevice, event: Any) -> None:
+        self._device = device
+        self._event = event
+        self._batches: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, ended: Callable[[], None]) -> None:
+        """Call `ended` when the batch that was started last has ended."""
+        if self._thread is None:
+            # A device may hang, and must not keep the process from ending.
+            self._thread = threading.Thread(target=self._run, name="hltnode-cuda-end", daemon=True)
+            self._thread.start()
+        self._batches.put(ended)
+
+    def close(self) -> None:
+        """End the thread behind what it waits for."""
+        self._batches.put(None)
+
+    def _run(self) -> None:
+        while (ended := self._batches.get()) is not None:
+            # What went wrong is for who polls.
+            with suppress(BackendError), self._device.calls("wait for a batch"):
+                self._event.synchronize()
+            ended()
+
+
 class CudaQueue:
     """One stream: H2D copies, the graph of all kernels, D2H copies.
 
@@ -44,7 +78,9 @@ class CudaQueue:
         self._kernels = [(kernels[launch.kernel], launch, block_size or launch.block_size) for launch in launches]
         with device.calls("make a stream and its events") as cupy:
             self._stream = cupy.cuda.Stream(non_blocking=True)
-            self._events = [cupy.cuda.Event() for _ in range(4)]
+            # The last one is waited for by a thread, which shall sleep and not spin.
+            self._events = [*(cupy.cuda.Event() for _ in range(3)), cupy.cuda.Event(block=True)]
+        self._end_watch = EndWatch(device, self._events[3])
         self._kernel_events: list[Any] = []
         """Behind each kernel, while a batch is profiled."""
         self._kernel_seconds: dict[str, float] = {}
@@ -70,7 +106,12 @@ class CudaQueue:
             kernel.ptr, grid, 1, 1, block, 1, 1, 0, self._stream.ptr, arguments.ctypes.data, 0
         )
 
-    def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:
+    def submit(
+        self,
+        uploads: Sequence[tuple[Mirror, int]],
+        downloads: Sequence[tuple[Mirror, int]],
+        ended: Callable[[], None] | None = None,
+    ) -> None:
         if self._running:
             raise BackendError("a batch is still running in this queue")
         self._steps_before += self._steps
@@ -86,6 +127,8 @@ class CudaQueue:
                 self._stream.synchronize()
             raise
         self._running = True
+        if ended is not None:
+            self._end_watch.watch(ended)
 
     def _enqueue(
         self, cupy: Any, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]
@@ -154,6 +197,10 @@ class CudaQueue:
             begin, on_device, computed, back = (cupy.cuda.get_elapsed_time(event, own) * 1e-3 for own in self._events)
         return begin, on_device, computed, back
 
+    def close(self) -> None:
+        """End the thread that waits for the end of batches."""
+        self._end_watch.close()
+
     def take_profile(self) -> dict[str, float]:
         """Seconds of each kernel since the last call; only batches run with `profile` count."""
         seconds, self._kernel_seconds = self._kernel_seconds, {}
@@ -188,6 +235,7 @@ class CudaBackend:
         self._block_size = block_size
         self._kernels = kernels
         self._module = self._load(None)
+        self._queues: list[CudaQueue] = []
         self._generated: dict[str, Any] = {}
         """Modules of generated kernels by their source."""
 
@@ -263,9 +311,12 @@ class CudaBackend:
             with self.device.calls(f"find the kernel {launch.kernel}"):
                 kernels[launch.kernel] = module.get_function(launch.kernel)
             check_launch(self.device, launch.kernel, kernels[launch.kernel], self._block_size or launch.block_size)
-        return CudaQueue(self.device, kernels, launches, self._block_size)
+        self._queues.append(CudaQueue(self.device, kernels, launches, self._block_size))
+        return self._queues[-1]
 
     def close(self) -> None:
+        for each in self._queues:
+            each.close()
         # A lost device has nothing to wait for, and who lost a batch by it knows.
         with suppress(DeviceLostError), self.device.calls("finish") as cupy:
             cupy.cuda.runtime.deviceSynchronize()

@@ -111,8 +111,15 @@ class Timings:
 class Queue(Protocol):
     """Runs the launches of one slot, batch after batch (a CUDA stream with a captured graph, or a thread)."""
 
-    def submit(self, uploads: Sequence[tuple[Mirror, int]], downloads: Sequence[tuple[Mirror, int]]) -> None:
+    def submit(
+        self,
+        uploads: Sequence[tuple[Mirror, int]],
+        downloads: Sequence[tuple[Mirror, int]],
+        ended: Callable[[], None] | None = None,
+    ) -> None:
         """Start a batch: copy the first bytes of each upload, run the launches, copy the downloads. Returns at once.
+
+        `ended` is called, in a thread of the back end, when the batch is done or has failed: `poll` tells which.
 
         Raises BackendError if it cannot be started; the buffers are not in use then.
         """

@@ -13,11 +13,11 @@ from hltnode.processing.lhcb.lines.inputs import (
     v0s,
     velo_tracks,
 )
-from hltnode.processing.selection.functions import atan2, exp, log, maximum, minimum, sqrt, where
-from hltnode.processing.selection.histogram import Histogram
-from hltnode.processing.selection.inputs import all_of, any_of, count_of
-from hltnode.processing.selection.line import Line
-from hltnode.processing.selection.units import GeV, MeV, TeV, m, mm, mrad, rad, um
+from hltnode.processing.selection.expressions.functions import atan2, exp, log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.expressions.units import GeV, MeV, TeV, m, mm, mrad, rad, um
+from hltnode.processing.selection.lines.histogram import Histogram
+from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
+from hltnode.processing.selection.lines.line import Line
 
 __all__ = [
     "GeV",

@@ -7,9 +7,9 @@ from pydantic.dataclasses import dataclass
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
 from hltnode.processing.lhcb.lines.inputs import dimuons
 from hltnode.processing.lhcb.lines.tracks import behind_target
-from hltnode.processing.selection.functions import maximum
-from hltnode.processing.selection.line_type import VALIDATED, LineType
-from hltnode.processing.selection.units import MeV, mm
+from hltnode.processing.selection.expressions.functions import maximum
+from hltnode.processing.selection.expressions.units import MeV, mm
+from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 
 def charges(vertex: Any, *, same: bool = False) -> Any:

@@ -17,10 +17,10 @@ from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_z
 from hltnode.processing.lhcb.velo.collections import cluster_count, hit_z, hits
-from hltnode.processing.selection.functions import log
-from hltnode.processing.selection.histogram import Histogram
-from hltnode.processing.selection.inputs import ColumnField, Input
-from hltnode.processing.selection.units import LENGTH, GeV, MeV, m, mm, rad
+from hltnode.processing.selection.expressions.functions import log
+from hltnode.processing.selection.expressions.units import LENGTH, GeV, MeV, m, mm, rad
+from hltnode.processing.selection.lines.histogram import Histogram
+from hltnode.processing.selection.lines.inputs import ColumnField, Input
 
 ONE_IN_TEN, ONE_IN_HUNDRED = 0.1, 0.01
 
@@ -53,16 +53,16 @@ _OCCUPANCIES = (
 )  # fmt: skip
 
 _EVENTS = (
-    Histogram("velo_clusters", lambda e: e.n_velo_clusters, 50, 0, 6000, of=event, description="VELO clusters"),
-    Histogram("velo_tracks", lambda e: e.n_velo_tracks, 50, 0, 600, of=event, description="VELO tracks of an event"),
-    Histogram("pvs", lambda e: e.n_pvs, 20, 0, 20, of=event, description="primary vertices of an event"),
-    Histogram("scifi_hits", lambda e: e.n_scifi_hits, 50, 0, 15000, of=event, where=lambda e: e.passes_gec,
+    Histogram("velo_clusters", lambda e: e.n_velo_clusters, 50, -0.5, 5999.5, of=event, description="VELO clusters"),
+    Histogram("velo_tracks", lambda e: e.n_velo_tracks, 50, -0.5, 599.5, of=event, description="VELO tracks"),
+    Histogram("pvs", lambda e: e.n_pvs, 20, -0.5, 19.5, of=event, description="primary vertices of an event"),
+    Histogram("scifi_hits", lambda e: e.n_scifi_hits, 50, -0.5, 14999.5, of=event, where=lambda e: e.passes_gec,
               description="SciFi hits of an event"),
-    Histogram("muon_hits", lambda e: e.n_muon_hits, 50, 0, 1000, of=event, where=lambda e: e.passes_gec,
+    Histogram("muon_hits", lambda e: e.n_muon_hits, 50, -0.5, 999.5, of=event, where=lambda e: e.passes_gec,
               description="muon hits of an event"),
-    Histogram("long_tracks", lambda e: e.n_long_tracks, 50, 0, 200, of=event, where=lambda e: e.passes_gec,
+    Histogram("long_tracks", lambda e: e.n_long_tracks, 50, -0.5, 199.5, of=event, where=lambda e: e.passes_gec,
               description="long tracks of an event"),
-    Histogram("vertices", lambda e: e.n_vertices, 50, 0, 100, of=event, where=lambda e: e.passes_gec,
+    Histogram("vertices", lambda e: e.n_vertices, 50, -0.5, 99.5, of=event, where=lambda e: e.passes_gec,
               description="two-track vertices of an event"),
 )  # fmt: skip
 
@@ -71,9 +71,9 @@ _VELO = (
     Histogram("pv_y", lambda v: v.y, 50, -1 * mm, 1 * mm, of=primary_vertices, description="primary vertices in y"),
     Histogram("pv_z", lambda v: v.z, 50, -250 * mm, 250 * mm, of=primary_vertices,
               description="primary vertices along the beam"),
-    Histogram("pv_tracks", lambda v: v.n_tracks, 50, 0, 150, of=primary_vertices,
+    Histogram("pv_tracks", lambda v: v.n_tracks, 50, -0.5, 149.5, of=primary_vertices,
               description="weights of the tracks of a primary vertex"),
-    Histogram("velo_track_hits", lambda t: t.n_hits, 30, 0, 30, of=velo_tracks, prescale=ONE_IN_TEN,
+    Histogram("velo_track_hits", lambda t: t.n_hits, 30, -0.5, 29.5, of=velo_tracks, prescale=ONE_IN_TEN,
               description="hits of a VELO track"),
 )  # fmt: skip
 

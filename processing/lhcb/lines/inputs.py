@@ -59,9 +59,10 @@ from hltnode.processing.lhcb.velo.collections import (
     track_pv,
     tracks,
 )
-from hltnode.processing.selection.expression import Expression
-from hltnode.processing.selection.functions import atan2, log, sqrt
-from hltnode.processing.selection.inputs import (
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.functions import atan2, log, sqrt
+from hltnode.processing.selection.expressions.units import ENERGY, LENGTH, NO_UNIT, Unit
+from hltnode.processing.selection.lines.inputs import (
     ColumnField,
     DerivedField,
     FieldOf,
@@ -70,7 +71,6 @@ from hltnode.processing.selection.inputs import (
     any_of,
     exists,
 )
-from hltnode.processing.selection.units import ENERGY, LENGTH, NO_UNIT, Unit
 
 
 def _numbers(columns: dict[str, Any], units: dict[str, tuple[Unit, str]]) -> dict[str, FieldOf]:
@@ -318,3 +318,18 @@ INPUTS = {
 def any_pv(condition: Any) -> Expression:
     """Whether the condition holds for at least one primary vertex of the event."""
     return any_of(primary_vertices, condition)
+
+
+INPUTS = {
+    "event": event,
+    "velo_tracks": velo_tracks,
+    "primary_vertices": primary_vertices,
+    "long_tracks": long_tracks,
+    "muons": muons,
+    "two_track_vertices": two_track_vertices,
+    "displaced_vertices": displaced_vertices,
+    "dimuons": dimuons,
+    "v0s": v0s,
+    "v0_pairs": v0_pairs,
+}
+"""By the names under which files of lines import them."""

@@ -41,7 +41,7 @@ from hltnode.processing.lhcb.lines.two_tracks import (
     TwoTrackMVACharmXSec,
 )
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
-from hltnode.processing.selection.trigger_config import Menu
+from hltnode.processing.selection.configuration.trigger_config import Menu
 
 ODIN_VELO_OPEN = 0x0001
 ODIN_NO_BIAS = 0x0004

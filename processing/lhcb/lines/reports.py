@@ -14,7 +14,7 @@ from hltnode.processing.lhcb.scifi.collections import scifi_id
 from hltnode.processing.lhcb.secondary_vertices.collections import v0_pair_vertices, vertex_tracks_of
 from hltnode.processing.lhcb.ut.collections import ut_id
 from hltnode.processing.lhcb.velo.collections import hit_id, track_hit_count, track_hits
-from hltnode.processing.selection.reported import Hits, Parts, Reported
+from hltnode.processing.selection.reports.reported import Hits, Parts, Reported
 from hltnode.protocol.raw_data.selection_reports import ClassId
 
 

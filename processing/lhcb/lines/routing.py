@@ -1,6 +1,6 @@
 """The routing bits of LHCb's first level (docs/formats/trigger-banks.md)."""
 
-from hltnode.processing.selection.routing import LUMI_BIT, PHYSICS_BIT, RoutingRules
+from hltnode.processing.selection.reports.routing import LUMI_BIT, PHYSICS_BIT, RoutingRules
 
 ROUTING_RULES: RoutingRules = {
     LUMI_BIT: r"Hlt1.*Lumi.*",

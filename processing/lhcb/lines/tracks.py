@@ -10,9 +10,9 @@ from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momentum, Positive
 from hltnode.processing.lhcb.lines.inputs import long_tracks, muons
-from hltnode.processing.selection.functions import log
-from hltnode.processing.selection.line_type import VALIDATED, LineType
-from hltnode.processing.selection.units import GeV, MeV, mm, rad
+from hltnode.processing.selection.expressions.functions import log
+from hltnode.processing.selection.expressions.units import GeV, MeV, mm, rad
+from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 
 def behind_target(candidate: Any, min_pv_z: float) -> Any:

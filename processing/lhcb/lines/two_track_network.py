@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from hltnode.processing.selection.functions import exp, maximum, minimum
+from hltnode.processing.selection.expressions.functions import exp, maximum, minimum
 
 FILE = Path(__file__).with_name("two_track_network.json")
 

@@ -10,10 +10,10 @@ from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Distance, Length, Momen
 from hltnode.processing.lhcb.lines.inputs import displaced_vertices, v0_pairs, v0s
 from hltnode.processing.lhcb.lines.tracks import behind_target
 from hltnode.processing.lhcb.lines.two_track_network import TWO_TRACK_NETWORK
-from hltnode.processing.selection.functions import log, maximum, minimum, sqrt, where
-from hltnode.processing.selection.histogram import Histogram
-from hltnode.processing.selection.line_type import VALIDATED, LineType
-from hltnode.processing.selection.units import GeV, MeV, mm
+from hltnode.processing.selection.expressions.functions import log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.expressions.units import GeV, MeV, mm
+from hltnode.processing.selection.lines.histogram import Histogram
+from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 D0_MASS = 1864.84
 """MeV; Particle Data Group."""

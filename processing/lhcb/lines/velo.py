@@ -6,9 +6,9 @@ from pydantic.dataclasses import dataclass
 
 from hltnode.processing.lhcb.lines.cuts import Count, Distance, Positive
 from hltnode.processing.lhcb.lines.inputs import event, velo_tracks
-from hltnode.processing.selection.inputs import count_of
-from hltnode.processing.selection.line_type import VALIDATED, LineType
-from hltnode.processing.selection.units import mm
+from hltnode.processing.selection.expressions.units import mm
+from hltnode.processing.selection.lines.inputs import count_of
+from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 
 @dataclass(frozen=True, config=VALIDATED)

@@ -92,6 +92,44 @@ def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
     assert time.monotonic() - begin < 0.5
 
 
+@pytest.fixture
+def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing happens before the back end has called: a wake-up that is lost would be seen."""
+    monkeypatch.setattr("hltnode.daemon.compute.pipeline.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("hltnode.daemon.compute.pipeline.IDLE_SECONDS", 3600.0)
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_a_batch_is_taken_when_the_back_end_says_that_it_has_ended_however_long_it_took(bench: Bench) -> None:
+    for number in range(200):
+        bench.engine.behaviour.seconds = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)[number % 5]
+        for slot in range(3):
+            bench.submit(slot)
+        assert sorted(bench.take().batch.slot for _ in range(3)) == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_what_is_in_flight_ends_before_the_thread_does_without_a_look(bench: Bench) -> None:
+    bench.engine.behaviour.seconds = 0.05
+    for slot in range(3):
+        bench.submit(slot)
+    assert bench.pipeline.stop(5.0)
+    assert bench.done.qsize() == 3
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_an_idle_thread_ends_at_once(bench: Bench) -> None:
+    assert bench.pipeline.stop(5.0)
+
+
+def test_the_times_of_a_batch_are_noted_when_the_back_end_gets_and_returns_it(bench: Bench) -> None:
+    bench.engine.behaviour.seconds = 0.02
+    before_ns = time.monotonic_ns()
+    bench.submit(0)
+    times = bench.take().batch.times
+    assert before_ns <= times.begun_ns <= times.computed_ns - 20_000_000 <= time.monotonic_ns()
+
+
 def test_a_batch_is_reported_when_the_back_end_has_it_and_when_it_is_done(bench: Bench) -> None:
     bench.submit(1)
     bench.take()
@@ -146,7 +184,7 @@ def test_a_batch_that_gets_on_slowly_keeps_the_clock_of_the_watchdog_going(bench
     bench.submit(0)
     time.sleep(0.05)
     tick = bench.pipeline.tick_ns
-    time.sleep(0.2)
+    time.sleep(0.4)
     assert bench.pipeline.tick_ns > tick
     bench.engine.behaviour.crawl = False
     time.sleep(0.05)

@@ -447,3 +447,14 @@ def test_when_all_slots_are_half_full_and_nothing_more_comes_the_deadline_seals_
 def check_credits_are_backed(builder: EventBuilder) -> None:
     places = builder.pool.free_places(EVENTS) + builder.pool.filling_places(EVENTS)
     assert 0 <= builder.window.outstanding <= places
+
+
+def test_a_slot_that_waits_for_its_open_mep_alone_is_due_at_once_when_that_is_abandoned() -> None:
+    builder = make_builder()
+    send_mep(builder, 0)
+    send(builder, fragment(1, SOURCES[0]), 19 * MS)
+    assert not any(isinstance(effect, SealSlot) for effect in builder.handle(20 * MS, Tick()))
+    assert builder.wake_ns > 21 * MS
+    builder.handle(21 * MS, Abandon())
+    assert builder.wake_ns == 21 * MS
+    assert any(isinstance(effect, SealSlot) for effect in builder.handle(21 * MS, Tick()))

@@ -1,5 +1,6 @@
 """Whatever comes in whatever order: the identities hold, credits are backed, slots do not overlap."""
 
+import copy
 import itertools
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.event_builder import SOON_NS, EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
@@ -19,6 +20,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     CloseOpen,
     Effect,
     FragmentArrived,
+    GrantCredit,
     MepRecord,
     MepsAcknowledged,
     Place,
@@ -69,6 +71,7 @@ class BuilderMachine(RuleBasedStateMachine):
     def stimulate(self, stimulus: Stimulus) -> list[Effect]:
         was_open, was_computing = bool(self.builder.open), self.builder.is_computing
         effects = self.builder.handle(self.now, stimulus)
+        self.look_before_the_builder_wants_it()
         if isinstance(stimulus, Tick) and not was_open and not was_computing:
             # Slots that are half full back each other's credits: one of them is sealed all the same.
             self.forced |= any(isinstance(effect, SealSlot) for effect in effects)
@@ -85,6 +88,16 @@ class BuilderMachine(RuleBasedStateMachine):
                 case _:
                     pass
         return effects
+
+    def look_before_the_builder_wants_it(self) -> None:
+        """Nothing would come of a tick now, unless the builder has asked for one, now or soon."""
+        builder = self.builder
+        if builder.wake_ns > self.now:
+            shared = {id(part): part for part in (builder.history, builder.counters)}
+            effects = copy.deepcopy(builder, shared).handle(self.now, Tick())
+            in_a_hurry = [effect for effect in effects if not isinstance(effect, GrantCredit)]
+            assert not in_a_hurry
+            assert not effects or builder.wake_ns <= self.now + SOON_NS
 
     def send(self, fragment: FragmentArrived) -> list[Effect]:
         self.builder.counters.fragments_received += 1
@@ -130,8 +143,12 @@ class BuilderMachine(RuleBasedStateMachine):
 
     @rule(step=st.integers(1, 40))
     def time_passes(self, step: int) -> None:
-        self.now += step
-        self.stimulate(Tick())
+        end = self.now + step
+        while self.builder.wake_ns <= end:
+            self.now = max(self.now, self.builder.wake_ns)
+            self.stimulate(Tick())
+            assert self.builder.wake_ns > self.now
+        self.now = end
         assert all(self.now - mep.last_ns < TIMEOUT for mep in self.builder.open.values())
         assert all(mep.overtaken_ns is None or self.now - mep.overtaken_ns < 15 for mep in self.builder.open.values())
 

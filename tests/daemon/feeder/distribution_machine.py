@@ -46,6 +46,7 @@ from hltnode.protocol.transport.feeder_messages import Ack, Credit, Error, Goodb
 from hltnode.protocol.transport.frame_header import decode_header
 from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.refusals import MessageRefusal
+from tests.client.sending import send_next
 from tests.client.test_feeder import RecordedConnection
 from tests.daemon.fakes import RUN, synthetic_meps
 from tests.daemon.manual_clock import ManualClock
@@ -197,7 +198,7 @@ class DistributionMachine(RuleBasedStateMachine):
     def frames_arrive(self, node: int, connection: int, n: int, late: bool = False) -> None:
         feeder = self.feeders[node][connection]
         for _ in range(n):
-            if self.nodes[node].builder is None or (frame := feeder.window.next_frame(self.clock.now_ns)) is None:
+            if self.nodes[node].builder is None or (frame := send_next(feeder.window, self.clock.now_ns)) is None:
                 return
             header = decode_header(memoryview(frame), max_bytes=len(frame))
             mep, source = header.mep_id, header.source_id

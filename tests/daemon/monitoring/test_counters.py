@@ -8,25 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.daemon.common.vocabulary import CloseReason
-from hltnode.daemon.monitoring.counters import BUILD_BOUNDS, END_TO_END_BOUNDS, STAGE_BOUNDS, Counters, Histogram
+from hltnode.daemon.monitoring.counters import END_TO_END_BOUNDS, MEP_BOUNDS, STAGE_BOUNDS, Counters, Histogram
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
 
 
 @given(st.lists(st.floats(0, 20)))
 def test_a_histogram_counts_a_value_in_the_first_bucket_that_holds_it(values: list[float]) -> None:
-    histogram = Histogram(BUILD_BOUNDS)
+    histogram = Histogram(MEP_BOUNDS)
     for value in values:
         histogram.observe(value)
     below = 0
-    for bound, count in zip(BUILD_BOUNDS, histogram.counts, strict=False):
+    for bound, count in zip(MEP_BOUNDS, histogram.counts, strict=False):
         below += count
         assert below == sum(value <= bound for value in values)
     assert sum(histogram.counts) == len(values)
     assert histogram.total == pytest.approx(sum(values))
 
 
-@pytest.mark.parametrize("bounds", [BUILD_BOUNDS, STAGE_BOUNDS, END_TO_END_BOUNDS])
+@pytest.mark.parametrize("bounds", [MEP_BOUNDS, STAGE_BOUNDS, END_TO_END_BOUNDS])
 def test_bounds_ascend(bounds: tuple[float, ...]) -> None:
     assert list(bounds) == sorted(set(bounds))
 

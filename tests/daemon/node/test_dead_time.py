@@ -10,6 +10,7 @@ from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.node.dead_time import DeadTimeClock
 from hltnode.protocol.transport.run_control_messages import CommandName
 from tests.daemon.fakes import eventually, make_config, running_node
+from tests.daemon.pages import all_metrics
 
 SECOND = 1_000_000_000
 
@@ -46,5 +47,5 @@ async def test_a_node_that_is_paused_counts_the_time_in_which_its_loop_was_stall
         await eventually(lambda: paused[DeadTimeReason.PAUSED] > 0)
         before = paused[DeadTimeReason.PAUSED]
         time.sleep(0.3)
-        await asyncio.sleep(0.02)
+        await asyncio.to_thread(all_metrics, node.http_port)
         assert paused[DeadTimeReason.PAUSED] - before >= 0.3

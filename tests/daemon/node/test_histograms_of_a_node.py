@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +39,11 @@ MEPS, EVENTS = 20, 8
 class CountingWorkspace(FakeWorkspace):
     """Counts each event in the second bin."""
 
-    def submit(self) -> None:
+    def submit(self, ended: Callable[[], None]) -> None:
         if not self.counted.size:
             self.counted = np.zeros(SHAPE.n_counts, np.uint32)
         self.counted[2] += np.uint32(sum(mep.n_events for mep in self._meps))
-        super().submit()
+        super().submit(ended)
 
 
 class CountingEngine(FakeEngine):
@@ -104,10 +104,10 @@ async def test_a_node_without_histograms_writes_no_file(tmp_path: Path, context:
 
 def test_a_name_that_is_none_and_a_node_that_is_none_are_said(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["histograms", "http://127.0.0.1:9"])
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "127.0.0.1:9/histograms: no histograms can be read" in " ".join(wrong.output.split())
     wrong = CliRunner().invoke(app, ["histograms", str(tmp_path / "none.root")])
     assert (wrong.exit_code, "none.root: no histograms of hltnode can be read" in wrong.output.replace("\n", "")) == (
-        1,
+        2,
         True,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from hltnode.daemon.node.hot_reload import HOT_KEYS, compare
 from hltnode.daemon.node.sizing import batch_limits
-from hltnode.processing.selection.tck import TckDocument
+from hltnode.processing.selection.configuration.tck import TckDocument
 from tests.daemon.fakes import FakeEngine, make_config, node_of_engine
 
 
@@ -20,14 +20,14 @@ def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: 
     new = make_config(
         tmp_path,
         builder={"mep_timeout_ms": 55, "feeders": 3},
-        pipeline={"flush_deadline_ms": 7},
+        pipeline={"flush_deadline_us": 7_000},
         log={"level": "debug"},
         http={"port": 9},
     )
     change = compare(old, new)
     assert change.hot == {
         "builder.mep_timeout_ms": (300, 55),
-        "pipeline.flush_deadline_ms": (10, 7),
+        "pipeline.flush_deadline_us": (10_000, 7_000),
         "log.level": ("info", "debug"),
     }
     assert change.cold == ("builder.feeders", "http.port")

@@ -30,7 +30,7 @@ def check_metrics(metrics: dict[str, float]) -> None:
     assert metrics["hlt1_fragments_received_total"] == sum(classes.values()), classes
     meps = {name: total(metrics, f"hlt1_meps_{name}") for name in ("closed_total", "abandoned_total", "open")}
     assert metrics["hlt1_meps_opened_total"] == sum(meps.values()), meps
-    assert total(metrics, "hlt1_mep_build_seconds_count") == meps["closed_total"]
+    assert metrics['hlt1_mep_stage_seconds_count{stage="build"}'] == meps["closed_total"]
     by_source = total(metrics, "hlt1_source_fragments_received_total")
     assert by_source <= metrics["hlt1_fragments_received_total"]
 
@@ -83,11 +83,11 @@ def test_a_snapshot_does_not_change_with_the_counters() -> None:
     taken = snapshot(counters)
     counters.fragments_received += 1
     counters.sources[1].fragments += 1
-    counters.mep_build.observe(1.0)
+    counters.mep_latency.observe(1.0)
     counters.meps_closed[next(iter(counters.meps_closed))] += 1
     counters.writer.streams[next(iter(counters.writer.streams))].events += 1
     counters.operation.reloads[next(iter(counters.operation.reloads))] += 1
-    assert taken.fragments_received == taken.sources[1].fragments == sum(taken.mep_build.counts) == 0
+    assert taken.fragments_received == taken.sources[1].fragments == sum(taken.mep_latency.counts) == 0
     assert not any(taken.meps_closed.values())
     assert not any(stream.events for stream in taken.writer.streams.values())
     assert not any(taken.operation.reloads.values())

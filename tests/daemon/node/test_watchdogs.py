@@ -129,7 +129,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
     events = [noise(densest, seed) for seed in range(4)] * (n_events // 4)
     mep = FeedMep.of_mfps(0, 0, HLT1.readout.mfps_of_events(events, 0, "retina"))
     nbytes = 1 << 25
-    pipeline = {"slots": 2, "slot_bytes": 2 * nbytes, "max_events": n_events, "flush_deadline_ms": 10}
+    pipeline = {"slots": 2, "slot_bytes": 2 * nbytes, "max_events": n_events, "flush_deadline_us": 10_000}
     config = make_config(
         tmp_path,
         pipeline=pipeline,

@@ -448,6 +448,21 @@ def test_the_events_of_several_meps_are_those_of_each_mep_alone() -> None:
     assert together.data == b"".join(alone)
 
 
+@pytest.mark.parametrize("n_kept", [5, 40, 120])
+def test_few_or_all_of_many_events_are_those_of_the_oracle(n_kept: int) -> None:
+    random = np.random.default_rng(n_kept)
+    sizes = [0, 1, 3, 4, 7, 8, 15, 16, 31, 32, 33, 64, 511, 512, 513]
+    events = []
+    for _ in range(120):
+        banks = dict(event().banks)
+        for source in range(5000, 5020):
+            size = random.choice(sizes) if random.random() < 0.5 else random.integers(0, 60)
+            payload = memoryview(random.bytes(int(size)))
+            banks[source] = RawBank(BankType.VP, 4, source, payload) if random.random() < 0.9 else None
+        events.append(event(banks=banks, fired=(0,)))
+    check(events, [PHYSICS], sorted(random.permutation(120)[:n_kept].tolist()))
+
+
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 40])
 def test_records_have_the_checksum_of_the_format_where_it_is_asked_for(n: int) -> None:
     bank = RawBank(BankType.VP, 4, 4096, memoryview(b"data" * 50))

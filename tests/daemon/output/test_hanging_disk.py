@@ -46,7 +46,7 @@ def event_numbers(directory: Path) -> list[int]:
 async def test_a_disk_that_hangs_holds_no_slots_until_the_output_queue_is_full(
     tmp_path: Path, disk_works: threading.Event
 ) -> None:
-    config = make_config(tmp_path, pipeline={"slots": SLOTS, "max_events": 8, "flush_deadline_ms": 1})
+    config = make_config(tmp_path, pipeline={"slots": SLOTS, "max_events": 8, "flush_deadline_us": 1_000})
     meps = list(synthetic_meps(40))
     with zmq.asyncio.Context() as context:
         async with running_node(config) as (node, _), make_feeder(context, node) as feeder:

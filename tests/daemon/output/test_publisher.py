@@ -67,14 +67,14 @@ def subscriber(context: Context, endpoint: str, *, high_water_mark: int = 1000) 
 async def changed(publisher: DecisionPublisher, counters: OutputCounters, before: int) -> int:
     """The number of subscribers as soon as it has changed."""
     while counters.subscribers == before:
-        publisher.track_subscriptions()
+        publisher.changed()
         await asyncio.sleep(0.005)
     return counters.subscribers
 
 
 async def subscribed(publisher: DecisionPublisher, counters: OutputCounters, number: int) -> None:
     while counters.subscribers != number:
-        publisher.track_subscriptions()
+        publisher.changed()
         await asyncio.sleep(0.005)
 
 
@@ -150,10 +150,11 @@ async def test_a_subscriber_that_pauses_briefly_loses_nothing(
     monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 20_000_000_000)
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
+    publisher.start(asyncio.get_running_loop())
     await subscribed(publisher, counters, 1)
 
     def read_all() -> list[int]:
-        while counters.blocked < 3:
+        while not counters.blocked:
             time.sleep(0.005)
         return [decode_decision(slow.recv()).seq for _ in range(200)]
 

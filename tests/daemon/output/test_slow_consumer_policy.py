@@ -71,6 +71,7 @@ async def test_wait_holds_the_caller_until_the_consumer_reads_and_loses_nothing(
     assert bench.sender.waiting_since_ns == 5
     assert not putting.done()
     bench.consumer.room = 10
+    bench.sender.pump()
     await putting
     assert bench.sender.waiting_since_ns is None
     assert bench.consumer.taken == [0, 1, 2]

@@ -33,6 +33,7 @@ def stop_and_read(site: Site) -> list[int]:
     return site.kept_events()
 
 
+@pytest.mark.slow
 def test_a_rehearsal_prints_what_it_did_and_every_event_is_kept_once(site: Site) -> None:
     site.start_node()
     faults = "drop=0.01,duplicate=0.02,reorder=0.05,corrupt=0.01,delay=0.01"
@@ -87,6 +88,7 @@ def test_a_stopped_feeder_costs_timeouts_and_nothing_else(site: Site) -> None:
     assert set(kept) >= WANTED
 
 
+@pytest.mark.slow
 def test_a_stopped_node_goes_on_where_it_was(site: Site) -> None:
     node = site.start_node()
     feeder = site.start_feeder(1)

@@ -54,7 +54,7 @@ max_mep_bytes = 65536
 [pipeline]
 slot_bytes = 524288
 max_events = 256
-flush_deadline_ms = 10
+flush_deadline_us = 10_000
 [output]
 directory = "{self.output}"
 [http]
@@ -163,6 +163,7 @@ def test_killing_the_node_leaves_each_event_exactly_once_in_the_files_of_both_se
 
 
 @pytest.mark.parametrize("site", [2], indirect=True)
+@pytest.mark.slow
 def test_a_killed_feeder_comes_back_and_every_fragment_is_accounted_for(site: Site) -> None:
     node = site.start_node()
     first, second = site.start_feeder(1), site.start_feeder(2)

@@ -116,7 +116,7 @@ def test_another_run_than_the_node_is_configured_for_is_refused_at_once(
 
 
 def test_a_name_that_no_message_can_carry_is_refused_before_anything_is_sent(site: Site) -> None:
-    assert site.wait(feed(site, "--name", "a" * 65)) == 1
+    assert site.wait(feed(site, "--name", "a" * 65)) == 2
     assert "--name" in printed_by(site)
 
 
@@ -147,6 +147,7 @@ def test_a_feeder_that_is_killed_at_its_very_end_and_started_again_comes_to_its_
     assert len(events) == len(set(events))
 
 
+@pytest.mark.slow
 def test_a_feeder_that_is_started_again_ends_although_the_others_have_left(tmp_path: Path) -> None:
     site = Site(tmp_path, 2)
     try:

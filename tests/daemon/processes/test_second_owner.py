@@ -42,7 +42,7 @@ def test_a_second_node_in_the_same_directory_is_refused_and_changes_nothing(site
             lines.append(f"port = {port}" if key == "port" else line)
     second.write_text("\n".join(lines))
     refused = site.start("hltnode.daemon", "serve", "--config", str(second))
-    assert site.wait(refused, 90.0) == 1, site.logs()
+    assert site.wait(refused, 90.0) == 2, site.logs()
     assert f"{site.output}: another node writes here, pid {node.pid}" in site.logs()
     assert "Traceback" not in site.logs()
     assert content(site.output) == before

@@ -73,6 +73,7 @@ def test_a_stop_while_the_engine_is_made_or_warms_up_ends_the_start(
     assert log_lines(site, "stopped_during_start")
 
 
+@pytest.mark.slow
 def test_a_second_stop_while_an_operator_warms_up_the_back_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_NODE__AUTOSTART", "false")
     monkeypatch.setenv("TEST_HANG", "1")
@@ -120,6 +121,7 @@ def test_a_second_stop_while_an_output_waits_for_its_consumer(site: Site, monkey
     check_counts(site)
 
 
+@pytest.mark.slow
 def test_two_stops_in_a_row(site: Site) -> None:
     node = site.start_node()
     site.start_feeder(1)

@@ -136,8 +136,8 @@ def test_ctl_over_http_stops_and_starts_and_shows_refusals(site: Site, monkeypat
     refused = runner.invoke(app, ["ctl", "start", *url, "--token-file", str(token)])
     assert refused.exit_code == 1
     assert "running" in refused.output
-    assert runner.invoke(app, ["ctl", "stop", *url]).exit_code == 1
+    assert runner.invoke(app, ["ctl", "stop", *url]).exit_code == 2
     token.write_text("another token".replace(" ", "-") * 2)
     wrong = runner.invoke(app, ["ctl", "stop", *url, "--token-file", str(token)])
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "wrong token" in wrong.output

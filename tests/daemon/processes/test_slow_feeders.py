@@ -47,6 +47,7 @@ def test_a_feeder_that_is_slower_than_the_other_holds_it_back_and_costs_no_mep(s
     assert meps["complete"] == meps["opened"] == MEPS
 
 
+@pytest.mark.slow
 def test_feeders_of_different_rates_that_start_seconds_apart_cost_no_mep(site: Site) -> None:
     site.start_node()
     first = feed(site, 1, "--rate", "600")
@@ -56,6 +57,7 @@ def test_feeders_of_different_rates_that_start_seconds_apart_cost_no_mep(site: S
     assert meps["complete"] == meps["opened"] == MEPS
 
 
+@pytest.mark.slow
 def test_a_feeder_that_is_stopped_for_less_than_its_hellos_may_fail_costs_no_mep(site: Site) -> None:
     site.start_node()
     first, second = feed(site, 1, "--rate", "600"), feed(site, 2, "--rate", "600")
@@ -67,7 +69,9 @@ def test_a_feeder_that_is_stopped_for_less_than_its_hellos_may_fail_costs_no_mep
     assert meps["complete"] == meps["opened"] == MEPS
 
 
-@pytest.mark.parametrize("seconds", [1.0, *(pytest.param(seconds, marks=pytest.mark.slow) for seconds in (0.1, 6.0))])
+@pytest.mark.parametrize(
+    "seconds", [1.0, *(pytest.param(seconds, marks=pytest.mark.slow) for seconds in (0.1, 6.0, 30.0))]
+)
 def test_a_node_that_is_stopped_and_continued_builds_every_mep_complete(site: Site, seconds: float) -> None:
     node = site.start_node()
     first, second = feed(site, 1, "--rate", "600"), feed(site, 2, "--rate", "600")

@@ -59,6 +59,7 @@ def stop(*sites: Site) -> None:
         assert site.wait(node) == 0, site.logs()
 
 
+@pytest.mark.slow
 def test_of_a_killed_node_that_comes_back_at_once_every_event_is_kept_once(sites: tuple[Site, Site]) -> None:
     a, b = sites
     killed = a.start_node()

@@ -29,9 +29,17 @@ class Bench:
     Args:
         feeders: how many feeders a run needs.
         journal: what earlier sessions of the node have acknowledged.
+        of_other_tck: runs of it that another trigger configuration decides on, with its key.
     """
 
-    def __init__(self, *, feeders: int = 1, journal: dict[int, Ranges] | None = None, run: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        feeders: int = 1,
+        journal: dict[int, Ranges] | None = None,
+        of_other_tck: dict[int, int] | None = None,
+        run: int = 0,
+    ) -> None:
         self.now = 0
         self.state = RunState.RUNNING
         self.counters = Counters()
@@ -76,7 +84,7 @@ class Bench:
             max_fragment_bytes=1000,
             clock_ns=lambda: self.now,
         )
-        self.protocol.remember(journal or {})
+        self.protocol.remember(journal or {}, of_other_tck or {})
 
     @property
     def ends(self) -> list[tuple[int, str, bool]]:

@@ -30,7 +30,7 @@ def read_closed(tap: InputTap, recorder: zmq.Socket[bytes], assembly: MepAssembl
     end = time.monotonic() + 20.0
     while n:
         assert time.monotonic() < end
-        tap.read()
+        tap.changed()
         while n and recorder.poll(20):
             parts = recorder.recv_multipart()
             n -= len(parts) == 1
@@ -55,7 +55,7 @@ def test_a_recorder_that_does_not_read_holds_nothing_up_and_what_it_misses_is_co
         end = time.monotonic() + 10.0
         while not counters.subscribers:
             assert time.monotonic() < end
-            tap.read()
+            tap.changed()
         begin = time.monotonic()
         for number in range(MEPS):
             take_mep(tap, number)

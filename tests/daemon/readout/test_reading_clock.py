@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.daemon.readout.reading_clock import ALLOWANCE_NS, CATCH_UP_NS, LONGEST_STEP_NS, ReadingClock
+from hltnode.daemon.readout.reading_clock import (
+    ALLOWANCE_NS,
+    CATCH_UP_NS,
+    LONGEST_STEP_NS,
+    STANDING_TICK_NS,
+    ReadingClock,
+)
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -21,6 +27,11 @@ class Loop:
         self.true_ns += int(seconds * SECOND)
         self.clock.read()
         return self.clock.tick(drained=drained)
+
+    def sleep(self, seconds: float, stopped: float = 0.0) -> int:
+        """Sleep for so long, and come back later by the time for which the process was stopped."""
+        delay_ns = self.clock.sleep(self.clock.now_ns + int(seconds * SECOND), 3600 * SECOND)
+        return self.tick(delay_ns / SECOND + stopped)
 
     def passes(self, seconds: float, *, drained: bool = True) -> float:
         """Seconds of the clock while the loop ticks for so long."""
@@ -71,6 +82,41 @@ def test_a_loop_whose_every_turn_is_slow_still_comes_to_its_deadlines() -> None:
     for _ in range(200):
         loop.tick(0.4)
     assert loop.clock.now_ns - before >= 200 * LONGEST_STEP_NS // 2 - ALLOWANCE_NS
+
+
+def test_the_time_in_which_the_loop_sleeps_is_counted() -> None:
+    loop = Loop()
+    for seconds in (0.001, 0.04, 0.5, 5.0):
+        before = loop.clock.now_ns
+        assert loop.sleep(seconds) - before == int(seconds * SECOND)
+    assert loop.clock.now_ns == loop.true_ns
+
+
+def test_a_stop_of_a_loop_that_sleeps_is_not_counted() -> None:
+    for seconds in (0.1, 30.0):
+        loop = Loop()
+        loop.passes(3.0)
+        before = loop.clock.now_ns
+        assert loop.sleep(0.025, stopped=seconds) - before <= 0.025 * SECOND
+        assert loop.passes(min(seconds, CATCH_UP_NS / SECOND)) <= 0.005
+
+
+def test_while_it_stands_still_no_sleep_is_longer_than_the_time_to_the_next_tick() -> None:
+    loop = Loop()
+    loop.tick(30.0)
+    assert loop.clock.sleep(loop.clock.now_ns + SECOND, SECOND) <= STANDING_TICK_NS
+    for _ in range(CATCH_UP_NS // STANDING_TICK_NS + 1):
+        loop.sleep(10.0)
+    before = loop.clock.now_ns
+    assert loop.sleep(1.0) - before == SECOND
+
+
+def test_times_of_the_clock_become_true_times() -> None:
+    loop = Loop()
+    loop.passes(1.0)
+    assert loop.clock.true_time_of(loop.clock.now_ns) == loop.true_ns
+    loop.tick(30.0)
+    assert loop.clock.true_time_of(loop.clock.now_ns - 5) == loop.true_ns - 5
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.sampled_from((1, 1, 1, 300)), st.booleans()), max_size=200))

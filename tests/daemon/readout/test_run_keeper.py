@@ -7,7 +7,7 @@ import pytest
 from hltnode.daemon.readout.run_feeders import RETURN_NS
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.feeder_messages import Credit, Goodbye, Nack, RunClosed, Welcome
+from hltnode.protocol.transport.feeder_messages import Credit, Error, Goodbye, Nack, RunClosed, Welcome
 from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.readout.bench import MS, RUN, SECOND, Bench, acked, errors, nacks
 
@@ -199,6 +199,16 @@ def test_nothing_is_built_of_a_run_that_was_left_until_it_is_taken_up_again(benc
     bench.hello(session="f2", identity=b"a2")
     feed(bench, 1)
     assert bench.written == [(RUN, 0), (RUN, 1)]
+
+
+def test_a_run_goes_on_under_its_trigger_configuration_only_until_it_is_closed() -> None:
+    bench = Bench(journal={RUN: ((0, 3),)}, of_other_tck={RUN: 0x1234ABCD})
+    for _ in range(2):
+        (refused,) = bench.hello(first_mep=4)
+        assert isinstance(refused, Error)
+        assert (refused.reason, "TCK 0x1234ABCD" in refused.text) == ("run_cannot_start", True)
+    assert errors(bench.hello(run=OTHER, session="f2", identity=b"x")) == []
+    assert bench.protocol.close(RUN) == f"run {RUN} is closed"
 
 
 def test_the_files_of_a_run_are_finished_when_its_feeders_have_been_away_for_a_minute(bench: Bench) -> None:

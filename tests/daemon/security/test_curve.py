@@ -148,7 +148,7 @@ async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, c
             subscriber.subscribe(b"")
             subscriber.connect(node.publisher.endpoint)
             await eventually(lambda: failed_handshakes(node, Endpoint.DECISIONS))
-            node.publisher.track_subscriptions()
+            node.publisher.changed()
             assert node.counters.decisions.subscribers == 0
 
 

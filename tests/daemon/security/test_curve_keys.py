@@ -33,7 +33,7 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_leave_the_directory(tmp_path: Path) -> None:
-    assert CliRunner().invoke(app, ["keys", "create", str(tmp_path), "--name", "../a"]).exit_code == 1
+    assert CliRunner().invoke(app, ["keys", "create", str(tmp_path), "--name", "../a"]).exit_code == 2
 
 
 def test_a_secret_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_new_token_is_long_private_and_not_overwritten(tmp_path: Path) -> None
     assert CliRunner().invoke(app, ["keys", "token", str(path)]).exit_code == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(load_token(path)) >= 40
-    assert CliRunner().invoke(app, ["keys", "token", str(path)]).exit_code == 1
+    assert CliRunner().invoke(app, ["keys", "token", str(path)]).exit_code == 2
 
 
 @pytest.mark.parametrize("content", ["", "short", "two words of a token", "ä" * 20])

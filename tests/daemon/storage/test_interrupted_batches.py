@@ -2,7 +2,29 @@
 
 from pathlib import Path
 
+from hltnode.daemon.storage.journal_content import JournalContent
+from hltnode.daemon.storage.journal_format import Record
 from tests.daemon.storage.sessions import RUN, Session
+
+
+def test_a_run_with_finished_meps_keeps_the_trigger_configuration_of_the_first() -> None:
+    content = JournalContent()
+    records: list[Record] = [
+        {"run": RUN, "begin": [[0, 1]], "tck": 5},
+        {"run": RUN, "begin": [[0, 1]], "tck": 6},
+        {"run": RUN, "batch": [[0, 1]], "pieces": []},
+        {"run": RUN, "begin": [[2, 3]], "tck": 7},
+        {"run": RUN + 1, "begin": [[0, 1]], "tck": 5},
+    ]
+    for record in records:
+        content.apply(record)
+    content.begin_session("n_s", "boot")
+    again = JournalContent()
+    for record in content.records("n_s"):
+        again.apply(record)
+    for known in (content, again):
+        assert known.of_other_tck(7) == {RUN: 6}
+        assert known.of_other_tck(6) == {}
 
 
 def test_a_mep_that_a_session_was_computing_at_its_end_is_counted_each_time(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.tck_file import write_tck
-from hltnode.processing.selection.tck import TckDocument
+from hltnode.processing.selection.configuration.tck import TckDocument
 
 DOCUMENT = TckDocument("toy", "short", ("tracks",), {"lines": [{"name": "A"}], "sequence": [["fit", {"cut": 2.5}]]})
 

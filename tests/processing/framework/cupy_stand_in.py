@@ -123,7 +123,7 @@ class CupyStandIn(ModuleType):
             PinnedMemoryPointer=lambda memory, offset: memory.buffer(offset),
             Module=lambda: Module(self),
             Stream=lambda non_blocking: Stream(self, non_blocking),
-            Event=lambda: Event(self),
+            Event=lambda block=False: Event(self),
             get_elapsed_time=lambda first, last: self.current.elapsed(first.simulated, last.simulated),
         )
 

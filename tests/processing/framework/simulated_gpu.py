@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import random
+import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -132,6 +133,8 @@ class SimulatedGpu:
         self._streams = {0: self._default}
         self._events: dict[int, SimulatedEvent] = {}
         self._blocks: dict[int, NDArray[np.uint8]] = {}
+        # Several threads ask and wait; the GPU does one thing at a time.
+        self._lock = threading.RLock()
         self._device_bytes: dict[int, int] = {}
         self._pinned_bytes: dict[int, int] = {}
 
@@ -232,7 +235,8 @@ class SimulatedGpu:
         """One that does not block."""
         self.call("streamCreate")
         stream = SimulatedStream(next(_handles))
-        self._streams[stream.ptr] = stream
+        with self._lock:
+            self._streams[stream.ptr] = stream
         return stream
 
     def create_event(self) -> SimulatedEvent:
@@ -247,7 +251,8 @@ class SimulatedGpu:
         self.call("eventRecord")
         if event.ptr not in self._events:
             raise CudaError(INVALID_HANDLE)
-        event.stream, event.passed = stream, None
+        with self._lock:
+            event.stream, event.passed = stream, None
 
         def passes() -> None:
             event.passed = len(self.done)
@@ -262,9 +267,10 @@ class SimulatedGpu:
         if pointer not in self._events:
             return INVALID_HANDLE
         event = self._events[pointer]
-        if event.stream is None or event.passed is not None:
-            return 0
-        self._step(event)
+        with self._lock:
+            if event.stream is None or event.passed is not None:
+                return 0
+            self._step(event)
         return self.lost or NOT_READY
 
     def wait_event(self, event: SimulatedEvent) -> None:
@@ -272,8 +278,11 @@ class SimulatedGpu:
         self.call("eventSynchronize")
         if event.ptr not in self._events:
             raise CudaError(INVALID_HANDLE)
-        while event.stream is not None and event.passed is None:
-            self._step(event)
+        while True:
+            with self._lock:
+                if event.stream is None or event.passed is not None:
+                    return
+                self._step(event)
             if self.lost:
                 raise CudaError(self.lost)
 
@@ -291,8 +300,11 @@ class SimulatedGpu:
             self._finish(one)
 
     def _finish(self, stream: SimulatedStream) -> None:
-        while stream.work:
-            self._do(stream)
+        while True:
+            with self._lock:
+                if not stream.work:
+                    return
+                self._do(stream)
             if self.lost:
                 raise CudaError(self.lost)
 
@@ -360,7 +372,8 @@ class SimulatedGpu:
             action()
             self.done.append((stream.ptr, name))
 
-        stream.work.append(work)
+        with self._lock:
+            stream.work.append(work)
 
     def _do(self, stream: SimulatedStream) -> None:
         stream.work.popleft()()

@@ -21,7 +21,7 @@ from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 LIMITS = BatchLimits(events=64, meps=16, input_bytes=2 << 20, rows=8192)

@@ -18,9 +18,9 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep, encode_meps
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import installed_chain
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
 from hltnode.protocol.raw_data.source_id import source_id
@@ -166,7 +166,7 @@ def test_what_a_chain_does_not_have_is_named(options: list[str], message: str, t
     file = tmp_path / "events.mdf"
     file.touch()
     result = CliRunner().invoke(app, ["process", str(file), *options])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert message in " ".join(result.output.split())
 
 

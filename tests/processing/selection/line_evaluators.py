@@ -18,11 +18,11 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.selection.expression import Expression
-from hltnode.processing.selection.histogram import RecordedHistogram
-from hltnode.processing.selection.line import LINE_RECORD, Line
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.lines.histogram import RecordedHistogram
+from hltnode.processing.selection.lines.line import LINE_RECORD, Line
+from hltnode.processing.selection.reports.selected import SELECTED_WORDS
 from hltnode.processing.selection.select_lines import select_lines
-from hltnode.processing.selection.selected import SELECTED_WORDS
 from tests.processing.framework.chain_builder import compiler
 from tests.processing.framework.kernel_runner import (
     Allocate,

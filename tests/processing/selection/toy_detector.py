@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.selection.expression import Expression
-from hltnode.processing.selection.inputs import ColumnField, DerivedField, Input, RelatedField, exists
-from hltnode.processing.selection.reported import NO_HIT, Hits, Parts, Reported
-from hltnode.processing.selection.units import ENERGY, LENGTH
+from hltnode.processing.selection.expressions.expression import Expression
+from hltnode.processing.selection.expressions.units import ENERGY, LENGTH
+from hltnode.processing.selection.lines.inputs import ColumnField, DerivedField, Input, RelatedField, exists
+from hltnode.processing.selection.reports.reported import NO_HIT, Hits, Parts, Reported
 
 MAX_TRACKS, MAX_VERTICES, MAX_PAIRS, MAX_HITS, MAX_NEAR = 40, 8, 100, 100, 80
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 1e38, -1e38, 88.0, -87.0], np.float32)

@@ -12,9 +12,9 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.lines.inputs import velo_tracks
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.selection.line import Line
-from hltnode.processing.selection.trigger_config import TriggerConfig
-from hltnode.processing.selection.units import mm
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.expressions.units import mm
+from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection_studies.decided_events import DecidedEvents, DecidingPass
 from hltnode.processing.selection_studies.scans import Scan, lines_of
 

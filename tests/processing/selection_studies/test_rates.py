@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection_studies.rates import RateCounts, size_of
 from hltnode.processing.selection_studies.scans import Scan
 from hltnode.processing.selection_studies.tables import rates_text

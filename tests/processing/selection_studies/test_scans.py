@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.trigger_config import TriggerConfig
 from hltnode.processing.selection_studies.scans import Scan, ScanError
 
 TRIGGER = TriggerConfig.default(HLT1_MENU, "forward_then_matching")

@@ -65,13 +65,17 @@ class SelectedSignal:
         )
 
 
+MAX_OTHER_DECAYS = 0.01
+"""Part of the decays that may have more products than most."""
+
+
 class Efficiencies:
     """Of lines, by name, and of all together. has_tracks: of each line, whether signal can have made its candidates."""
 
     def __init__(
         self, names: Sequence[str], has_tracks: Sequence[bool], scans: Sequence[Scan], found: SelectedSignal
     ) -> None:
-        """Raises ValueError where no event has a signal decay."""
+        """Raises ValueError where no event has a signal decay, or where files of different decays lie together."""
         if not found.products.any():
             raise ValueError("no event has a signal decay: efficiencies need a sample of them, not minimum bias")
         self.names = tuple(names)
@@ -81,6 +85,12 @@ class Efficiencies:
         numbers, counts = np.unique(found.products[found.products > 0], return_counts=True)
         self.products = int(numbers[np.argmax(counts)])
         """Of a decay: as many as most have. A product without any hit is missing in truth."""
+        more = int(counts[numbers > self.products].sum())
+        if more > MAX_OTHER_DECAYS * counts.sum():
+            raise ValueError(
+                f"{more} of {counts.sum()} decays have more products than the {self.products} of most: "
+                "efficiencies need a sample of one decay"
+            )
         self.complete: Mask = found.reconstructible >= self.products
         """Events whose decay can be reconstructed."""
 

@@ -10,7 +10,7 @@ from hltnode.processing.lhcb.validation.checker.truth_check import TruthFaults, 
 from hltnode.processing.lhcb.validation.selections.efficiencies import Efficiencies, SelectedSignal
 from hltnode.processing.lhcb.validation.selections.signal import SignalDecays
 from hltnode.processing.lhcb.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
-from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection_studies.decided_events import DecidedEvents, DecidingPass
 from hltnode.processing.selection_studies.scans import Scan
 from hltnode.protocol.raw_data.raw_bank import RawBank

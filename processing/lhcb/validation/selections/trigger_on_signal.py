@@ -12,7 +12,7 @@ from hltnode.processing.lhcb.validation.checker.particles import Int64Array, Mas
 from hltnode.processing.lhcb.validation.checker.reconstruction import ReconstructedBatch
 from hltnode.processing.lhcb.validation.selections.signal import made_by_signal
 from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
-from hltnode.processing.selection.line import Line
+from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection_studies.decided_events import DecidedEvents
 
 _STAGES = {velo_tracks: Stage.VELO, long_tracks: Stage.LONG}

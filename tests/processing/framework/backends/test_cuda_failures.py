@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import ModuleType
 
 import numpy as np
@@ -49,6 +50,30 @@ def test_who_waits_for_a_batch_that_faults_is_told(tiny: ModuleType, cupy: CupyS
     cupy.gpu.fault("tiny_count_hits")
     with pytest.raises(DeviceLostError, match="cudaErrorIllegalAddress"):
         workspace.wait()
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_who_asks_for_the_end_of_a_batch_is_called_without_a_poll_also_when_it_faults(
+    tiny: ModuleType, cupy: CupyStandIn, faults: bool
+) -> None:
+    engine = an_engine(tiny)
+    workspace = engine.create_workspace()
+    expected = fill(tiny, workspace, 1)
+    if faults:
+        cupy.gpu.fault("tiny_count_hits")
+    ended = threading.Event()
+    workspace.submit(ended.set)
+    assert ended.wait(10.0)
+    if faults:
+        with pytest.raises(DeviceLostError, match="compute a batch: cudaErrorIllegalAddress"):
+            poll_to_the_end(workspace)
+    else:
+        poll_to_the_end(workspace)
+        assert hits(workspace) == expected
+    [thread] = [each for each in threading.enumerate() if each.name == "hltnode-cuda-end"]
+    engine.close()
+    thread.join(5.0)
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(("call", "after"), [("eventRecord", 0), ("memcpyAsync", 2), ("graphLaunch", 0)])

@@ -13,11 +13,11 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.selection.inputs import ColumnField, Input
-from hltnode.processing.selection.line import selection_types
-from hltnode.processing.selection.line_type import VALIDATED, LineType
+from hltnode.processing.selection.configuration.trigger_config import Menu
+from hltnode.processing.selection.lines.inputs import ColumnField, Input
+from hltnode.processing.selection.lines.line import selection_types
+from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 from hltnode.processing.selection.trigger_chain import TriggerChain
-from hltnode.processing.selection.trigger_config import Menu
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id, subdetector_of

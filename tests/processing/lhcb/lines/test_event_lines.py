@@ -22,10 +22,10 @@ from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
 from hltnode.processing.lhcb.raw_data.odin_decode import ODIN_DATA
 from hltnode.processing.lhcb.velo.collections import NO_PV
-from hltnode.processing.selection.line_type import LineType
+from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.lhcb.velo.track_sample import TrackSample
 from tests.processing.selection.line_evaluators import Case, Evaluator, by_blocks, by_compiler, by_numpy
-from tests.processing.selection.scalers_oracle import scaler_accepts
+from tests.processing.selection.lines.scalers_oracle import scaler_accepts
 
 
 @dataclass(frozen=True, slots=True)

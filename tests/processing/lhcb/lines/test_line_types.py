@@ -16,8 +16,8 @@ from hltnode.processing.lhcb.lines.event_lines import OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.tracks import TrackMVA
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
-from hltnode.processing.selection.inputs import Input
-from hltnode.processing.selection.line_type import LineType
+from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.lines.line_type import LineType
 
 
 @pytest.mark.parametrize(

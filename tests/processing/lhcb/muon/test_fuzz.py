@@ -68,7 +68,7 @@ def mfps(mep: EncodedMep) -> list[tuple[int, int]]:
     return [(offset, size) for _, offset, size in mep.fragments]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.sampled_from(VERSIONS), st.integers(0, N_EVENTS - 1), st.integers(0, 2**32 - 1))
 def test_damaged_payloads_harm_no_other_event(version: int, victim: int, seed: int) -> None:
     batch, expected = sample(version)
@@ -86,7 +86,7 @@ def test_damaged_payloads_harm_no_other_event(version: int, victim: int, seed: i
             assert events[event].same_as(expected[event])
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.sampled_from(VERSIONS), st.integers(0, 2**32 - 1))
 def test_damaged_headers_types_sizes_and_versions_are_survived(version: int, seed: int) -> None:
     batch, _ = sample(version)

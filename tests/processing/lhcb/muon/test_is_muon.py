@@ -164,8 +164,7 @@ def device_code() -> Module:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("block_size", [32, 100])
+@pytest.mark.parametrize(("block_size", "backward"), [(32, False), (100, True)])
 def test_device_code_gives_the_same_without_conflicts(block_size: int, backward: bool) -> None:
     rng = np.random.default_rng(6)
     events = [banks_of(random_digits(rng, n, twice=n // 20)) for n in (0, 30, 500)] + simulated_events(6)[:1]

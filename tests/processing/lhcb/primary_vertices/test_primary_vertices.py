@@ -275,13 +275,13 @@ def test_the_vertices_of_the_real_events_are_found(shared: Path) -> None:
 @pytest.mark.physics
 def test_the_vertices_of_event_6002_have_their_spot_values(shared: Path) -> None:
     # docs/physics/detector.md, spot values; its tracks are reconstructed ones, ours here are of the true particles. The
-    # second collision was at z = -23.0003.
+    # second z is that of the collision itself, which the reconstructed tracks miss by 0.14 mm.
     sample, _, _ = truth_tracks(shared)
     found = vertices_of(reconstructed(sample), 1)
-    expected = [(-0.0230, 0.0212, -28.0879), (-0.0239, 0.0072, -23.1429), (-0.0513, 0.0252, -5.3801),
+    expected = [(-0.0230, 0.0212, -28.0879), (-0.0239, 0.0072, -23.0003), (-0.0513, 0.0252, -5.3801),
                 (-0.0691, -0.0066, 32.2934)]  # fmt: skip
     assert len(found) == len(expected)
     for vertex, (x, y, z) in zip(found, expected, strict=True):
         assert vertex["x"] == pytest.approx(x, abs=0.015)
         assert vertex["y"] == pytest.approx(y, abs=0.015)
-        assert vertex["z"] == pytest.approx(z, abs=0.15)
+        assert vertex["z"] == pytest.approx(z, abs=0.05)

@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.validation.checker.truth_check import TruthFaults, 
 from hltnode.processing.lhcb.validation.selections.efficiencies import Efficiencies, SelectedSignal
 from hltnode.processing.lhcb.validation.selections.signal import SignalDecays, made_by_signal
 from hltnode.processing.lhcb.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection_studies.decided_events import DecidingPass
 from hltnode.processing.selection_studies.scans import Scan
 from hltnode.protocol.raw_data.truth import McParticle

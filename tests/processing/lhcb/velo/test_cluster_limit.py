@@ -18,7 +18,7 @@ from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
-from hltnode.processing.selection.trigger_config import TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.dense_events import noise, super_pixel_noise

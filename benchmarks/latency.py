@@ -1,0 +1,216 @@
+"""From the first fragment of a MEP to its decision, stage by stage, at half the greatest rate that the node reaches.
+
+The node is a process of its own, `hltnode serve` on the CPU, all cores, with the VELO chain and a line that keeps three
+events in a hundred; its batches have 64 events, which are one MEP each. `hltnode replay` feeds it: first as fast as it
+takes them, then at half of that rate. The times are the node's own metrics (`hlt1_mep_latency_seconds`,
+`hlt1_mep_stage_seconds`), of what it decided in between; quantiles are interpolated in a bucket.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.measure import Result
+from benchmarks.real_readout import MIB, TRIGGER, free_ports, numbered_events, process, status_of
+from hltnode.daemon.common.vocabulary import MepStage
+
+EVENTS_PER_MEP = 64
+SIMULATED = 512
+START_SECONDS = 120.0
+WARM_UP_SECONDS = 3.0
+GREATEST_SECONDS = 6.0
+MEASURED_SECONDS = 20.0
+TARGET_P50_MS = 1.0
+TARGET_P99_MS = 3.0
+WHOLE = "whole"
+MS = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A histogram of the node: upper bounds, what is at or below each of them, and the sum of all values."""
+
+    bounds: NDArray[np.float64]
+    below: NDArray[np.float64]
+    total: float
+
+    def since(self, before: "Counted") -> "Counted":
+        """What was counted since then."""
+        return Counted(self.bounds, self.below - before.below, self.total - before.total)
+
+    @property
+    def n(self) -> float:
+        """How many values there are."""
+        return float(self.below[-1])
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return self.total / self.n
+
+    def quantile(self, fraction: float) -> float:
+        """A value that this fraction of all do not exceed; the last bound for what is above it."""
+        rank = fraction * self.n
+        bucket = min(bisect_left(self.below, rank), len(self.bounds) - 2)
+        low = 0.0 if bucket == 0 else float(self.bounds[bucket - 1])
+        before = 0.0 if bucket == 0 else float(self.below[bucket - 1])
+        inside = float(self.below[bucket]) - before
+        return low + (float(self.bounds[bucket]) - low) * min(1.0, (rank - before) / inside if inside else 1.0)
+
+
+class ServedNode:
+    """A node that runs."""
+
+    def __init__(self, data: int, control: int, http: int) -> None:
+        self.endpoints = ("--to", f"tcp://127.0.0.1:{data}", "--control", f"tcp://127.0.0.1:{control}")
+        self._http = http
+
+    def times(self) -> dict[str, Counted]:
+        """Latency of MEPs since the start, whole and by stage."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/metrics", timeout=30) as page:
+            text = page.read().decode()
+        buckets: dict[str, dict[float, float]] = {stage: {} for stage in (WHOLE, *MepStage)}
+        totals = dict.fromkeys(buckets, 0.0)
+        for family in text_string_to_metric_families(text):
+            if family.name in ("hlt1_mep_latency_seconds", "hlt1_mep_stage_seconds"):
+                for sample in family.samples:
+                    stage = sample.labels.get("stage", WHOLE)
+                    if sample.name.endswith("_bucket"):
+                        buckets[stage][float(sample.labels["le"])] = sample.value
+                    elif sample.name.endswith("_sum"):
+                        totals[stage] = sample.value
+        return {
+            stage: Counted(np.array(list(of)), np.array(list(of.values())), totals[stage])
+            for stage, of in buckets.items()
+        }
+
+    def wait_for_start(self, running: "subprocess.Popen[bytes]") -> None:
+        """Return when it takes feeders. Raises RuntimeError if it does not come to that."""
+        end = time.monotonic() + START_SECONDS
+        while (status := status_of(self._http)) is None or status["state"] != "running":
+            if running.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("the node did not start")
+            time.sleep(0.2)
+
+    def processed(self) -> int:
+        """Events with a decision. Raises RuntimeError if the node does not answer."""
+        status = status_of(self._http)
+        if status is None:
+            raise RuntimeError("the node does not answer")
+        return int(status["events"]["processed"])
+
+
+def write_config(directory: Path, geometry: Path, data: int, control: int, decisions: int, http: int) -> Path:
+    """The configuration of the node."""
+    trigger, config = directory / "trigger.toml", directory / "node.toml"
+    trigger.write_text(TRIGGER)
+    config.write_text(f"""
+[network]
+data = "tcp://127.0.0.1:{data}"
+control = "tcp://127.0.0.1:{control}"
+decisions = "tcp://127.0.0.1:{decisions}"
+[builder]
+max_mep_bytes = {16 * MIB}
+[pipeline]
+slots = 4
+slot_bytes = {16 * MIB}
+max_events = {EVENTS_PER_MEP}
+backend = "cpu"
+[geometry]
+directory = "{geometry}"
+[trigger]
+file = "{trigger}"
+[output]
+directory = "{directory / "output"}"
+[http]
+port = {http}
+""")
+    return config
+
+
+def fed(node: ServedNode, events: Path, run_number: int, rate: str, seconds: float) -> tuple[float, dict[str, Counted]]:
+    """Feed the node at a rate; returns the events per second that it decided, and their times."""
+    feed = ("replay", events, *node.endpoints, "--loop", "--rate", rate, "--run", run_number)
+    with process(*feed, "--events-per-mep", EVENTS_PER_MEP):
+        end = time.monotonic() + START_SECONDS
+        first = node.processed()
+        while node.processed() < first + 4 * EVENTS_PER_MEP:
+            if time.monotonic() > end:
+                raise RuntimeError("no event was processed")
+            time.sleep(0.1)
+        time.sleep(WARM_UP_SECONDS)
+        begin, processed, before = time.monotonic(), node.processed(), node.times()
+        time.sleep(seconds)
+        after, per_second = node.times(), (node.processed() - processed) / (time.monotonic() - begin)
+    return per_second, {stage: after[stage].since(before[stage]) for stage in after}
+
+
+def measured(directory: Path, geometry: Path, events: Path) -> tuple[float, float, dict[str, Counted]]:
+    """Greatest rate of a node, the rate at which it was measured, and its times at that."""
+    data, control, decisions, http = free_ports(4)
+    config = write_config(directory, geometry, data, control, decisions, http)
+    with process("serve", "--config", config) as running:
+        node = ServedNode(data, control, http)
+        node.wait_for_start(running)
+        greatest, _ = fed(node, events, 1, "greatest", GREATEST_SECONDS)
+        rate, times = fed(node, events, 2, f"{greatest / 2:.0f}", MEASURED_SECONDS)
+    return greatest, rate, times
+
+
+def simulated_events(path: Path) -> None:
+    """Write simulated events of the whole detector."""
+    command = [sys.executable, "-m", "hltnode.daemon", "simulate", "-n", str(SIMULATED), "-o", str(path)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def run(shared: Path) -> Iterator[Result]:
+    """Simulated events, then the real ones."""
+    geometry = shared / "data" / "lhcb-geometry"
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in ("simulated", "real"):
+            directory = Path(temporary) / name
+            directory.mkdir()
+            events = directory / "events.mdf"
+            if name == "real":
+                numbered_events(shared, events)
+            else:
+                simulated_events(events)
+            greatest, rate, times = measured(directory, geometry, events)
+            load = f"{rate:,.0f} of {greatest:,.0f} events/s, {len(os.sched_getaffinity(0))} cores"
+            for fraction, target in ((0.5, TARGET_P50_MS), (0.99, TARGET_P99_MS)):
+                found = times[WHOLE].quantile(fraction) * MS
+                yield Result(f"{name}: p{100 * fraction:.0f}", found, "ms", load, target / found, 1.0)
+            for stage in MepStage:
+                of = times[stage]
+                quantiles = f"p50 {of.quantile(0.5) * MS:.2f}, p99 {of.quantile(0.99) * MS:.2f} ms"
+                yield Result(f"{name}: {stage}, mean", of.mean * MS, "ms", quantiles, None)
+            kernels = times[MepStage.COMPUTE].mean
+            around = times[WHOLE].mean - kernels
+            yield Result(f"{name}: all but {MepStage.COMPUTE}, mean", around * MS, "ms", load, None)
+
+
+def summary(results: list[Result]) -> dict[str, object]:
+    """Quantiles of the worse of the samples, and the means of the stages of each, in ms."""
+    values = {result.name: result.value for result in results}
+    samples = sorted({name.partition(":")[0] for name in values})
+    figures: dict[str, object] = {
+        f"{quantile}_ms": max(values[f"{sample}: {quantile}"] for sample in samples) for quantile in ("p50", "p99")
+    }
+    for sample in samples:
+        figures[sample] = {
+            name.partition(": ")[2].removesuffix(", mean"): value
+            for name, value in values.items()
+            if name.startswith(f"{sample}:")
+        }
+    return figures

@@ -1,0 +1,1 @@
+"""Commands on files of events, without a node."""

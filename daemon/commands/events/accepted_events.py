@@ -1,0 +1,31 @@
+"""The accepted events of a sample in one MDF file, with the reports that a node writes."""
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+import numpy as np
+
+from hltnode.daemon.output.event_encoder import Decided, EventEncoder
+from hltnode.processing.framework.engine import BatchOutput, Engine
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+
+class AcceptedEvents:
+    """Writes them to a file."""
+
+    def __init__(self, file: BinaryIO, engine: Engine) -> None:
+        self.events = 0
+        self.candidates_left_out = 0
+        """Selected candidates that did not fit in the reports of their events."""
+        self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=True)
+        self._file = file
+
+    def add(self, events: Sequence[Sequence[RawBank]], output: BatchOutput) -> None:
+        """Append the accepted ones of some events, given with all their banks and the results of their batch."""
+        accepted = np.flatnonzero(output.accepted)
+        counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
+        decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)
+        encoded = self._encoder.encode_banks([events[i] for i in accepted.tolist()], accepted, decided)
+        self._file.write(encoded.data)
+        self.events += len(accepted)
+        self.candidates_left_out += encoded.candidates_left_out

@@ -1,0 +1,191 @@
+"""hltnode inspect: the content of an event file, and the memory that the sequence takes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    ChainOption,
+    JsonOption,
+    console,
+    require_writable,
+    user_errors,
+    write_json,
+)
+from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
+from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
+from hltnode.daemon.commands.tck_documents import built_in_documents, document_beside
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+
+BANK_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
+
+
+@dataclass(slots=True)
+class FileSummary:
+    """Counts over the events of a file."""
+
+    reports: ReportSummary
+    events: int = 0
+    runs: set[int] = field(default_factory=set)
+    first_event: int | None = None
+    last_event: int | None = None
+    banks: Counter[tuple[int, int]] = field(default_factory=Counter)
+    nbytes: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    def add(self, banks: Sequence[RawBank]) -> None:
+        self.events += 1
+        self.reports.add(banks)
+        for bank in banks:
+            key = (int(bank.type), bank.version)
+            self.banks[key] += 1
+            self.nbytes[key] += len(bank.payload)
+            if bank.type == BankType.ODIN:
+                odin = decode_odin(bank)
+                self.runs.add(odin.run)
+                if self.first_event is None or self.last_event is None:
+                    self.first_event = self.last_event = odin.event_id
+                self.first_event = min(self.first_event, odin.event_id)
+                self.last_event = max(self.last_event, odin.event_id)
+
+    def result(self, path: Path) -> dict[str, Any]:
+        """The JSON object of `hltnode inspect`."""
+        return {
+            "file": str(path),
+            "bytes": path.stat().st_size,
+            "events": self.events,
+            "runs": sorted(self.runs),
+            "first_event": self.first_event,
+            "last_event": self.last_event,
+            "banks": [
+                {
+                    "type": bank_type,
+                    "name": bank_name(bank_type),
+                    "version": version,
+                    "banks_per_event": self.banks[bank_type, version] / self.events,
+                    "bytes_per_event": self.nbytes[bank_type, version] / self.events,
+                }
+                for bank_type, version in sorted(self.banks)
+            ],
+            "trigger": self.reports.result(),
+        }
+
+
+def bank_name(bank_type: int) -> str:
+    """The name of a bank type; unknown types have only their number."""
+    return BANK_NAMES.get(bank_type, f"type {bank_type}")
+
+
+def inspect(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="MDF or MEP file.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the memory plan of the sequence; takes no FILE.")] = False,
+    slot_bytes: Annotated[
+        int | None, typer.Option("--slot-bytes", min=4096, max=16 << 30, help="With --plan: input bytes of a batch.")
+    ] = None,
+    max_events: Annotated[
+        int | None, typer.Option("--max-events", min=1, max=1 << 20, help="With --plan: events of a batch.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="With --plan: the node whose batches are planned (TOML)."),
+    ] = None,
+    tck: Annotated[
+        list[Path] | None,
+        typer.Option("--tck", metavar="FILE", help="Document of a trigger configuration that names lines; repeatable."),
+    ] = None,
+    chain: ChainOption = DEFAULT_CHAIN,
+    json: JsonOption = None,
+) -> None:
+    """Show the content of FILE: events, runs, banks, and what the lines of the trigger accepted. Fails at the first
+    record that is damaged. Lines have names where the configuration is built-in, given with --tck, or lies as a
+    document (0x1234ABCD.json) beside FILE, where a node puts it.
+
+    With --plan: how much memory a slot takes, by algorithm and back end; that of a node's defaults if none is given.
+
+    Examples: hltnode inspect accepted_0001.mdf; hltnode inspect --plan --config node.toml
+    """
+    with user_errors():
+        require_writable(json, reads=(file, config, *(tck or ())))
+        if plan:
+            if file is not None:
+                raise ValueError("--plan takes no FILE: it is about the sequence")
+            node = NodeConfig() if config is None else load_config(config)
+            of_node = installed_chain(node.trigger.chain)
+            trigger = of_node.load_trigger(node.trigger.file)
+            sequence = of_node.with_lines(trigger).sequence
+            report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
+            write_json(json, report)
+            print_plan(report, Console())
+            return
+        if file is None:
+            raise ValueError("give a FILE, or --plan")
+        if (slot_bytes, max_events, config) != (None, None, None):
+            raise ValueError("--slot-bytes, --max-events and --config belong to --plan")
+        documents = [*built_in_documents(installed_chain(chain)), *map(TckDocument.load, tck or ())]
+        _inspect_file(file, documents, json)
+
+
+def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
+    limits = batch_limits(node)
+    events = max_events or limits.events
+    return replace(
+        limits,
+        events=events,
+        meps=min(events, BatchLimits().meps),
+        input_bytes=slot_bytes or limits.input_bytes,
+        lines=lines,
+    )
+
+
+def _document_beside(file: Path, tck: int) -> TckDocument | None:
+    """A document that cannot be used costs the names of lines and nothing else."""
+    try:
+        return document_beside(file, tck)
+    except TriggerConfigError as error:
+        console.print(f"[yellow]lines have no names:[/yellow] {escape(str(error))}", highlight=False, soft_wrap=True)
+        return None
+
+
+def _inspect_file(file: Path, documents: Sequence[TckDocument], json: Path | None) -> None:
+    summary = FileSummary(ReportSummary(documents, lambda tck: _document_beside(file, tck)))
+    for banks in read_events(file):
+        try:
+            summary.add(banks)
+        except ProtocolError as error:
+            raise EventFileError(f"{file}, event {summary.events} of the file: {error}") from error
+    result = summary.result(file)
+    write_json(json, result)
+    table = Table("type", "bank", "version", "banks / event", "bytes / event", title=str(file))
+    for bank in result["banks"]:
+        table.add_row(
+            str(bank["type"]),
+            bank["name"],
+            str(bank["version"]),
+            f"{bank['banks_per_event']:.1f}",
+            f"{bank['bytes_per_event']:.0f}",
+        )
+    page = Console()
+    runs = ", ".join(map(str, result["runs"])) or "none"
+    page.print(
+        f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
+        f"events {result['first_event']} to {result['last_event']}"
+    )
+    page.print(table)
+    print_reports(result["trigger"], page)

@@ -1,0 +1,165 @@
+"""What the trigger's banks of a file say: which lines accepted how many events, and what they selected."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hltnode.daemon.output.event_encoder import lumi_schema
+from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.protocol.raw_data import lumi_summary, reports, selection_reports
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.reports import decode_dec_reports, decode_routing_bits
+from hltnode.protocol.raw_data.selection_reports import ClassId, decode_sel_reports
+
+CLASS_NAMES = {int(class_id): class_id.name.lower() for class_id in ClassId}
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Of the events with one TCK and task."""
+
+    events: int = 0
+    n_lines: int = 0
+    accepts: Counter[int] = field(default_factory=Counter)
+    candidates: Counter[int] = field(default_factory=Counter)
+    selected: defaultdict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """Of each line: selected objects by class."""
+
+
+class ReportSummary:
+    """Counts over the banks of the trigger. Banks of versions that are not known are left out.
+
+    documents: trigger configurations whose lines and counters have names. find: looks for that of another TCK.
+    """
+
+    def __init__(self, documents: Iterable[TckDocument], find: Callable[[int], TckDocument | None]) -> None:
+        self._documents = {document.tck: document for document in documents}
+        self._find = find
+        self._schemas: dict[int, LumiSchema] = {}
+        for document in self._documents.values():
+            self._know(document)
+        self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
+        self._of_event: Decisions | None = None
+        """To which the event belongs; its decision report stands in front of what was selected."""
+        self._routing: Counter[int] = Counter()
+        self._objects: Counter[int] = Counter()
+        self._summaries: Counter[int] = Counter()
+        self._counters: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._readers: dict[tuple[int, int], Callable[[RawBank], None]] = {
+            (BankType.HLT_DEC_REPORTS, reports.DEC_REPORTS_VERSION): self._add_decisions,
+            (BankType.HLT_ROUTING_BITS, reports.ROUTING_BITS_VERSION): self._add_routing_bits,
+            (BankType.HLT_LUMI_SUMMARY, lumi_summary.LUMI_SUMMARY_VERSION): self._add_lumi_summary,
+        }
+        for version in selection_reports.READABLE_VERSIONS:
+            self._readers[BankType.HLT_SEL_REPORTS, version] = self._add_objects
+
+    def _know(self, document: TckDocument) -> None:
+        self._documents[document.tck] = document
+        schema = lumi_schema(document.collections)
+        self._schemas[schema.key] = schema
+
+    def add(self, banks: Sequence[RawBank]) -> None:
+        """The banks of one event. Raises ProtocolError for one that is damaged."""
+        self._of_event = None
+        for bank in banks:
+            read = self._readers.get((bank.type, bank.version))
+            if read is not None:
+                read(bank)
+
+    def _add_decisions(self, bank: RawBank) -> None:
+        report = decode_dec_reports(bank)
+        key = report.tck, report.task_id
+        if key not in self._decisions and report.tck not in self._documents:
+            document = self._find(report.tck)
+            if document is not None:
+                self._know(document)
+        decisions = self._of_event = self._decisions[key]
+        decisions.events += 1
+        decisions.n_lines = max(decisions.n_lines, len(report.lines))
+        for line in report.lines:
+            if line.decision:
+                decisions.accepts[line.decision_id] += 1
+                decisions.candidates[line.decision_id] += line.candidates
+
+    def _add_routing_bits(self, bank: RawBank) -> None:
+        for i, word in enumerate(decode_routing_bits(bank)):
+            self._routing.update(32 * i + bit for bit in range(32) if word >> bit & 1)
+
+    def _add_objects(self, bank: RawBank) -> None:
+        report = decode_sel_reports(bank)
+        self._objects.update(reported.class_id for reported in report.objects)
+        if self._of_event is not None:
+            for line, objects in report.selections.items():
+                self._of_event.selected[line].update(report.objects[i].class_id for i in objects)
+
+    def _add_lumi_summary(self, bank: RawBank) -> None:
+        key = lumi_key(bank)
+        self._summaries[key] += 1
+        if key in self._schemas:
+            self._counters[key].update(decode_lumi_summary(bank, self._schemas[key]))
+
+    def result(self) -> dict[str, Any]:
+        """The object `trigger` of `hltnode inspect`."""
+        return {
+            "decisions": [
+                {
+                    "tck": f"0x{tck:08X}",
+                    "task": task,
+                    "events": decisions.events,
+                    "n_lines": decisions.n_lines,
+                    "lines": [
+                        {
+                            "id": line,
+                            "name": self._name(tck, line),
+                            "events": n,
+                            "candidates": decisions.candidates[line],
+                            "selected": _by_name(decisions.selected[line]),
+                        }
+                        for line, n in sorted(decisions.accepts.items())
+                    ],
+                }
+                for (tck, task), decisions in sorted(self._decisions.items())
+            ],
+            "routing_bits": {str(bit): n for bit, n in sorted(self._routing.items())},
+            "selected": _by_name(self._objects),
+            "lumi_summaries": [
+                {
+                    "key": f"0x{key:08X}",
+                    "events": n,
+                    "means": {name: total / n for name, total in self._counters[key].items()},
+                }
+                for key, n in sorted(self._summaries.items())
+            ],
+        }
+
+    def _name(self, tck: int, decision_id: int) -> str | None:
+        """The name of a line, None where the configuration is not known."""
+        names = self._documents[tck].line_names if tck in self._documents else ()
+        return names[decision_id - 1] if 0 < decision_id <= len(names) else None
+
+
+def _by_name(objects: Counter[int]) -> dict[str, int]:
+    return {CLASS_NAMES.get(class_id, f"class {class_id}"): n for class_id, n in sorted(objects.items())}
+
+
+def print_reports(result: dict[str, Any], console: Console) -> None:
+    """The object `trigger` for people; nothing for a file without banks of the trigger."""
+    for decisions in result["decisions"]:
+        columns = ("id", "line", "events", "candidates", "selected")
+        table = Table(*columns, title=f"TCK {decisions['tck']}, task {decisions['task']}")
+        for line in decisions["lines"]:
+            selected = ", ".join(f"{n} {name}" for name, n in line["selected"].items())
+            table.add_row(str(line["id"]), line["name"] or "?", str(line["events"]), str(line["candidates"]), selected)
+        console.print(f"{decisions['events']} events with decisions of {decisions['n_lines']} lines")
+        console.print(table)
+    for title, values in (("routing bits", result["routing_bits"]), ("selected", result["selected"])):
+        if values:
+            console.print(f"{title}: " + ", ".join(f"{name}: {n}" for name, n in values.items()))
+    for summary in result["lumi_summaries"]:
+        means = ", ".join(f"{name} {value:.2f}" for name, value in summary["means"].items()) or "counters not known"
+        console.print(f"{summary['events']} luminosity summaries, schema {summary['key']}: {means}")

@@ -1,0 +1,1 @@
+"""Commands on a node: serve it, command it, make its keys."""

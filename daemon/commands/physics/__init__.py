@@ -1,0 +1,1 @@
+"""Commands on reconstruction and simulation of LHCb."""

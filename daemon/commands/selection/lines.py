@@ -1,0 +1,88 @@
+"""hltnode lines: the selection lines that a trigger configuration runs, and those that it cannot."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    ChainOption,
+    JsonOption,
+    SequenceOption,
+    TriggerOption,
+    require_writable,
+    user_errors,
+    write_json,
+)
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+
+
+def lines(
+    trigger: TriggerOption = None,
+    sequence: SequenceOption = None,
+    chain: ChainOption = DEFAULT_CHAIN,
+    fields: Annotated[
+        bool, typer.Option("--fields", help="List what lines may select, and its fields with their units, instead.")
+    ] = False,
+    json: JsonOption = None,
+) -> None:
+    """List the selection lines of a trigger configuration, in the order of their bits, and those not available.
+
+    Examples: hltnode lines --trigger trigger.toml --sequence forward_then_matching; hltnode lines --fields
+    """
+    with user_errors():
+        require_writable(json, reads=(trigger,))
+        installed = installed_chain(chain)
+        if fields:
+            inputs = fields_report(installed)
+            write_json(json, {"inputs": inputs})
+            print_fields(inputs)
+            return
+        configured = installed.load_trigger(trigger, sequence)
+        report = lines_report(installed, configured)
+        write_json(json, report)
+    width = max(len(line["name"]) for line in report["lines"])
+    for bit, line in enumerate(report["lines"]):
+        scales = f"{line['prescale']:<8g}{line['postscale']:<8g}"
+        typer.echo(f"{bit:5}  {line['name']:<{width}}  {scales}{line['input']:<20}{line['description']}")
+    for name, reason in report["not_available"].items():
+        typer.echo(f"not available: {name} {reason}")
+
+
+def fields_report(chain: TriggerChain) -> dict[str, dict[str, Any]]:
+    """The JSON object of `hltnode lines --fields`: by the name for files of lines."""
+    return {
+        name: {
+            "description": of.description,
+            "fields": [{"name": field, "unit": unit, "description": text} for field, unit, text in of.describe()],
+        }
+        for name, of in chain.inputs.items()
+    }
+
+
+def print_fields(inputs: dict[str, dict[str, Any]]) -> None:
+    """One line for each field."""
+    for name, of in inputs.items():
+        typer.echo(f"{name}: {of['description']}")
+        width = max(len(field["name"]) for field in of["fields"])
+        for field in of["fields"]:
+            typer.echo(f"    {field['name']:<{width}}  {field['unit']:<22}{field['description']}")
+
+
+def lines_report(chain: TriggerChain, trigger: TriggerConfig) -> dict[str, Any]:
+    """The JSON object of `hltnode lines`."""
+    return {
+        "tck": trigger.tck(chain.with_sequence(trigger.sequence).sequence),
+        "lines": [
+            {
+                "name": line.name,
+                "input": line.input.name,
+                "prescale": line.prescale,
+                "postscale": line.postscale,
+                "description": line.description,
+            }
+            for line in trigger.lines
+        ],
+        "not_available": chain.not_available(trigger),
+    }

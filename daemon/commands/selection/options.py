@@ -1,0 +1,96 @@
+"""What the commands on rates and efficiencies of lines share."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hltnode.daemon.commands.common import console, require_plots, require_writable, write_json, write_text
+from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.event_files import EventFileError
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.trigger_chain import TriggerChain
+from hltnode.processing.selection_studies.scans import Scan
+from hltnode.protocol.errors import ProtocolError
+
+Results = list[tuple[str, dict[str, Any]]]
+"""The JSON object of each configuration, with what the configuration is called."""
+
+FilesArgument = Annotated[list[Path], typer.Argument(metavar="INPUT", help="Events; several files are one sample.")]
+ScanOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scan",
+        metavar="LINE.CUT=FIRST:LAST:N",
+        help="Also with N values of a cut, all of one pass; or LINE.CUT=VALUE,VALUE,... Can be given several times.",
+    ),
+]
+CompareOption = Annotated[
+    Path | None,
+    typer.Option("--compare", metavar="OTHER.toml", help="Also with this trigger configuration, beside the first."),
+]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
+]
+
+
+def configurations(
+    chain: TriggerChain, trigger: Path | None, compare: Path | None, sequence: str | None
+) -> list[tuple[str, TriggerConfig]]:
+    """The configurations to study, one or two, and what they are called. Raises TriggerConfigError."""
+    paths = [trigger] if compare is None else [trigger, compare]
+    return [("built-in" if path is None else path.name, chain.load_trigger(path, sequence)) for path in paths]
+
+
+def described(
+    files: list[Path], name: str, chain: TriggerChain, trigger: TriggerConfig, engine: Engine
+) -> dict[str, Any]:
+    """What both JSON objects begin with."""
+    return {
+        "input": [str(file) for file in files],
+        "trigger": name,
+        "sequence": trigger.sequence or chain.default_sequence,
+        "tck": f"0x{engine.tck:08X}",
+    }
+
+
+def read_scans(texts: list[str] | None, trigger: TriggerConfig) -> list[Scan]:
+    """The scans of a configuration. Raises ScanError, TriggerConfigError."""
+    return [Scan.read(text, trigger) for text in texts or ()]
+
+
+def write_results(results: Results, json: Path | None, report: Path | None, page: Callable[[], str]) -> None:
+    """Write the JSON object, that of a second configuration inside the first, and the page if it is asked for."""
+    (_, first), *others = results
+    for _, second in others:
+        first = first | {"compare": second}
+    write_json(json, first)
+    if report is not None:
+        write_text(report, page())
+
+
+def check_files(files: Sequence[Path], json: Path | None, report: Path | None, *triggers: Path | None) -> None:
+    """Fail before the work begins. Raises ValueError, also for a file of events that is given twice: errors of rates
+    would be too small."""
+    for i, file in enumerate(files):
+        if any(file == other or (file.exists() and other.exists() and file.samefile(other)) for other in files[:i]):
+            raise ValueError(f"{file}: is given twice")
+    if report is not None:
+        require_plots()
+    require_writable(json, report, reads=(*files, *triggers))
+
+
+@contextmanager
+def counted_events(files: list[Path], what: str) -> Iterator[Callable[[int], None]]:
+    """Shows the number of events that are done; gives the function that adds to it. Raises EventFileError, which names
+    the files, for banks that cannot be read."""
+    columns = (SpinnerColumn(), TextColumn(f"{what}: {{task.completed}} events"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        try:
+            yield lambda n: progress.advance(task, n)
+        except ProtocolError as error:
+            raise EventFileError(f"{' '.join(map(str, files))}: {error}") from error

@@ -1,0 +1,104 @@
+"""hltnode rates: how often the lines of a trigger configuration accept a bunch crossing."""
+
+from typing import Annotated
+
+import typer
+
+from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    BackendOption,
+    ChainOption,
+    DeviceOption,
+    GeometryOption,
+    JsonOption,
+    SequenceOption,
+    ThreadsOption,
+    TriggerOption,
+    thread_count,
+    user_errors,
+)
+from hltnode.daemon.commands.selection.options import (
+    CompareOption,
+    FilesArgument,
+    ReportOption,
+    Results,
+    ScanOption,
+    check_files,
+    configurations,
+    counted_events,
+    described,
+    read_scans,
+    write_results,
+)
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.processing.selection_studies.decided_events import DecidingPass
+from hltnode.processing.selection_studies.rates import CROSSING_RATE, RateCounts
+from hltnode.processing.selection_studies.scans import lines_of
+from hltnode.processing.selection_studies.tables import rates_text
+
+
+def rates(
+    files: FilesArgument,
+    trigger: TriggerOption = None,
+    sequence: SequenceOption = None,
+    scan: ScanOption = None,
+    compare: CompareOption = None,
+    crossing_rate: Annotated[
+        float,
+        typer.Option("--crossing-rate", metavar="HZ", help="Rate of the bunch crossings that INPUT is a sample of."),
+    ] = CROSSING_RATE,
+    geometry: GeometryOption = None,
+    backend: BackendOption = "auto",
+    threads: ThreadsOption = 0,
+    device: DeviceOption = 0,
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
+    ] = AUTO,
+    chain: ChainOption = DEFAULT_CHAIN,
+    json: JsonOption = None,
+    report: ReportOption = None,
+) -> None:
+    """Rates of the lines on minimum bias: each line's, what it alone accepts, all together, what lines have in common,
+    and the bytes that are kept. Every event of INPUT counts as one bunch crossing, also one without collision.
+
+    Example: hltnode rates minbias.mdf --scan Hlt1TrackMVA.alpha=0:500:11 --report rates.html
+    """
+    with user_errors():
+        check_files(files, json, report, trigger, compare)
+        if not crossing_rate > 0:
+            raise ValueError(f"--crossing-rate {crossing_rate}: a rate above 0 is expected")
+        known = installed_chain(chain)
+        results: Results = []
+        studied = configurations(known, trigger, compare, sequence)
+        scans_of = [read_scans(scan, configuration) for _, configuration in studied]
+        for (name, configuration), scans in zip(studied, scans_of, strict=True):
+            deciding = DecidingPass(
+                known,
+                configuration,
+                create_backend(backend, known.kernels, threads=thread_count(threads), device=device),
+                known.with_sequence(configuration.sequence).load_geometry(geometry),
+                lines=lines_of(scans),
+                encoding=encoding,
+            )
+            counts = RateCounts(configuration.line_names, scans)
+            with counted_events(files, name) as progress:
+                for decided in deciding.run(read_all_events(files)):
+                    varied = [decided.decisions(one.lines) for one in scans]
+                    counts.add(decided.banks, decided.fired, varied)
+                    progress(len(decided.banks))
+            deciding.engine.close()
+            head = described(files, name, known, configuration, deciding.engine)
+            results.append((name, head | counts.result(crossing_rate)))
+        text = rates_text(results)
+        write_results(results, json, report, lambda: _page(results, text))
+    typer.echo(text)
+
+
+def _page(results: Results, text: str) -> str:
+    # Only reports need matplotlib, an extra.
+    from hltnode.processing.lhcb.validation.reports.selection_report import rates_page
+
+    return rates_page(results, text)

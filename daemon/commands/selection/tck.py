@@ -1,0 +1,110 @@
+"""hltnode tck: trigger configurations under the keys by which decisions and reports name them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    ChainOption,
+    SequenceOption,
+    TriggerOption,
+    require_writable,
+    user_errors,
+    write_text,
+)
+from hltnode.daemon.commands.tck_documents import built_in_documents, find_document
+from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
+from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.trigger_chain import installed_chain
+
+app = typer.Typer(help="List, show, compare and export trigger configurations by their keys.", no_args_is_help=True)
+
+WhichArgument = Annotated[
+    str, typer.Argument(metavar="TCK", help="Key of a built-in configuration (0x1234ABCD), or a document.")
+]
+
+
+@app.command(name="list")
+def list_documents(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Folder with documents; only the built-in ones if not given.")
+    ] = None,
+    chain: ChainOption = DEFAULT_CHAIN,
+) -> None:
+    """List the built-in configurations of a chain, and the documents of a folder.
+
+    Example: hltnode tck list /var/lib/hltnode/tck
+    """
+    table = Table("TCK", "chain", "sequence", "lines", "from")
+    with user_errors():
+        for document in built_in_documents(installed_chain(chain)):
+            table.add_row(*_summary(document), "built-in")
+        if directory is not None and not directory.is_dir():
+            raise ValueError(f"{directory}: there is no such folder")
+        for path in sorted(directory.glob(f"*{TCK_SUFFIX}")) if directory is not None else ():
+            try:
+                table.add_row(*_summary(TckDocument.load(path)), str(path))
+            except TriggerConfigError:
+                table.add_row("", "", "", "", f"{path}: no TCK document")
+    Console().print(table)
+
+
+def _summary(document: TckDocument) -> tuple[str, str, str, str]:
+    return document.name, document.chain, document.sequence, str(len(document.line_names))
+
+
+@app.command()
+def show(tck: WhichArgument, chain: ChainOption = DEFAULT_CHAIN) -> None:
+    """Print every value of a configuration.
+
+    Example: hltnode tck show 0x1234ABCD.json
+    """
+    with user_errors():
+        document = find_document(installed_chain(chain), tck)
+    typer.echo(f"TCK {document.name}")
+    for path, value in document.values.items():
+        typer.echo(f"{path} = {value}")
+
+
+@app.command()
+def diff(
+    first: WhichArgument,
+    second: Annotated[str, typer.Argument(metavar="OTHER", help="The one to compare with.")],
+    chain: ChainOption = DEFAULT_CHAIN,
+) -> None:
+    """Print the values in which two configurations differ. Exit code 1 if there are any, as diff does.
+
+    Example: hltnode tck diff 0x1234ABCD new.json
+    """
+    with user_errors():
+        known = installed_chain(chain)
+        found = differences(find_document(known, first), find_document(known, second))
+    for path, (before, after) in found.items():
+        typer.echo(f"{path}: {before} -> {after}")
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command()
+def export(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; TCK.json if not given.")
+    ] = None,
+    chain: ChainOption = DEFAULT_CHAIN,
+    trigger: TriggerOption = None,
+    sequence: SequenceOption = None,
+) -> None:
+    """Write the document of a configuration: what a node that runs it writes into its reports can be read with it.
+
+    Example: hltnode tck export --trigger trigger.toml -o 0x1234ABCD.json
+    """
+    with user_errors():
+        require_writable(output, reads=(trigger,))
+        known = installed_chain(chain)
+        document = known.document(known.load_trigger(trigger, sequence))
+        path = Path(document.name + TCK_SUFFIX) if output is None else output
+        write_text(path, document.text)
+    typer.echo(f"TCK {document.name} in {path}")

@@ -1,0 +1,195 @@
+"""The way of a batch through a node: computed, gathered, written; and the output directory, where that ends.
+
+Every stage has a thread of its own. What a stage has to say to the parts that live in the event loop is called there.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.threads import call_in_loop
+from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
+from hltnode.daemon.event_building.stimuli_and_effects import Batch
+from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.output.event_encoder import EventEncoder
+from hltnode.daemon.output.gather_stage import GatherStage
+from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
+from hltnode.daemon.output.output_stage import OutputStage
+from hltnode.daemon.output.requests import Confirmed, FinishFiles, RevokeEvents, Supervised
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.storage.directory_lock import DirectoryLock
+from hltnode.daemon.storage.histogram_files import HistogramFiles
+from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
+from hltnode.processing.selection.configuration.tck import TckDocument
+
+# A batch that fails may be a bad batch; this many in a row are a broken back end, and only a restart can help.
+MAX_FAILED_BATCHES = 3
+
+log = get_logger("batch_path")
+
+
+class BatchPath:
+    """Pipeline, gather stage and output stage, and the files that they write. `open` first, then `start`.
+
+    Args:
+        trigger: put beside the events that its lines accept.
+        failed: called in the loop with the reason when the node cannot go on.
+        crashed: called from a thread that cannot go on.
+    """
+
+    def __init__(
+        self,
+        core: NodeCore,
+        trigger: TckDocument | None,
+        failed: Callable[..., None],
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        self._core = core
+        self._trigger = trigger
+        self._failed = failed
+        self._crashed = crashed
+        self._lock: DirectoryLock | None = None
+        self._failed_batches = 0
+        self.histogram_files: HistogramFiles | None = None
+
+    def open(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        protocol: FeederProtocol,
+        deliver: Callable[[GatheredBatch], None],
+    ) -> None:
+        """Lock the output directory, take over its files, and make the parts that write there.
+
+        Args:
+            deliver: called in the loop with each batch that is written.
+
+        Raises:
+            OSError: the output directory cannot be written.
+            DirectoryLockedError: another node writes to the output directory.
+        """
+        core, config, output, engine = self._core, self._core.config, self._core.config.output, self._core.engine
+        self._loop = loop
+        self._lock = DirectoryLock(output.directory)
+        settings = StoreSettings(
+            max_file_bytes=output.max_file_bytes,
+            max_file_events=output.max_file_events,
+            fsync=output.fsync,
+            tck=engine.tck,
+            policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
+        )
+        self.store = take_over(
+            output.directory, config.node.name, core.session, core.counters.writer, settings, boot=boot_id()
+        )
+        if engine.histograms:
+            self.histogram_files = HistogramFiles(
+                output.directory,
+                config.node.name,
+                f"{config.node.name}_{core.session}",
+                core.tally,
+                core.counters.writer,
+                config.histograms.file_period_s,
+                core.about,
+                core.clock_ns,
+            )
+        if self._trigger is not None:
+            log.info("tck_document", tck=self._trigger.name, file=self.store.keep_tck(self._trigger))
+        journal = self.store.journal.content
+        protocol.remember(journal.done(), journal.of_other_tck(engine.tck))
+        self.pipeline = Pipeline(
+            core.workspaces,
+            len(engine.lines),
+            engine.selected_words,
+            engine.collections,
+            core.tally,
+            self.store.journal,
+            lambda advanced: self._in_loop(protocol.slot_advanced, advanced),
+            self._computed,
+            lambda error: self._in_loop(self._device_lost, error),
+            self._crashed,
+            clock_ns=core.clock_ns,
+        )
+        self.output = OutputStage(
+            self.store,
+            lambda written: self._in_loop(deliver, written),
+            lambda receipt: self._in_loop(protocol.events_revoked, receipt),
+            self._crashed,
+            clock_ns=core.clock_ns,
+        )
+        encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=output.checksums)
+        gatherer = EventGatherer(
+            core.buffers, encoder, node=config.node.name, tck=engine.tck, n_lines=len(engine.lines)
+        )
+        self.gather = GatherStage(
+            gatherer,
+            core.room,
+            lambda batch: self._in_loop(protocol.slot_freed, batch),
+            self.output.submit,
+            self._crashed,
+            clock_ns=core.clock_ns,
+        )
+
+    def start(self) -> None:
+        """Start the threads; the pipeline is warm."""
+        self.pipeline.start()
+        self.gather.start()
+        self.output.start()
+        if self.histogram_files is not None:
+            self.histogram_files.start()
+
+    def release(self) -> None:
+        """Let another node have the output directory."""
+        if self._lock is not None:
+            self._lock.release()
+
+    # What the event builder and the feeders ask for
+
+    def submit(self, batch: Batch) -> None:
+        """Compute a sealed slot."""
+        self.pipeline.submit(batch)
+
+    def finish_files(self, summary: dict[str, Any], over: bool) -> None:
+        """Give the files of a run their final names, behind the batches that came before; `over`: the run has ended."""
+        self.gather.submit(FinishFiles(summary, over))
+        if self.histogram_files is not None:
+            self.histogram_files.finish(summary["run"])
+
+    def revoke_events(self, request: RevokeEvents) -> None:
+        """Remove the events of MEPs that another node builds now."""
+        self.gather.submit(request)
+
+    def confirmed(self, run: int, below: int) -> None:
+        """Every feeder has confirmed all MEPs of the run below this id."""
+        self.gather.submit(Confirmed(run, below))
+
+    def supervised(self, run: int) -> None:
+        """A feeder may revoke MEPs of the run."""
+        self.gather.submit(Supervised(run))
+
+    # From other threads
+
+    def _in_loop(self, callback: Callable[..., object], *arguments: object) -> None:
+        call_in_loop(self._loop, callback, *arguments)
+
+    def _computed(self, computed: ComputedBatch) -> None:
+        self.gather.submit(computed)
+        if computed.error is not None or self._failed_batches:
+            self._in_loop(self._note_outcome, computed.error)
+
+    # In the loop
+
+    def _note_outcome(self, error: str | None) -> None:
+        if error is None:
+            self._failed_batches = 0
+            return
+        self._core.counters.backend_errors += 1
+        self._failed_batches += 1
+        log.error("batch_failed", error=error, in_a_row=self._failed_batches)
+        if self._failed_batches >= MAX_FAILED_BATCHES:
+            self._failed("the back end fails on every batch", error=error)
+
+    def _device_lost(self, error: str) -> None:
+        """No batch can be computed in this process. What the back end had is computed by the next session."""
+        self._core.counters.backend_errors += 1
+        self._failed("the device is lost", error=error)

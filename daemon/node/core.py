@@ -1,0 +1,68 @@
+"""What the other parts of a node stand on: no socket, no file, no thread."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from hltnode.daemon.compute.engine_interface import Engine
+from hltnode.daemon.compute.histogram_tally import HistogramTally
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotPool
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.metrics import BuildInfo
+from hltnode.daemon.node.free_space import FreeSpace
+from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
+from hltnode.daemon.node.systemd import Notifier
+from hltnode.daemon.output.output_queue import OutputQueue
+from hltnode.daemon.readout.acknowledgements import Acknowledgements
+from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+
+
+class NodeCore:
+    """Configuration, engine and workspaces, counters and clocks, event builder and slots, who feeds."""
+
+    def __init__(
+        self, config: NodeConfig, engine: Engine, *, backend: str, version: str, clock_ns: Callable[[], int]
+    ) -> None:
+        self.config = config
+        self.engine = engine
+        self.clock_ns = clock_ns
+        self.counters = Counters()
+        self.counters.operation.last_reload_s = time.time()
+        self.counters.set_lines(engine.lines)
+        self.counters.set_collections(engine.collections)
+        self.session = secrets.token_hex(8)
+        self.clock = ReadingClock(clock_ns)
+        now_ns = self.clock.now_ns
+        self.health = Health(
+            loop_tick_ns=now_ns,
+            pipeline_tick_ns=now_ns,
+            feeders_expected=config.builder.feeders,
+            unhealthy_after_ns=config.node.unhealthy_after_ms * 1_000_000,
+            configured=True,
+        )
+        pool = SlotPool(config.pipeline.slots, slot_limits(config))
+        self.builder = EventBuilder(pool, builder_limits(config), self.counters)
+        self.info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
+        self.about = {"node": config.node.name, "session": self.session, "tck": self.info.tck}
+        """What a page or a file of histograms says of the node."""
+        self.workspaces = [engine.create_workspace() for _ in pool.slots]
+        self.buffers = [workspace.input_data.data for workspace in self.workspaces]
+        self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns)
+        self.notifier = Notifier()
+        self.silence = SilentSourceMonitor(
+            self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
+        )
+        self.registry = FeederRegistry(
+            run=config.node.run,
+            feeders=config.builder.feeders,
+            sources=config.builder.expected_sources,
+            max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
+        )
+        self.acknowledgements = Acknowledgements()
+        self.room = OutputQueue(config.output.queue_bytes)
+        self.free_space = FreeSpace(config.output.directory)

@@ -1,0 +1,164 @@
+"""The sockets of a node, and what reads and writes them."""
+
+import asyncio
+from collections.abc import Callable
+
+import zmq
+
+from hltnode.daemon.common.vocabulary import Endpoint
+from hltnode.daemon.node.batch_path import BatchPath
+from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.output.output_set import Outputs
+from hltnode.daemon.output.output_sockets import DecisionPublisher
+from hltnode.daemon.readout.effect_executor import EffectExecutor
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.input_tap import InputTap
+from hltnode.daemon.readout.receiver import Receiver
+from hltnode.daemon.security.access_control import AccessControl
+from hltnode.daemon.shared_memory.receiver import MemoryReceiver
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.run_control_messages import RunState
+
+Context = zmq.Context[zmq.Socket[bytes]]
+
+
+class NodeSockets:
+    """Access control, sockets of feeders, of decisions and of events. `bind` first.
+
+    Args:
+        state: state of the run control.
+        crashed: called from a thread that cannot go on.
+    """
+
+    def __init__(
+        self, core: NodeCore, path: BatchPath, state: Callable[[], RunState], crashed: Callable[[BaseException], None]
+    ) -> None:
+        self._core = core
+        self._path = path
+        self._state = state
+        self._crashed = crashed
+        self._context: Context = zmq.Context(core.config.network.io_threads)
+        self._closers: list[Callable[[int], None]] = []
+        self.tap: InputTap | None = None
+        self.memory_receiver: MemoryReceiver | None = None
+
+    def bind(self) -> None:
+        """Bind all sockets; `close` is for those that were bound, also after a failure.
+
+        Raises:
+            SecurityError: a key, an allow-list or the token cannot be used.
+            zmq.ZMQError: an endpoint cannot be bound.
+        """
+        core, config, counters = self._core, self._core.config, self._core.counters
+        self.access = AccessControl(config, self._context, counters.operation, self._crashed, clock_ns=core.clock_ns)
+        self._closers.append(lambda _linger_ms: self.access.close())
+        self.control = ControlSocket(
+            self._context,
+            config.network.control,
+            counters,
+            core.clock,
+            self.access.guard(Endpoint.CONTROL),
+            self.access.received(Endpoint.CONTROL),
+        )
+        self._closers.append(self.control.close)
+        if config.tap.endpoint is not None:
+            self.tap = InputTap(
+                self._context,
+                config.tap.endpoint,
+                counters.tap,
+                buffer_bytes=config.tap.buffer_bytes,
+                prepare=self.access.guard(Endpoint.EVENTS),
+                clock_ns=core.clock_ns,
+            )
+            self._closers.append(self.tap.close)
+        executor = EffectExecutor(
+            core.registry,
+            core.acknowledgements,
+            self.control,
+            counters,
+            self._path.submit,
+            core.clock_ns,
+            self.tap,
+            core.clock.true_time_of,
+        )
+        self.feeder_protocol = FeederProtocol(
+            core.builder,
+            core.registry,
+            core.acknowledgements,
+            self.control,
+            counters,
+            executor.carry_out,
+            self._state,
+            self._path.finish_files,
+            self._path.revoke_events,
+            self._path.confirmed,
+            self._path.supervised,
+            node=config.node.name,
+            session=core.session,
+            max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
+            clock_ns=core.clock.current_ns,
+        )
+        self.receiver = Receiver(
+            self._context,
+            config.network.data,
+            core.builder,
+            core.buffers,
+            counters,
+            executor.carry_out,
+            max_frame_bytes=config.network.max_frame_bytes,
+            received=self.access.received(Endpoint.DATA),
+            prepare=self.access.guard(Endpoint.DATA),
+            clock=core.clock,
+            tap=self.tap,
+        )
+        self._closers.append(lambda _linger_ms: self.receiver.close())
+        if config.shared_memory.socket is not None:
+            memory_receiver = self.memory_receiver = MemoryReceiver(
+                config.shared_memory.socket,
+                config.shared_memory,
+                core.registry.knows,
+                self.receiver.handler.shared_frame_arrived,
+                counters.shared_memory,
+                core.clock,
+            )
+            self._closers.append(lambda _linger_ms: memory_receiver.close())
+        self.publisher = DecisionPublisher(
+            self._context,
+            config.network.decisions,
+            counters.decisions,
+            policy=config.decisions.policy,
+            high_water_mark=config.decisions.queue,
+            prepare=self.access.guard(Endpoint.DECISIONS),
+        )
+        self._closers.append(self.publisher.close)
+        self.outputs = Outputs(
+            self._context,
+            config,
+            counters,
+            self.publisher,
+            prepare=self.access.guard(Endpoint.EVENTS),
+            clock_ns=core.clock_ns,
+        )
+        self._closers.append(self.outputs.close)
+
+    @property
+    def of_feeders(self) -> list[ControlSocket | Receiver | MemoryReceiver]:
+        """What has to be read before it is judged what feeders have not sent."""
+        parts = (self.control, self.receiver, self.memory_receiver)
+        return [part for part in parts if part is not None]
+
+    def start_outputs(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take note of consumers, and of their room for what waits."""
+        self.outputs.start(loop)
+        if self.tap is not None:
+            self.tap.start(loop)
+
+    def close(self, linger_ms: int) -> None:
+        """Close what was bound; what is queued has `linger_ms` to leave."""
+        for close in self._closers:
+            close(linger_ms)
+
+    def wait_closed(self) -> None:
+        """Return when what was queued has left, or its time is over."""
+        self._context.term()

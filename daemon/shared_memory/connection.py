@@ -1,0 +1,160 @@
+"""One connection to the memory socket: what its feeder hands over and says, without the event loop."""
+
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+
+from hltnode.daemon.shared_memory.segment import Segment, SegmentRefusedError
+from hltnode.protocol.errors import MessageError, RejectReason
+from hltnode.protocol.shared_frames import frames_in
+from hltnode.protocol.transport.messages import as_remark
+from hltnode.protocol.transport.shared_memory import (
+    MAX_MEMORY_MESSAGE_SIZE,
+    Attach,
+    Attached,
+    Detach,
+    MemoryRefusal,
+    Refused,
+    decode_memory_message,
+    decode_ranges,
+    encode_memory_message,
+)
+
+# Frames whose places are looked up at a time.
+FRAMES_AT_A_TIME = 64
+# More descriptors than one in a message are a mistake; those that do not fit here are closed by the kernel.
+_MOST_DESCRIPTORS = 4
+_CREDENTIALS = struct.Struct("3i")
+_ANCILLARY_BYTES = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
+
+
+class EndedError(Exception):
+    """The feeder has closed the connection, or its process is gone."""
+
+
+class MemoryConnection:
+    """The segment of one feeder, and the ranges in it that are not read yet.
+
+    Args:
+        peer: a connected socket that does not block; owned from here on.
+        admit: checks a name and a session, and that there is room for a segment. Raises SegmentRefusedError.
+        most: bytes of the largest segment.
+    """
+
+    def __init__(self, peer: socket.socket, admit: Callable[[Attach], None], most: int) -> None:
+        self.peer = peer
+        self.pid, self.uid, _ = _CREDENTIALS.unpack(
+            peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
+        self.owner: Attach | None = None
+        """Whose memory it is; None before it is handed over."""
+        self.nbytes = 0
+        self.range_messages = 0
+        self.left_on_purpose = False
+        self._admit = admit
+        self._most = most
+        self._segment: Segment | None = None
+        self._ranges: deque[tuple[int, int]] = deque()
+        self._range: memoryview | None = None
+        self._at = 0
+
+    @property
+    def has_frames(self) -> bool:
+        """True if there are ranges that are not read to their end."""
+        return self._range is not None or bool(self._ranges)
+
+    def receive(self) -> bool:
+        """Take one message; False if there is none. Raises EndedError, SegmentRefusedError."""
+        try:
+            raw, ancillary, flags, _ = self.peer.recvmsg(
+                MAX_MEMORY_MESSAGE_SIZE, _ANCILLARY_BYTES, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+            )
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise EndedError from error
+        files = _descriptors(ancillary)
+        try:
+            if not raw and not files:
+                raise EndedError
+            if flags & socket.MSG_TRUNC:
+                raise SegmentRefusedError(MemoryRefusal.MALFORMED, "a message is too long")
+            self._take(raw, files)
+        finally:
+            for file in files:
+                os.close(file)
+        return True
+
+    def _take(self, raw: bytes, files: list[int]) -> None:
+        try:
+            ranges = decode_ranges(raw)
+            message = decode_memory_message(raw) if ranges is None else None
+        except MessageError as error:
+            is_version = error.reason is RejectReason.BAD_VERSION
+            reason = MemoryRefusal.BAD_VERSION if is_version else MemoryRefusal.MALFORMED
+            raise SegmentRefusedError(reason, str(error)) from error
+        if isinstance(message, Attach) and self._segment is None and len(files) == 1:
+            self._admit(message)
+            self._segment = Segment(files[0], message.nbytes, self._most)
+            try:
+                self.peer.send(encode_memory_message(Attached()))
+            except OSError as error:
+                raise EndedError from error
+            self.owner, self.nbytes = message, message.nbytes
+        elif self._segment is None or files or not (ranges or isinstance(message, Detach)):
+            what = "ranges" if ranges else type(message).__name__
+            raise SegmentRefusedError(
+                MemoryRefusal.MALFORMED, f"{what} with {len(files)} descriptors: not expected here"
+            )
+        elif ranges:
+            self.range_messages += 1
+            self._ranges.extend(ranges)
+        else:
+            self.left_on_purpose = True
+
+    def next_frames(self) -> list[memoryview]:
+        """Some of the frames that the feeder has named, to be released; empty if there are none.
+
+        Raises SegmentRefusedError.
+        """
+        if self._range is None:
+            if not self._ranges or self._segment is None:
+                return []
+            self._range = self._segment.range(*self._ranges.popleft())
+            self._at = 0
+        found, self._at = frames_in(self._range, self._at, FRAMES_AT_A_TIME)
+        frames = [self._range[begin:end] for begin, end in found]
+        if self._at == len(self._range):
+            self._range.release()
+            self._range = None
+        return frames
+
+    def refuse(self, refusal: SegmentRefusedError) -> None:
+        """Let the feeder know why the connection ends, if it reads."""
+        try:
+            self.peer.send(encode_memory_message(Refused(refusal.reason, as_remark(str(refusal)))))
+        except OSError:
+            # Gone, or it does not read.
+            return
+
+    def close(self) -> None:
+        """Unmap the segment and close."""
+        self._ranges.clear()
+        if self._range is not None:
+            self._range.release()
+            self._range = None
+        if self._segment is not None:
+            self._segment.close()
+            self._segment = None
+        self.peer.close()
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    files: list[int] = []
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            n = len(data) // 4
+            files += struct.unpack(f"{n}i", data[: 4 * n])
+    return files

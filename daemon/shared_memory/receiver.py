@@ -1,0 +1,286 @@
+"""The memory socket of the node: bound, its connections read, and their frames handed over from where they lie."""
+
+import asyncio
+import contextlib
+import errno
+import grp
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.zmq_sockets import BUDGET_NS
+from hltnode.daemon.configuration.model import SharedMemorySection
+from hltnode.daemon.monitoring.counters import SharedMemoryCounters
+from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.shared_memory.connection import EndedError, MemoryConnection
+from hltnode.daemon.shared_memory.segment import SegmentRefusedError
+from hltnode.protocol.transport.shared_memory import Attach, MemoryRefusal
+
+# A feeder connects to hand its memory over.
+ATTACH_SECONDS = 5.0
+# Connections that have not handed anything over yet, at a time.
+MAX_UNATTACHED = 16
+BACKLOG = 64
+# When the process has no descriptor for another connection.
+ACCEPT_AGAIN_SECONDS = 1.0
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("shared_memory")
+
+
+class MemoryReceiver:
+    """Owner of the memory socket and of the mapped segments. All calls from the event loop's thread.
+
+    Args:
+        path: where the socket is bound; one that a killed node has left there is replaced.
+        knows: whether a feeder of this name and session has said hello.
+        handle: takes each frame; the memory may change while it does.
+
+    Raises:
+        OSError: the socket cannot be bound, or there is no such group.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: SharedMemorySection,
+        knows: Callable[[str, str], bool],
+        handle: Callable[[memoryview], None],
+        counters: SharedMemoryCounters,
+        clock: ReadingClock,
+    ) -> None:
+        self._path = path
+        self._settings = settings
+        self._knows = knows
+        self._handle = handle
+        self._counters = counters
+        self._clock = clock
+        self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.true_ns)
+        self._connections: dict[MemoryConnection, asyncio.TimerHandle | None] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_scheduled = False
+        self._retry: asyncio.TimerHandle | None = None
+        self._socket = _bind(path, settings.group)
+        self._inode = path.stat().st_ino
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to take connections."""
+        self._loop = loop
+        self._listen()
+
+    def _listen(self) -> None:
+        assert self._loop is not None
+        self._loop.add_reader(self._socket, self._accept)
+
+    def read(self) -> bool:
+        """Take what is there; False if there is more than fits one turn of the loop."""
+        if not self._connections:
+            return True
+        self._clock.read()
+        end = time.monotonic_ns() + BUDGET_NS
+        waiting = list(self._connections)
+        while waiting:
+            waiting = [connection for connection in waiting if self._read_some(connection)]
+            if waiting and time.monotonic_ns() >= end:
+                self._schedule()
+                return False
+        return True
+
+    def close(self) -> None:
+        """End all connections; what is on its way is sent again to the next session."""
+        if self._socket.fileno() < 0:
+            return
+        if self._loop is not None:
+            self._loop.remove_reader(self._socket)
+        if self._retry is not None:
+            self._retry.cancel()
+        for connection in list(self._connections):
+            self._forget(connection)
+        self._socket.close()
+        with contextlib.suppress(FileNotFoundError):
+            # Unless a node that was started meanwhile has replaced it.
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+
+    def _schedule(self) -> None:
+        if self._loop is not None and not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._scheduled_read)
+
+    def _scheduled_read(self) -> None:
+        self._is_scheduled = False
+        self.read()
+
+    # Connections
+
+    def _accept(self) -> None:
+        assert self._loop is not None
+        try:
+            peer, _ = self._socket.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                # It stays readable; others need the turns of the loop.
+                self._loop.remove_reader(self._socket)
+                self._retry = self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._listen)
+            elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                raise
+            return
+        peer.setblocking(False)
+        try:
+            connection = MemoryConnection(peer, self._admit, self._settings.max_segment_bytes)
+        except OSError:
+            peer.close()
+            return
+        if sum(each.owner is None for each in self._connections) >= MAX_UNATTACHED:
+            self._refuse(connection, SegmentRefusedError(MemoryRefusal.TOO_MANY, "too many connections"))
+            return
+        self._connections[connection] = self._loop.call_later(ATTACH_SECONDS, self._too_late, connection)
+        self._loop.add_reader(peer, self.read)
+
+    def _admit(self, attach: Attach) -> None:
+        if not self._knows(attach.feeder, attach.session):
+            raise SegmentRefusedError(
+                MemoryRefusal.UNKNOWN_FEEDER, f"no feeder {attach.feeder} of this session has said hello"
+            )
+        owners = [each for each in self._connections if each.owner is not None]
+        for connection in owners:
+            if connection.owner is not None and connection.owner.feeder == attach.feeder:
+                # It connects anew; the end of the old connection has not come yet.
+                connection.left_on_purpose = True
+                self._forget(connection)
+                return
+        if len(owners) >= self._settings.max_segments:
+            raise SegmentRefusedError(MemoryRefusal.TOO_MANY, f"{len(owners)} segments are there")
+
+    def _too_late(self, connection: MemoryConnection) -> None:
+        text = f"no memory was handed over within {ATTACH_SECONDS:g} s"
+        self._refuse(connection, SegmentRefusedError(MemoryRefusal.LATE, text))
+
+    def _refuse(self, connection: MemoryConnection, refusal: SegmentRefusedError) -> None:
+        self._counters.refused[refusal.reason] += 1
+        if (left_out := self._limit.due(("refused", refusal.reason))) is not None:
+            log.warning(
+                "shared_memory_refused",
+                reason=refusal.reason,
+                text=str(refusal),
+                pid=connection.pid,
+                uid=connection.uid,
+                left_out=left_out,
+            )
+        connection.refuse(refusal)
+        connection.left_on_purpose = True
+        self._forget(connection)
+
+    def _forget(self, connection: MemoryConnection) -> None:
+        timer = self._connections.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+        if self._loop is not None:
+            self._loop.remove_reader(connection.peer)
+        if connection.owner is not None:
+            self._counters.segments -= 1
+            self._counters.bytes -= connection.nbytes
+        connection.close()
+
+    # Reading
+
+    def _read_some(self, connection: MemoryConnection) -> bool:
+        """Take some frames of a connection; False if it has none."""
+        if connection not in self._connections:
+            return False
+        try:
+            if not connection.has_frames and not self._receive(connection):
+                return False
+            frames = connection.next_frames()
+        except EndedError:
+            self._ended(connection)
+            return False
+        except SegmentRefusedError as refusal:
+            self._refuse(connection, refusal)
+            return False
+        for frame in frames:
+            self._handle(frame)
+            frame.release()
+        return True
+
+    def _receive(self, connection: MemoryConnection) -> bool:
+        was_attached = connection.owner is not None
+        before = connection.range_messages
+        came = connection.receive()
+        self._counters.range_messages += connection.range_messages - before
+        if connection.owner is not None and not was_attached:
+            self._attached(connection, connection.owner)
+        return came
+
+    def _attached(self, connection: MemoryConnection, owner: Attach) -> None:
+        timer = self._connections[connection]
+        if timer is not None:
+            timer.cancel()
+        self._connections[connection] = None
+        self._counters.segments += 1
+        self._counters.bytes += owner.nbytes
+        if (left_out := self._limit.due(("attached", owner.feeder))) is not None:
+            log.info(
+                "shared_memory_attached",
+                feeder=owner.feeder,
+                bytes=owner.nbytes,
+                pid=connection.pid,
+                uid=connection.uid,
+                left_out=left_out,
+            )
+
+    def _ended(self, connection: MemoryConnection) -> None:
+        """All that the feeder had named is read; its memory is given back with the last mapping, which is this one."""
+        owner = connection.owner
+        if owner is not None and not connection.left_on_purpose:
+            self._counters.left += 1
+            log.warning(
+                "shared_memory_left",
+                feeder=owner.feeder,
+                pid=connection.pid,
+                bytes=owner.nbytes,
+                text="the feeder has ended without detaching its memory, which is released",
+            )
+        self._forget(connection)
+
+
+def _bind(path: Path, group: str | None) -> socket.socket:
+    """A listening socket for the user of this process, and for a group if one is given."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+    try:
+        _remove_abandoned(path)
+        bound.bind(str(path))
+        # Nobody connects before `listen`.
+        path.chmod(0o600)
+        if group is not None:
+            try:
+                gid = grp.getgrnam(group).gr_gid
+            except KeyError:
+                raise OSError(errno.EINVAL, f"shared_memory.group: no group {group!r} on this machine") from None
+            os.chown(path, -1, gid)
+            path.chmod(0o660)
+        bound.listen(BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise OSError(error.errno, f"shared_memory.socket {path}: {error.strerror or error}") from error
+    return bound
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the socket that a killed node has left. Raises OSError if a node listens there, or it is no socket."""
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise OSError(errno.EEXIST, "there is a file that is no socket")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK) as probe:
+        refused = probe.connect_ex(str(path)) == errno.ECONNREFUSED
+    if not refused:
+        raise OSError(errno.EADDRINUSE, "another node listens there")
+    path.unlink()
+    log.warning("memory_socket_replaced", path=str(path), text="a killed node has left it")

@@ -1,0 +1,141 @@
+"""TCK documents: a trigger configuration with everything that decides on an event, under the key that stands in its
+decisions and reports (docs/formats/tck-documents.md)."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from hltnode.processing.selection.configuration.trigger_config import content_hash, content_key
+from hltnode.processing.selection.errors import TriggerConfigError
+
+TCK_SUFFIX = ".json"
+
+_FORMAT = 1
+_FIELDS = {"format", "tck", "sha256", "chain", "sequence_name", "collections", "content"}
+
+
+@dataclass(frozen=True, slots=True)
+class TckDocument:
+    """chain, sequence: names of what runs; collections: what is counted in each event, for luminosity summaries;
+    content: lines and algorithms with all their values, what the key is the hash of."""
+
+    chain: str
+    sequence: str
+    collections: tuple[str, ...]
+    content: dict[str, Any]
+    tck: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tck", content_key(self.content))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a document. Raises TriggerConfigError, which names the file, also where the key is not that of the
+        content."""
+        try:
+            return cls.from_text(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
+        except TriggerConfigError as error:
+            raise TriggerConfigError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Parse the text of a document. Raises TriggerConfigError."""
+        try:
+            return cls._of_values(json.loads(text))
+        except TriggerConfigError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise TriggerConfigError(f"not a JSON file: {error}") from error
+
+    @classmethod
+    def _of_values(cls, values: Any) -> Self:
+        if not isinstance(values, dict) or set(values) != _FIELDS or values["format"] != _FORMAT:
+            raise TriggerConfigError(f"not a TCK document of format {_FORMAT}")
+        collections, content = values["collections"], values["content"]
+        if not (
+            isinstance(values["chain"], str)
+            and isinstance(values["sequence_name"], str)
+            and isinstance(collections, list)
+            and all(isinstance(name, str) for name in collections)
+            and _is_content(content)
+        ):
+            raise TriggerConfigError("a field of the TCK document has another type than it should have")
+        document = cls(values["chain"], values["sequence_name"], tuple(collections), content)
+        if (values["tck"], values["sha256"]) != (document.name, content_hash(content).hex()):
+            raise TriggerConfigError(f"names TCK {values['tck']}, but its content has {document.name}")
+        return document
+
+    @property
+    def text(self) -> str:
+        """The document as JSON, one value per line, so that two can be compared by any tool."""
+        values = {
+            "format": _FORMAT,
+            "tck": self.name,
+            "sha256": content_hash(self.content).hex(),
+            "chain": self.chain,
+            "sequence_name": self.sequence,
+            "collections": list(self.collections),
+            "content": self.content,
+        }
+        return json.dumps(values, indent=1) + "\n"
+
+    @property
+    def name(self) -> str:
+        """The TCK as people write it."""
+        return f"0x{self.tck:08X}"
+
+    @property
+    def file_name(self) -> str:
+        """The file that holds it beside the events of its decisions."""
+        return self.name + TCK_SUFFIX
+
+    @property
+    def line_names(self) -> tuple[str, ...]:
+        """Names of the lines; line i has decision id i + 1."""
+        return tuple(line["name"] for line in self.content["lines"])
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every value by the path that names it, such as `lines.Hlt1Line.prescale`."""
+        found: dict[str, Any] = {"chain": self.chain, "sequence": self.sequence}
+        found["algorithms"] = " ".join(name for name, _ in self.content["sequence"])
+        found["order of lines"] = " ".join(self.line_names)
+        for line in self.content["lines"]:
+            for key, value in line.items():
+                found |= _values_at(f"lines.{line['name']}.{key}", value)
+        for algorithm, constants in self.content["sequence"]:
+            for key, value in constants.items():
+                found[f"sequence.{algorithm}.{key}"] = value
+        return found
+
+
+def _values_at(path: str, value: Any) -> dict[str, Any]:
+    """A value by its path; each one of a list."""
+    if isinstance(value, list):
+        return {f"{path}[{i}]": element for i, element in enumerate(value)}
+    return {path: value}
+
+
+def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any, Any]]:
+    """The values that differ, by path; None where a document has none."""
+    before, after = first.values, second.values
+    paths = [*before, *(path for path in after if path not in before)]
+    return {path: (before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)}
+
+
+def _is_content(content: object) -> bool:
+    if not isinstance(content, dict) or set(content) != {"lines", "sequence"}:
+        return False
+    lines, sequence = content["lines"], content["sequence"]
+    return (
+        isinstance(lines, list)
+        and all(isinstance(line, dict) and isinstance(line.get("name"), str) for line in lines)
+        and isinstance(sequence, list)
+        and all(
+            isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)
+            for pair in sequence
+        )
+    )

@@ -1,0 +1,348 @@
+"""The trigger configuration: which sequence and which lines run, with which cuts, and the constants that are not
+default.
+
+It is immutable. Its content, together with the constants of the sequence that it configures, is hashed to the TCK that
+stands in every decision and report. As a file it is TOML:
+
+    line_files = ["my_lines.py"]            # lines written in Python, besides those below
+
+    [sequence]
+    name = "forward"
+
+    [sequence.secondary_vertices_fit_vertices]
+    max_chi2 = 9.0
+
+    [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
+    alpha = -160.0
+
+    [[lines]]                               # instead of the menu
+    type = "MinimumTracks"
+    name = "Hlt1TwoTracks"
+    min_tracks = 2
+    postscale = 0.001
+
+Which sequences, types of lines and constants there are is up to the chain that the configuration is for.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
+from hltnode.processing.selection.errors import TriggerConfigError, nearest
+from hltnode.processing.selection.expressions.canonical import Reader
+from hltnode.processing.selection.lines.histogram import RecordedHistogram
+from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_content
+from hltnode.processing.selection.lines.line_type import LineType
+from hltnode.protocol.raw_data.reports import MAX_LINES
+
+_KEYS = ("lines", "menu", "sequence", "line_files", "line_packages")
+
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """The line types that configurations of a chain may name, by class name, and the lines of one that names none.
+
+    lines_of: those of sequences that do not make what all lines look at, by name.
+    not_available: lines that no sequence can run, and why.
+    """
+
+    types: tuple[type[LineType], ...]
+    lines: tuple[LineType, ...]
+    lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
+    not_available: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, sequence: str | None) -> tuple[LineType, ...]:
+        """The lines that run by default in a sequence."""
+        return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A value for one constant of one algorithm."""
+
+    algorithm: str
+    constant: str
+    value: float | int
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerConfig:
+    """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
+
+    sequence: the name of the sequence, None: the default one of the chain. from_menu: how many of the lines are those
+    of the built-in menu, perhaps with other cuts. types: what those of the lines were made of whose cuts a trigger
+    configuration sets; lines of Python files and TCK documents have none. histograms: besides those of the lines.
+
+    Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
+    or two of one name.
+    """
+
+    lines: tuple[Line, ...]
+    overrides: tuple[Override, ...] = ()
+    sequence: str | None = None
+    from_menu: int = field(default=0, compare=False)
+    types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
+    histograms: tuple[RecordedHistogram, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.lines) > MAX_LINES:
+            raise TriggerConfigError(
+                f"lines: {len(self.lines)} lines, at most {MAX_LINES} fit in the decision report of an event"
+            )
+        if not self.lines:
+            raise TriggerConfigError("lines: at least one line is expected; without lines no event is accepted")
+        places: dict[str, int] = {}
+        for i, name in enumerate(self.line_names):
+            if (first := places.setdefault(name, i)) != i:
+                if i < len(self.types):
+                    raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{first}] too")
+                places_of = " and ".join(self.lines[j].position for j in (first, i))
+                raise TriggerConfigError(f"{name!r} is the name of two lines, made at {places_of}")
+
+    @classmethod
+    def default(cls, menu: Menu, sequence: str | None = None) -> Self:
+        """The lines of a menu for a sequence, and the declared constants."""
+        types = menu.of(sequence)
+        lines = tuple(line.line() for line in types)
+        return cls(lines=lines, sequence=sequence, from_menu=len(lines), types=types)
+
+    @classmethod
+    def load(cls, path: Path, menu: Menu, sequence: str | None = None) -> Self:
+        """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
+        try:
+            return cls.from_toml(path.read_text(encoding="utf-8"), menu, sequence, path.parent)
+        except (OSError, UnicodeDecodeError) as error:
+            raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
+        except TriggerConfigError as error:
+            raise TriggerConfigError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_content(
+        cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str | None, reader: Reader
+    ) -> Self:
+        """The configuration with a content, for the sequence of that name, whose columns `reader` knows. Raises
+        TriggerConfigError, also where this software has other algorithms, constants or operations of lines."""
+        declared = {(algorithm.name, c.name): c.value for algorithm in sequence for c in algorithm.constants}
+        overrides = []
+        for algorithm, constants in content["sequence"]:
+            for constant, value in constants.items():
+                if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
+                    overrides.append(_override(algorithm, constant, value))
+        lines = []
+        for i, entry in enumerate(content["lines"]):
+            try:
+                lines.append(line_of_content(entry, reader))
+            except TriggerConfigError as error:
+                raise TriggerConfigError(f"lines[{i}]: {error}") from error
+        config = cls(lines=tuple(lines), overrides=tuple(overrides), sequence=name)
+        if (found := config.tck(sequence)) != (expected := content_key(content)):
+            raise TriggerConfigError(
+                f"TCK 0x{expected:08X} cannot be reproduced: with the algorithms and lines of this software the same "
+                f"values give 0x{found:08X}"
+            )
+        return config
+
+    @classmethod
+    def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
+        """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
+
+        sequence: the name of the sequence that runs instead of the configured one. folder: where names of files of
+        lines start.
+
+        Raises TriggerConfigError.
+        """
+        try:
+            content = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise TriggerConfigError(f"not a TOML file: {error}") from error
+        for key in content:
+            if key not in _KEYS:
+                raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
+        configured, overrides = _parse_sequence(content.get("sequence", {}))
+        sequence = configured if sequence is None else sequence
+        if "lines" in content and "menu" in content:
+            raise TriggerConfigError("menu: there is no menu to change, since [[lines]] stand in its place")
+        if "lines" in content:
+            types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
+        else:
+            types = _changed_menu(menu.of(sequence), content.get("menu", {}))
+        of_users = list(_of_users(content, folder))
+        lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
+        histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
+        from_menu = 0 if "lines" in content else len(types)
+        return cls(lines, overrides, sequence, from_menu, types, histograms)
+
+    def with_cut(self, name: str, cut: str, value: float) -> Line:
+        """The line of a name with another value of a cut or scale.
+
+        Raises TriggerConfigError for a line or cut that is not there, and for a value that the cut does not take.
+        """
+        if name not in self.line_names:
+            raise TriggerConfigError(f"{name}: no line of this name; {nearest(name, self.line_names)}")
+        line = {line.name: line for line in self.types}.get(name)
+        if line is None:
+            raise TriggerConfigError(f"{name}: a line written in Python or read from a TCK document has no cuts to set")
+        cuts = [field.name for field in fields(line) if field.name != "name"]
+        if cut not in cuts:
+            near = get_close_matches(cut, cuts, n=3, cutoff=0.4)
+            raise TriggerConfigError(f"{name}.{cut}: no such cut; the nearest are {', '.join(near or cuts)}")
+        values = {field.name: getattr(line, field.name) for field in fields(line)}
+        is_count = isinstance(values[cut], int) and float(value).is_integer()
+        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line()
+
+    @property
+    def line_names(self) -> tuple[str, ...]:
+        """Name i belongs to bit i % 32 of decision word i // 32."""
+        return tuple(line.name for line in self.lines)
+
+    def line_table(self) -> NDArray[np.void]:
+        """The content of the constant buffer `line_table`: LINE_RECORD[lines]."""
+        return np.array([line.record() for line in self.lines], dtype=LINE_RECORD.dtype)
+
+    def configure(self, sequence: AlgorithmSequence) -> AlgorithmSequence:
+        """The sequence with the overridden constants.
+
+        Raises TriggerConfigError for an algorithm or constant that is not there, or a value of the wrong type.
+        """
+        known = {algorithm.name: algorithm for algorithm in sequence}
+        for override in self.overrides:
+            if override.algorithm not in known:
+                raise TriggerConfigError(
+                    f"sequence.{override.algorithm}: no such algorithm; those with constants are "
+                    f"{', '.join(algorithm.name for algorithm in sequence if algorithm.constants)}"
+                )
+            known[override.algorithm] = _with_constant(known[override.algorithm], override)
+        return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
+
+    def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
+        """Everything that decides on an event, as JSON objects: lines with their operations and scales, and the
+        algorithms of the sequence with all their constants, whether defaults of the code or values of the file."""
+        return {
+            "lines": [line.content() for line in self.lines],
+            "sequence": [
+                [algorithm.name, {c.name: c.value for c in algorithm.constants}]
+                for algorithm in self.configure(sequence)
+            ],
+        }
+
+    def tck(self, sequence: AlgorithmSequence) -> int:
+        """The configuration's key, the same on every machine (`content_key`)."""
+        return content_key(self.content(sequence))
+
+
+def content_hash(content: Mapping[str, Any]) -> bytes:
+    """SHA-256 of the canonical JSON text of what decides on an event."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).digest()
+
+
+def content_key(content: Mapping[str, Any]) -> int:
+    """The first 32 bits of the hash."""
+    return int.from_bytes(content_hash(content)[:4], "big")
+
+
+def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
+    """The name of the sequence, and the constants of its algorithms."""
+    if not isinstance(tables, Mapping):
+        raise TriggerConfigError("sequence: a table of algorithms is expected")
+    name = tables.get("name")
+    if name is not None and not isinstance(name, str):
+        raise TriggerConfigError(f"sequence.name: the name of a sequence is expected, not {name!r}")
+    overrides = []
+    for algorithm, constants in tables.items():
+        if algorithm == "name":
+            continue
+        if not isinstance(constants, Mapping):
+            raise TriggerConfigError(f"sequence.{algorithm}: a table of constants is expected")
+        for constant, value in constants.items():
+            overrides.append(_override(algorithm, constant, value))
+    return name, tuple(overrides)
+
+
+def _override(algorithm: str, constant: str, value: Any) -> Override:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and abs(value) <= LARGEST_FLOAT32):
+        raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
+    return Override(algorithm, constant, value)
+
+
+def _parse_lines(entries: object, types: Mapping[str, type[LineType]]) -> tuple[LineType, ...]:
+    if not isinstance(entries, list):
+        raise TriggerConfigError("lines: an array of tables ([[lines]]) is expected")
+    return tuple(_parse_line(f"lines[{i}]", entry, types) for i, entry in enumerate(entries))
+
+
+def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) -> LineType:
+    if not isinstance(entry, Mapping):
+        raise TriggerConfigError(f"{where}: a table is expected")
+    values: dict[str, Any] = dict(entry)
+    type_name = values.pop("type", None)
+    if not isinstance(type_name, str) or type_name not in types:
+        raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(types))}")
+    return _validated(where, types[type_name], values)
+
+
+def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any]) -> LineType:
+    try:
+        return line_type(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        known = [field.name for field in fields(line_type)]
+        near = get_close_matches(key, known, n=1)
+        hint = f"; the nearest is {near[0]}" if near and key not in known else ""
+        raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}{hint}") from error
+
+
+def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType, ...]:
+    """The lines of a menu, some of them with other cuts or scales."""
+    if not isinstance(changes, Mapping):
+        raise TriggerConfigError("menu: a table of lines is expected")
+    lines = {line.name: line for line in menu}
+    for name, cuts in changes.items():
+        if name not in lines:
+            raise TriggerConfigError(f"menu.{name}: no line of the menu; {nearest(name, lines)}")
+        if not isinstance(cuts, Mapping) or "name" in cuts:
+            raise TriggerConfigError(f"menu.{name}: a table of cuts and scales is expected")
+        line = lines[name]
+        values = {field.name: getattr(line, field.name) for field in fields(line)}
+        lines[name] = _validated(f"menu.{name}", type(line), values | dict(cuts))
+    return tuple(lines.values())
+
+
+def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]:
+    for key in ("line_files", "line_packages"):
+        names = content.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TriggerConfigError(f"{key}: a list of names is expected")
+        for i, name in enumerate(names):
+            try:
+                yield read_file(folder / name) if key == "line_files" else read_package(name)
+            except TriggerConfigError as error:
+                raise TriggerConfigError(f"{key}[{i}]: {error}") from error
+
+
+def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
+    key = f"sequence.{algorithm.name}.{override.constant}"
+    declared = {constant.name: constant.value for constant in algorithm.constants}
+    if override.constant not in declared:
+        raise TriggerConfigError(f"{key}: no such constant; there are {', '.join(declared) or 'none'}")
+    value = override.value
+    if isinstance(declared[override.constant], float):
+        value = float(value)
+    elif not isinstance(value, int) or not 0 <= value < 2**32:
+        raise TriggerConfigError(f"{key}: an integer from 0 to 2^32 - 1 is expected, not {value!r}")
+    return algorithm.with_constants({override.constant: value})

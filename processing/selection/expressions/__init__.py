@@ -1,0 +1,1 @@
+"""What lines compute: expressions with kinds and units, recorded from Python, as text and back, and their functions."""

@@ -1,0 +1,168 @@
+"""A selection line: which candidates it looks at, what it asks of them, and its scalers."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.collections import Column, Record, SharedTypes
+from hltnode.processing.selection.errors import HistogramError, LineError, shown
+from hltnode.processing.selection.expressions.canonical import Reader, canonical, variable_words
+from hltnode.processing.selection.expressions.expression import (
+    Expression,
+    Kind,
+    Node,
+    Op,
+    Variable,
+    as_node,
+    columns_of,
+    fail,
+    made_of,
+    node,
+    of_candidate_alone,
+    recording,
+    source_position,
+)
+from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
+from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.lines.scalers import scaler_limit, scaler_seed
+
+_SCALER = Record(
+    "line_scaler",
+    np.dtype([("seed", "<u4"), ("limit", "<u4"), ("always", "<u4")]),
+    {
+        "seed": "hash of the line's name and _pre or _post",
+        "limit": "passes if the hash of the event is below",
+        "always": "1: scale 1",
+    },
+)
+LINE_RECORD = Record("line_record", np.dtype([("prescale", _SCALER.dtype), ("postscale", _SCALER.dtype)]))
+"""The scalers of one line."""
+
+selection_types = SharedTypes(__file__, "selection_types", records=(_SCALER, LINE_RECORD))
+
+MAX_NAME = 120
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_CONTENT = {"name", "input", "candidates", "prescale", "postscale", "selection"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A selection line. An event is accepted if a line selects one of its candidates.
+
+    name: unique in the configuration. input: the candidates. selection: called once, with a stand-in for a candidate;
+    what it returns is recorded and decides on every candidate. prescale, postscale: the fractions of events that pass
+    (docs/physics/selection-lines.md). description: one line for people. histograms: of what it selects, whatever its
+    scales; they decide nothing.
+
+    Raises LineError, which names the line, what is wrong and the source position.
+    """
+
+    name: str
+    input: Input
+    selection: Callable[[Any], Any] = field(compare=False, repr=False)
+    prescale: float = 1.0
+    postscale: float = 1.0
+    description: str = field(default="", compare=False)
+    histograms: Sequence[Histogram] = field(default=(), compare=False, repr=False)
+    position: str = field(init=False, compare=False, repr=False)
+    """Where it is declared."""
+    condition: Node = field(init=False, repr=False)
+    """Whether the line selects a candidate."""
+    recorded_histograms: tuple[RecordedHistogram, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "position", source_position())
+        try:
+            object.__setattr__(self, "condition", self._recorded())
+            recorded = tuple(histogram.recorded(self) for histogram in self._checked_histograms())
+            object.__setattr__(self, "recorded_histograms", recorded)
+        except (LineError, HistogramError) as error:
+            raise type(error)(f"line {shown(self.name)}: {error}") from None
+
+    def _checked_histograms(self) -> Sequence[Histogram]:
+        for histogram in self.histograms:
+            if not isinstance(histogram, Histogram):
+                fail(f"histograms: a list of histograms is expected, {histogram!r} is none")
+        return self.histograms
+
+    def _recorded(self) -> Node:
+        if not isinstance(self.name, str) or len(self.name) > MAX_NAME or not _NAME.fullmatch(self.name):
+            what = f"a name of at most {MAX_NAME} letters, digits and _, a letter first, is expected"
+            fail(f"{what}, not {shown(self.name)}")
+        if not isinstance(self.input, Input):
+            fail(f"input: what lines select is expected, such as long_tracks, not {self.input!r}")
+        for scale in ("prescale", "postscale"):
+            value = getattr(self, scale)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                fail(f"{scale}: a number from 0 to 1 is expected, not {value!r}")
+        with recording():
+            candidate = self.input.candidate()
+            selected = as_node(made_of(self.selection, candidate))
+            if selected.kind is not Kind.BOOL:
+                fail(f"the selection of a line is true or false, this one is {selected.kind.value}")
+            if self.input.where is not None:
+                selected = node(Op.AND, (self.input.condition(candidate), selected), kind=Kind.BOOL)
+            return of_candidate_alone(selected, self.variable)
+
+    def record(self) -> NDArray[np.void]:
+        """Its scalers as the kernel sees them: one LINE_RECORD, shape ()."""
+        record = np.zeros((), dtype=LINE_RECORD.dtype)
+        for scaler, scale, suffix in (("prescale", self.prescale, "_pre"), ("postscale", self.postscale, "_post")):
+            limit = scaler_limit(scale)
+            record[scaler] = (scaler_seed(self.name + suffix), limit or 0, limit is None)
+        return record
+
+    @property
+    def variable(self) -> Variable | None:
+        """What stands for the candidate in `condition`; None: it is the event."""
+        return self.input.variable(0)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the selection reads, each column once."""
+        return columns_of((self.condition,), () if self.input.count is None else (self.input.count,))
+
+    def content(self) -> dict[str, Any]:
+        """What decides, in plain types: for the TCK. `line_of_content` makes a line of it."""
+        return {
+            "name": self.name,
+            "input": self.input.name,
+            "candidates": "" if self.variable is None else " ".join(variable_words(self.variable)),
+            "prescale": float(self.prescale),
+            "postscale": float(self.postscale),
+            "selection": canonical(self.condition),
+        }
+
+
+def line_of_content(content: object, reader: Reader) -> Line:
+    """The line with a content, on the columns of a sequence. Raises LineError."""
+    if not isinstance(content, Mapping) or set(content) != _CONTENT:
+        raise LineError(f"an object with the fields {', '.join(sorted(_CONTENT))} is expected")
+    if not all(isinstance(content[key], str) for key in ("name", "input", "candidates")):
+        raise LineError("name, input and candidates are texts")
+    if not isinstance(content["selection"], list):
+        raise LineError("selection: a list of operations is expected")
+    candidate = None
+    if content["candidates"]:
+        words = content["candidates"].split(" ")
+        if len(words) != 3 or words[2] != "0":
+            raise LineError(f"candidates: collection, column of its counts and 0 are expected, not {' '.join(words)!r}")
+        candidate = reader.variable(words)
+    selects = Expression(reader.condition(content["selection"], candidate))
+    return Line(
+        content["name"],
+        Input(
+            content["input"],
+            "",
+            {},
+            collection=None if candidate is None else candidate.collection,
+            count=None if candidate is None else candidate.count,
+        ),
+        lambda _: selects,
+        prescale=content["prescale"],
+        postscale=content["postscale"],
+    )

@@ -1,0 +1,50 @@
+"""Lines whose cuts a trigger configuration sets: a dataclass with the cuts as fields, and what it selects."""
+
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from hltnode.processing.selection.lines.histogram import Histogram
+from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.lines.line import Line
+
+VALIDATED = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+"""For the dataclass decorator of a line type: values are checked, unknown cuts refused."""
+
+Scale = Annotated[float, Field(ge=0.0, le=1.0)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=120)]
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class LineType(ABC):
+    """A line with cuts. The first line of the docstring of a type is the description of its lines.
+
+    Raises pydantic.ValidationError, which names the field.
+    """
+
+    input: ClassVar[Input]
+    histograms: ClassVar[tuple[Histogram, ...]] = ()
+    """Of the candidates that a line selects."""
+
+    name: Name
+    prescale: Scale = 1.0
+    postscale: Scale = 1.0
+
+    @abstractmethod
+    def selects(self, candidate: Any) -> Any:
+        """Whether a candidate is selected: as the `selection` of a Line."""
+
+    def line(self) -> Line:
+        """The line of these cuts. Raises LineError."""
+        description = (type(self).__doc__ or "").strip().splitlines()[0]
+        return Line(
+            self.name,
+            self.input,
+            self.selects,
+            prescale=self.prescale,
+            postscale=self.postscale,
+            description=description,
+            histograms=self.histograms,
+        )

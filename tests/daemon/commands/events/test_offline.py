@@ -1,0 +1,288 @@
+"""hltnode process, simulate and inspect: results for machines, and errors that a user can correct."""
+
+import gzip
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.storage.root_file import read_root
+from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from tests.processing.framework.cupy_stand_in import install
+from tests.processing.framework.simulated_gpu import SimulatedGpu
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve simulated events."""
+    path = tmp_path_factory.mktemp("simulated") / "minbias.mdf"
+    result = runner.invoke(app, ["simulate", "-n", "12", "--seed", "3", "--run", "77", "-o", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    arguments = ["process", str(sample), "--backend", "cpu", "--threads", "2", "--repeat", "20", "--json", str(out)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert found["events"] == 240
+    assert found["events_per_second"] == pytest.approx(found["events"] / found["seconds"])
+    assert (found["backend"], found["threads"]) == ("cpu", 2)
+    assert [event["event"] for event in found["per_event"]] == list(range(12))
+    first = found["per_event"][0]
+    assert first["run"] == 77
+    assert first["velo_clusters"] > first["velo_tracks"] > first["pvs"] >= 0
+    assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
+
+
+def test_no_output_replaces_what_is_read_and_what_is_not_complete_has_no_name(sample: Path, tmp_path: Path) -> None:
+    before = sample.read_bytes()
+    link = tmp_path / "link.mdf"
+    link.symlink_to(sample)
+    commands: list[list[str | Path]] = [
+        ["process", sample, "--accepted", sample],
+        ["process", sample, "--accepted", link],
+        ["rates", sample, "--json", link],
+        ["validate", sample, "--json", sample],
+        ["process", sample, "--json", tmp_path / "a", "--histograms", tmp_path / "a"],
+    ]
+    for command in commands:
+        result = runner.invoke(app, [str(part) for part in command])
+        assert result.exit_code == 2, result.output
+        assert "of the same command" in " ".join(result.output.split())
+    assert sample.read_bytes() == before
+    (tmp_path / "cut.mdf").write_bytes(before[:-1])
+    accepted = tmp_path / "accepted.mdf"
+    assert runner.invoke(app, ["process", str(tmp_path / "cut.mdf"), "--accepted", str(accepted)]).exit_code == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["cut.mdf", "link.mdf"]
+
+
+def test_a_gzip_file_gives_what_the_file_in_it_gives_and_a_damaged_one_is_named(sample: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "minbias.mdf.gz"
+    packed.write_bytes(gzip.compress(sample.read_bytes()))
+    found = [inspected(path, tmp_path / "out.json") for path in (sample, packed)]
+    assert found[0] == found[1]
+    packed.write_bytes(packed.read_bytes()[:-100])
+    result = runner.invoke(app, ["inspect", str(packed)])
+    assert result.exit_code == 2
+    assert "damaged gzip file" in " ".join(result.output.split())
+
+
+def inspected(path: Path, out: Path) -> Any:
+    """What `inspect` says of the events of a file."""
+    result = runner.invoke(app, ["inspect", str(path), "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    return [found[key] for key in ("events", "runs", "first_event", "last_event", "banks")]
+
+
+def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_aside(
+    sample: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.root"
+    for repeat in ("1", "3"):
+        arguments = ["process", str(sample), "--backend", "cpu", "--repeat", repeat, "--histograms", str(path)]
+        result = runner.invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["h.root", "h.root.1"]
+    for file in tmp_path.iterdir():
+        held = {content.shape.name: content for content in read_root(file)}
+        assert held["velo_tracks"].entries == 12
+    listed = runner.invoke(app, ["histograms", str(path)])
+    assert "VELO tracks" in listed.output
+    wrong = runner.invoke(app, ["histograms", str(path), "velo_trucks"])
+    assert wrong.exit_code == 2
+    assert "no histogram 'velo_trucks'; the nearest are velo_tracks" in " ".join(wrong.output.split())
+
+
+@pytest.mark.parametrize("repeat", [1, 40])
+def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> None:
+    full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, memoryview(bytes(60_004))) for sensor in range(8)]
+    path, out = tmp_path / "dense.mdf", tmp_path / "out.json"
+    path.write_bytes(12 * encode_record(encode_banks(full), run=1))
+    arguments = ["process", str(path), "--sequence", "velo", "--repeat", str(repeat), "--json", str(out)]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert (found["events"], len(found["per_event"])) == (12 * repeat, 12)
+
+
+def test_a_gpu_that_is_not_there_is_refused(
+    sample: Path, tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, SimulatedGpu(tiny.TINY.kernels, name="Only GPU"))
+    config = tmp_path / "node.toml"
+    config.write_text("[pipeline]\nbackend = 'cuda'\ndevice = 1\n")
+    for command in (["process", str(sample), "--backend", "auto", "--device", "1"], ["serve", "--config", str(config)]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 2
+        assert "there is no GPU 1: the driver finds 1: 0 is Only GPU" in " ".join(result.output.split())
+
+
+def test_the_same_seed_gives_the_same_file(sample: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.mdf"
+    runner.invoke(app, ["simulate", "-n", "12", "--seed", "3", "--run", "77", "-o", str(again)])
+    assert again.read_bytes() == sample.read_bytes()
+
+
+def test_inspect_counts_banks_and_names_the_run(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    result = runner.invoke(app, ["inspect", str(sample), "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    assert (found["events"], found["runs"], found["first_event"], found["last_event"]) == (12, [77], 0, 11)
+    velo = next(bank for bank in found["banks"] if bank["name"] == "VP_RETINA_CLUSTER")
+    assert (velo["version"], velo["banks_per_event"]) == (3, 208)
+
+
+def test_inspect_reads_the_old_multi_event_packet(shared: Path, tmp_path: Path) -> None:
+    (packet,) = (shared / "data" / "lhcb-mep-2019").glob("*.mep")
+    out = tmp_path / "out.json"
+    result = runner.invoke(app, ["inspect", str(packet), "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text())["events"] == 10
+
+
+def test_inspect_plans_the_memory_of_a_node_with_defaults(tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    result = runner.invoke(app, ["inspect", "--plan", "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "velo_search_by_triplet" in result.output
+    found = json.loads(out.read_text())
+    assert (found["limits"]["input_bytes"], found["limits"]["events"]) == (128 << 20, 4096)
+    assert found["bytes_per_slot"] <= 9 << 29
+    assert found["bytes_per_event"] == -(-found["bytes_per_slot"] // 4096)
+    cuda, cpu = found["backends"]["cuda"], found["backends"]["cpu"]
+    assert found["bytes_per_slot"] == cuda["bytes_per_slot"] < cuda["unshared"]["bytes_per_slot"] / 2
+    assert cpu["bytes_per_slot"] < cuda["bytes_per_slot"] / 5
+    assert (cuda["bytes_per_thread"], cpu["bytes_per_thread"] > 0) == (0, True)
+    peak = next(item for item in found["algorithms"] if item["name"] == cuda["peak"]["algorithm"])
+    assert peak["bytes_in_use"] == sum(cuda["peak"]["columns"].values())
+    assert peak["bytes_in_use"] == max(item["bytes_in_use"] for item in found["algorithms"])
+
+
+def test_inspect_plans_for_the_limits_that_are_given(tmp_path: Path) -> None:
+    out, config = tmp_path / "plan.json", tmp_path / "node.toml"
+    config.write_text(
+        "[builder]\nmax_mep_bytes = 1048576\n[network]\nmax_frame_bytes = 1048576\n"
+        "[pipeline]\nslot_bytes = 2097152\nmax_events = 100\n"
+    )
+    arguments = ["inspect", "--plan", "--config", str(config), "--json", str(out)]
+    assert runner.invoke(app, arguments).exit_code == 0
+    limits = json.loads(out.read_text())["limits"]
+    assert (limits["input_bytes"], limits["events"], limits["meps"]) == (2 << 20, 100, 100)
+    assert runner.invoke(app, [*arguments, "--slot-bytes", "4194304", "--max-events", "512"]).exit_code == 0
+    limits = json.loads(out.read_text())["limits"]
+    assert (limits["input_bytes"], limits["events"], limits["meps"]) == (4 << 20, 512, 256)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a FILE, or --plan"),
+        (["events.mdf", "--plan"], "--plan takes no FILE"),
+        (["events.mdf", "--max-events", "5"], "--slot-bytes, --max-events and --config belong to --plan"),
+    ],
+)
+def test_inspect_refuses_options_that_contradict_one_another(arguments: list[str], message: str) -> None:
+    result = runner.invoke(app, ["inspect", *arguments])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "slots"), [(["serve", "--config"], 2), (["process", "--backend", "cpu"], 3)], ids=["serve", "process"]
+)
+def test_slots_for_which_there_is_no_memory_are_refused_with_what_would_fit(
+    command: list[str], slots: int, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda _: 32 << 20)
+    config = tmp_path / "node.toml"
+    config.write_text("[pipeline]\nslots = 2\nbackend = 'cpu'\nthreads = 1\n")
+    result = runner.invoke(app, [*command, str(sample if command[0] == "process" else config)])
+    assert result.exit_code == 2
+    assert f"error: {slots} slots of " in result.output
+    assert "32.0 MiB are free: " in result.output
+    assert "slot_bytes = " in result.output
+
+
+@pytest.mark.parametrize("command", ["process", "inspect", "validate"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        (b"", "the file is empty"),
+        (b"\0" * 100, "MDF record"),
+        (b"garbage", "less than any header"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(command: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.mdf"
+    if content is not None:
+        path.write_bytes(content)
+    result = runner.invoke(app, [command, str(path)])
+    assert result.exit_code == 2
+    text = " ".join(result.output.split())
+    assert "bad.mdf" in text.replace(" ", "")
+    assert message in text
+
+
+def test_a_truncated_file_is_named_with_the_position(sample: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.mdf"
+    cut.write_bytes(sample.read_bytes()[:-10])
+    result = runner.invoke(app, ["inspect", str(cut)])
+    assert result.exit_code == 2
+    assert "MDF record at byte" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--geometry", "/nowhere"], "velo_geometry.bin"),
+        (["--trigger", "/nowhere.toml"], "/nowhere.toml"),
+        (["--backend", "fpga"], "no back end named 'fpga'"),
+    ],
+)
+def test_a_broken_option_is_named(sample: Path, option: list[str], message: str) -> None:
+    result = runner.invoke(app, ["process", str(sample), *option])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["simulate", "-n", "1", "--nu", "-3", "-o", str(tmp_path / "x.mdf")])
+    assert result.exit_code == 2
+    assert "nu = -3" in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("process", "minbias.mdf"),
+        ("inspect", "minbias.mdf"),
+        ("replay", "--to", "tcp://127.0.0.1:5555", "minbias.mdf"),
+        ("serve", "--config", "node.toml"),
+        ("demo",),
+    ],
+)
+def test_a_result_that_could_not_be_written_is_refused_before_the_work_begins(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # If they began to work, these would be their errors.
+    for name in ("minbias.mdf", "node.toml"):
+        (tmp_path / name).write_text("neither events nor a configuration")
+    found = runner.invoke(app, [*command, "--json", "no/where.json"])
+    assert found.exit_code == 2
+    assert "no/where.json: there is no folder no" in found.output

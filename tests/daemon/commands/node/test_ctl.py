@@ -1,0 +1,108 @@
+"""hltnode ctl where something is wrong with the node: it says so at once instead of waiting for an answer."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import zmq
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.commands.node.ctl import command_and_wait
+from hltnode.protocol.transport.run_control_messages import CommandName, Reply, RunState
+
+pytestmark = pytest.mark.loopback
+
+
+def ctl(*arguments: str) -> tuple[int, str, float]:
+    """Exit code, output and seconds of a command."""
+    begin = time.monotonic()
+    result = CliRunner().invoke(app, ["ctl", *arguments])
+    return result.exit_code, " ".join(result.output.split()), time.monotonic() - begin
+
+
+@contextmanager
+def listener(*, closes: bool) -> Iterator[str]:
+    """The endpoint of a TCP server that is no node: it closes each connection, or says nothing."""
+    accepted: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                if closes:
+                    connection.close()
+                else:
+                    accepted.append(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in accepted:
+                connection.close()
+
+
+@pytest.mark.parametrize("where", [["--to", "tcp://127.0.0.1:1"], ["--http", "http://127.0.0.1:1"]])
+def test_where_nothing_listens_it_says_so_at_once(where: list[str]) -> None:
+    code, output, seconds = ctl("status", *where)
+    assert code == 2
+    assert "refused" in output
+    assert seconds < 10
+
+
+def test_where_the_connection_is_closed_it_says_so_at_once() -> None:
+    with listener(closes=True) as endpoint:
+        code, output, seconds = ctl("status", "--to", endpoint)
+    assert code == 2
+    assert "is the node running?" in output or "do both sides use CURVE" in output or "was lost" in output
+    assert seconds < 10
+
+
+def test_where_nothing_answers_it_gives_up_after_the_time_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hltnode.daemon.commands.node.ctl.CONNECT_SECONDS", 0.3)
+    with listener(closes=False) as endpoint:
+        code, output, seconds = ctl("status", "--to", endpoint)
+    assert code == 2
+    assert "no connection in 0.3 s" in output
+    assert seconds < 10
+
+
+def test_without_keys_it_says_that_a_node_with_curve_does_not_take_it() -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    node = context.socket(zmq.ROUTER)
+    try:
+        node.curve_server = True
+        node.curve_secretkey = zmq.curve_keypair()[1]
+        port = node.bind_to_random_port("tcp://127.0.0.1")
+        code, output, seconds = ctl("status", "--to", f"tcp://127.0.0.1:{port}")
+    finally:
+        node.close(linger=0)
+        context.term()
+    assert code == 2
+    assert "CURVE" in output
+    assert seconds < 10
+
+
+def test_a_close_is_waited_for_until_the_node_is_done_with_the_run() -> None:
+    answers = iter(['{"closing": 7}', '{"closing": 7}', '{"closing": null}'])
+    asked = []
+
+    def request(name: CommandName, run: int | None) -> Reply:
+        asked.append((name, run))
+        text = next(answers) if name is CommandName.STATUS else "run 7 is closed"
+        return Reply(1, True, RunState.RUNNING, text)
+
+    reply = command_and_wait(request, CommandName.CLOSE, 7, 10.0)
+    assert reply.ok
+    assert reply.text == "run 7 is closed"
+    assert asked == [(CommandName.CLOSE, 7)] + [(CommandName.STATUS, None)] * 3

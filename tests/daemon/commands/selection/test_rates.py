@@ -1,0 +1,114 @@
+"""hltnode rates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from hltnode.daemon.cli import app
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import encode_banks
+from hltnode.protocol.raw_data.truth import decode_vertices
+
+TRIGGER = """
+[sequence]
+name = "velo"
+[[lines]]
+type = "NDisplacedVeloTracks"
+name = "Hlt1Displaced"
+[[lines]]
+type = "VeloMicroBias"
+name = "Hlt1MicroBias"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty crossings with two collisions in the mean, in two files; and two configurations."""
+    found = tmp_path_factory.mktemp("rates")
+    events = list(simulate_events(40, 2, geometry=VeloGeometry.builtin(), nu=2.0))
+    records = [encode_record(encode_banks(banks), run=1) for banks in events]
+    (found / "first.mdf").write_bytes(b"".join(records[:15]))
+    (found / "second.mdf").write_bytes(b"".join(records[15:]))
+    (found / "one.toml").write_text(TRIGGER)
+    (found / "other.toml").write_text(TRIGGER + "min_tracks = 30\n")
+    vertices = [decode_vertices(next(b for b in banks if b.type == 33)) for banks in events]
+    (found / "empty.json").write_text(json.dumps(sum(len(one) == 0 for one in vertices)))
+    return found
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["rates", *(str(argument) for argument in arguments)])
+
+
+def error_of(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    return " ".join(result.output.split())
+
+
+def test_every_event_of_all_files_is_a_crossing_also_one_without_collision(folder: Path, tmp_path: Path) -> None:
+    files = (folder / "first.mdf", folder / "second.mdf")
+    found = run(*files, "--trigger", folder / "one.toml", "--json", tmp_path / "out.json", "--crossing-rate", 4e4)
+    assert found.exit_code == 0, found.output
+    result = json.loads((tmp_path / "out.json").read_text())
+    without_collision = json.loads((folder / "empty.json").read_text())
+    assert without_collision > 0
+    assert (result["events"], result["sequence"], result["crossing_rate_hz"]) == (40, "velo", 4e4)
+    line = result["lines"]["Hlt1MicroBias"]
+    assert {"rate_hz", "error_hz", "exclusive_hz"} <= line.keys()
+    assert line["events"] <= 40 - without_collision
+    assert line["rate_hz"] == 1e3 * line["events"]
+    assert result["total"]["rate_hz"] >= line["rate_hz"] > 0
+    assert result["total"]["error_hz"] > 0
+    assert "compare" not in result
+    assert np.shape(result["overlap"]["events"]) == (2, 2)
+
+
+def test_a_scan_and_a_second_configuration_stand_in_json_table_and_report(folder: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "out.json", tmp_path / "page.html"
+    found = run(
+        *(folder / "second.mdf", "--trigger", folder / "one.toml", "--compare", folder / "other.toml"),
+        *("--scan", "Hlt1MicroBias.min_tracks=1,30,1000", "--json", out, "--report", page, "--threads", 1),
+    )
+    assert found.exit_code == 0, found.output
+    result = json.loads(out.read_text())
+    points = result["scans"][0]["points"]
+    rates = [point["line"]["rate_hz"] for point in points]
+    assert rates[0] == result["lines"]["Hlt1MicroBias"]["rate_hz"]
+    assert rates[1] == result["compare"]["lines"]["Hlt1MicroBias"]["rate_hz"]
+    assert rates[2] == 0.0
+    assert points[2]["total"]["rate_hz"] == result["lines"]["Hlt1Displaced"]["rate_hz"]
+    assert "other.toml: rate [kHz]" in found.output
+    assert "one.toml: Hlt1MicroBias.min_tracks" in found.output
+    text = page.read_text()
+    assert text.count("<figure>") == 4
+    assert "one.toml against other.toml" in text
+
+
+def test_what_cannot_be_read_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> None:
+    sample, trigger = folder / "first.mdf", folder / "one.toml"
+    empty, broken = tmp_path / "empty.mdf", tmp_path / "broken.toml"
+    empty.write_bytes(b"")
+    broken.write_text("[menu")
+    assert "empty.mdf: the file is empty" in error_of(run(empty, "--trigger", trigger))
+    assert "none.mdf: No such file" in error_of(run(tmp_path / "none.mdf", "--trigger", trigger))
+    assert "broken.toml: not a TOML file" in error_of(run(sample, "--trigger", broken))
+    assert "none.toml: cannot be read" in error_of(
+        run(sample, "--trigger", trigger, "--compare", tmp_path / "none.toml")
+    )
+    assert "LINE.CUT=FIRST:LAST:N" in error_of(run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias"))
+    assert "Hlt1MicroBios: no line of this name; the nearest are Hlt1MicroBias" in error_of(
+        run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBios.min_tracks=1,2")
+    )
+    assert "is given twice" in error_of(run(sample, sample, "--trigger", trigger))
+    assert "2 to 1000 finite values" in error_of(
+        run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias.min_tracks=1:2:1")
+    )
+    assert "a rate above 0 is expected" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
+    assert "there is no folder" in error_of(run(sample, "--trigger", trigger, "--json", tmp_path / "no" / "out.json"))
