@@ -83,8 +83,8 @@ port = {self.http}
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and answers."""
-        return self.process.poll() is None and status_page(self.http) is not None
+        """Whether the process runs and answers, on a busy machine late."""
+        return self.process.poll() is None and status_page(self.http, timeout=60.0) is not None
 
     def resources(self) -> Resources:
         """What the process has now."""

@@ -11,7 +11,7 @@ from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_no_kernel_spills_registers_and_of_all_many_blocks_or_one_of_the_largest_size_run() -> None:
     used = resources(nvrtc_of(CUDA_VERSION), "90", HLT1.kernels)
     assert used.keys() == {algorithm.name for algorithm in HLT1.algorithms}

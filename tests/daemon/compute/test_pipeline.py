@@ -84,12 +84,12 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
 
 
 def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
-    bench.engine.behaviour.seconds = 0.2
+    bench.engine.behaviour.seconds = 1.0
     begin = time.monotonic()
     for slot in range(3):
         bench.submit(slot)
     assert sorted(bench.take().batch.slot for _ in range(3)) == [0, 1, 2]
-    assert time.monotonic() - begin < 0.5
+    assert time.monotonic() - begin < 2.9  # one after the other they take 3 s
 
 
 @pytest.fixture

@@ -353,7 +353,7 @@ async def test_a_client_that_dribbles_is_cut_off(node: Node, start: bytes) -> No
     with contextlib.suppress(ConnectionError):
         assert await ended == b""
     writer.close()
-    assert time.monotonic() - started < 10 * REQUEST_SECONDS
+    assert time.monotonic() - started < 60 * REQUEST_SECONDS
     assert (await node.ask("/healthz"))[0] == 200
 
 

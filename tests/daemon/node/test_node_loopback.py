@@ -433,7 +433,7 @@ async def test_the_status_page_shows_run_feeders_and_accounts(tmp_path: Path, co
         assert status["events"] == {"processed": 24, "accepted": 12, "accepted_by_line": {"every_second": 12}}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("last", [4000, pytest.param(40_000, marks=pytest.mark.slow)])
 async def test_memory_stays_flat_over_thousands_of_meps(
     tmp_path: Path, context: zmq.asyncio.Context, last: int

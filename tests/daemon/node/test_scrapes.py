@@ -56,7 +56,7 @@ async def scrape_all(node: Node, scrapes: int) -> tuple[int, float]:
 
 
 @pytest.mark.loopback
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("scrapes", [80, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_the_identities_hold_in_every_scrape_of_a_busy_node(tmp_path: Path, scrapes: int) -> None:

@@ -119,7 +119,7 @@ async def test_a_back_end_that_hangs_ends_the_watchdog_datagrams_before_the_node
         engine.behaviour.hang.clear()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the_node_stays_healthy(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from tests.attacks.catalogue import ATTACKS
 from tests.attacks.victim import MIB, ROOT, PeakSampler, Victim
 from tests.daemon.fakes import RUN, synthetic_meps
 
-pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
 
 SMALL = 0.15
 """Part of the full size in the normal suite."""

@@ -121,7 +121,7 @@ def test_a_node_without_file_descriptors_goes_on_and_takes_connections_again_lat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_half_a_minute_of_chaos_leaves_every_event_accounted_for() -> None:
 
     soak = subprocess.run(

@@ -95,7 +95,7 @@ port = {self.http}
     def wait_for_events(self, n: int) -> None:
         self.wait_for(lambda: (status := self.status()) is not None and status["events"]["processed"] >= n)
 
-    def wait(self, process: subprocess.Popen[bytes], seconds: float = 30.0) -> int:
+    def wait(self, process: subprocess.Popen[bytes], seconds: float = 90.0) -> int:
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:

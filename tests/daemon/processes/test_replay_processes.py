@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ __all__ = ["site"]
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
-# Refusals that cannot heal end the feeder before it would have lost its patience.
-AT_ONCE_SECONDS = 20.0
+# How the error of a feeder ends that has lost its patience; refusals that cannot heal end it at once.
+WAITED = "so for 30 s"
 
 
 def feed(site: Site, *arguments: str) -> subprocess.Popen[bytes]:
@@ -84,9 +83,8 @@ def test_fragments_that_came_too_late_are_not_accepted_and_make_the_exit_code_1(
 
 def test_more_connections_than_the_node_takes_are_refused_soon_with_what_to_change(site: Site) -> None:
     site.start_node()
-    begin = time.monotonic()
     assert site.wait(feed(site, "--sources", "4")) == 1, site.logs()
-    assert time.monotonic() - begin < AT_ONCE_SECONDS
+    assert WAITED not in report_of(site)["error"]
     assert "builder.feeders" in report_of(site)["error"]
     assert "--sources" in " ".join(printed_by(site).split())
 
@@ -96,9 +94,8 @@ def test_too_many_events_per_mep_are_refused_at_once_with_what_to_change(
 ) -> None:
     monkeypatch.setenv("HLTNODE_PIPELINE__MAX_EVENTS", "4")
     site.start_node()
-    begin = time.monotonic()
     assert site.wait(feed(site)) == 1, site.logs()
-    assert time.monotonic() - begin < AT_ONCE_SECONDS
+    assert WAITED not in report_of(site)["error"]
     assert "8 events per MEP, 1 to 4 expected: feed fewer events per MEP" in report_of(site)["error"]
     assert "pipeline.max_events" in report_of(site)["error"]
 
@@ -108,9 +105,8 @@ def test_another_run_than_the_node_is_configured_for_is_refused_at_once(
 ) -> None:
     monkeypatch.setenv("HLTNODE_NODE__RUN", "7")
     site.start_node()
-    begin = time.monotonic()
     assert site.wait(feed(site)) == 1, site.logs()
-    assert time.monotonic() - begin < AT_ONCE_SECONDS
+    assert WAITED not in report_of(site)["error"]
     assert f"takes run 7, not {RUN}" in report_of(site)["error"]
     assert "--run" in report_of(site)["error"]
 

@@ -19,7 +19,7 @@ from tests.daemon.processes.test_signals import log_lines
 
 __all__ = ["site"]
 
-pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
 
 # The node takes at most three seconds; the rest is for a machine with other things to do.
 END_SECONDS = 10.0

@@ -59,7 +59,7 @@ def test_a_recorder_that_does_not_read_holds_nothing_up_and_what_it_misses_is_co
         begin = time.monotonic()
         for number in range(MEPS):
             take_mep(tap, number)
-        assert time.monotonic() - begin < 5.0
+        assert time.monotonic() - begin < 30.0
         assert counters.dropped > 0
         assert counters.meps + counters.dropped == MEPS
         assembly = MepAssembly()

@@ -1,6 +1,5 @@
 """When files get their final names, and what revocations do: in this session and to files of earlier ones."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -135,13 +134,11 @@ def test_a_mep_with_events_in_a_finished_file_and_in_another_one_is_out_of_reach
     assert quarantined(tmp_path, "revoked") == [102]
 
 
-def test_sixty_ranges_of_65536_meps_are_revoked_in_less_than_a_second(tmp_path: Path) -> None:
+def test_ranges_of_a_trillion_meps_are_revoked_without_going_mep_by_mep(tmp_path: Path) -> None:
     session = supervised(tmp_path, "a", max_file_events=1_000_000)
     for mep in range(0, 4000, 50):
         session.batch(*range(mep, mep + 50))
-    begin = time.perf_counter()
-    session.store.revoke(RUN, [(first * 70_000, first * 70_000 + 65_535) for first in range(60)])
-    assert time.perf_counter() - begin < 1.0
+    session.store.revoke(RUN, [(first << 41, (first << 41) + (1 << 40)) for first in range(60)])
     session.store.end_run(RUN)
     assert session.end() == []
     assert len(quarantined(tmp_path, "revoked")) == 12_000

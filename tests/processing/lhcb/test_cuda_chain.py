@@ -142,7 +142,7 @@ def kernel_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("kernel_cache")
 @pytest.mark.parametrize(("velo_banks", "order"), [("retina", Order.OTHERS), ("superpixel", Order.RANDOM)])
 def test_slots_that_overlap_give_what_the_cpu_gives(

@@ -88,7 +88,7 @@ def test_errors_of_simulated_vertices_are_right_within_10_percent(simulated: dic
     assert pull["width"] == pytest.approx(1.0, abs=0.1)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("sample", FLOORS)
 def test_tracks_of_the_velopix_sets_are_at_least_as_good_as_those_of_a_plain_prototype(
     shared: Path, sample: str

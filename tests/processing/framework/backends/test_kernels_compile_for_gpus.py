@@ -30,7 +30,7 @@ ALWAYS = {(13, 120), (12, 70)}
 """The newest and the oldest of all; the rest are slow tests. tests/ptx compiles for 80, 90 and 100 besides."""
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("cuda_version", "architecture"),
     [
@@ -83,7 +83,7 @@ def ptx_of_hlt1() -> str:
     return ptx_of(nvrtc_of(13), HLT1.kernels)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_no_kernel_flushes_denormal_numbers() -> None:
     ptx = ptx_of_hlt1()
     assert ".rn.f32" in ptx
@@ -91,7 +91,7 @@ def test_no_kernel_flushes_denormal_numbers() -> None:
     assert "fma." not in ptx
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_kernels_know_that_their_columns_are_in_global_memory() -> None:
     accesses = Counter(re.findall(r"\b(?:ld|st|atom|red)\.(?:v[24]\.)?(\w+)", ptx_of_hlt1()))
     assert accesses["global"] > 500

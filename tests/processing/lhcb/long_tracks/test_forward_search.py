@@ -224,7 +224,7 @@ def test_device_code_finds_the_same_tracks(block_size: int) -> None:
     assert_made_alike(made, content, mep.n_events)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_eight_blocks_of_the_searches_fit_on_a_multiprocessor_without_spills() -> None:
     used = resources(nvrtc_of(CUDA_VERSION), "90", forward_chain().kernels)
     for algorithm in FORWARD_ALGORITHMS:

@@ -111,7 +111,7 @@ def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
 
 
 @pytest.mark.physics
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_no_event_of_the_upgrade_2_sample_is_cut(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")

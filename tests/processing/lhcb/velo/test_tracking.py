@@ -29,7 +29,7 @@ def oracle_tracks(event: VeloEvent, geometry: VeloGeometry) -> list[list[int]]:
     return Search(event.x, event.y, event.z, event.phi, offset, geometry.module_z, CUTS).tracks()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_tracks_of_real_events_are_those_of_the_oracle(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     for event in run_velo(encode_mep(HLT1, real_events(shared, "retina")[1:]), geometry):
@@ -105,7 +105,7 @@ def test_every_instruction_set_finds_the_same(target: str) -> None:
     assert all(a.same_as(b) for a, b in zip(expected, run_velo(mep, GEOMETRY, target), strict=True))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_dense_events_run_through_unharmed(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
