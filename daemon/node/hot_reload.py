@@ -102,7 +102,8 @@ class HotReload:
             self._notifier.ready("configuration read")
         self._apply(change)
         changed = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in change.hot.items()) or "nothing"
-        return f"changed: {changed}" + (f"; only after a restart: {', '.join(change.cold)}" if change.cold else "")
+        cold = f"; only after a restart: {', '.join(change.cold)}" if change.cold else ""
+        return f"changed: {changed}{cold}; the trigger configuration stays as it was read at the start"
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config
