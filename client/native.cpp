@@ -3,15 +3,13 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 
 #include "../protocol/buffer_view.h"
 #include "frame_memory.h"
+#include "libzmq.h"
 
 namespace nb = nanobind;
 
@@ -30,21 +28,18 @@ Array allocate_frames(std::size_t size)
 
 void release_block(void*, void* block) { FrameMemory::instance().release(static_cast<FrameMemory::Block*>(block)); }
 
-// The functions of the libzmq that pyzmq has loaded: two libraries in one process could not share a socket.
 class FrameSender {
   public:
     // `library` is the file of pyzmq's extension module.
     explicit FrameSender(const std::string& library)
     {
-        // Already loaded, and never unloaded: the handle is not closed.
-        void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-        if (!handle) throw std::runtime_error(library + " is not loaded");
-        find(init_data_, handle, library, "zmq_msg_init_data");
-        find(init_size_, handle, library, "zmq_msg_init_size");
-        find(data_, handle, library, "zmq_msg_data");
-        find(send_, handle, library, "zmq_msg_send");
-        find(close_, handle, library, "zmq_msg_close");
-        find(error_, handle, library, "zmq_errno");
+        const LibZmq zmq(library);
+        zmq.find(init_data_, "zmq_msg_init_data");
+        zmq.find(init_size_, "zmq_msg_init_size");
+        zmq.find(data_, "zmq_msg_data");
+        zmq.find(send_, "zmq_msg_send");
+        zmq.find(close_, "zmq_msg_close");
+        zmq.find(error_, "zmq_errno");
     }
 
     // Sends the first of these frames, as many as the socket has room for; returns how many, or minus an error number.
@@ -53,10 +48,10 @@ class FrameSender {
     {
         int n_sent = 0;
         for (const nb::handle frame : frames) {
-            Message message;
+            ZmqMessage message;
             if (!make(message, View(frame.ptr()))) return -error_();
             int result;
-            do result = send_(&message, reinterpret_cast<void*>(socket), dont_wait);
+            do result = send_(&message, reinterpret_cast<void*>(socket), zmq_dont_wait);
             while (result < 0 && error_() == EINTR);
             if (result < 0) {
                 const int error = error_();
@@ -69,30 +64,17 @@ class FrameSender {
     }
 
   private:
-    struct alignas(void*) Message {  // zmq_msg_t, whose size and alignment libzmq promises
-        unsigned char bytes[64];
-    };
-    static constexpr int dont_wait = 1;
     // Below it the copy is cheaper than to keep track of the memory.
     static constexpr std::size_t least_shared = 1024;
 
-    int (*init_data_)(Message*, void* data, std::size_t, void (*)(void*, void*), void*);
-    int (*init_size_)(Message*, std::size_t);
-    void* (*data_)(Message*);
-    int (*send_)(Message*, void* socket, int flags);
-    int (*close_)(Message*);
+    int (*init_data_)(ZmqMessage*, void* data, std::size_t, void (*)(void*, void*), void*);
+    int (*init_size_)(ZmqMessage*, std::size_t);
+    void* (*data_)(ZmqMessage*);
+    int (*send_)(ZmqMessage*, void* socket, int flags);
+    int (*close_)(ZmqMessage*);
     int (*error_)();
 
-    template <typename Function>
-    static void find(Function& function, void* handle, const std::string& library, const char* name)
-    {
-        function = reinterpret_cast<Function>(dlsym(handle, name));
-        if (!function)
-            throw std::runtime_error(library + " and the libraries that it needs do not export " + name +
-                                     ": a pyzmq with a shared libzmq is needed, as in its wheels for Linux");
-    }
-
-    bool make(Message& message, const View& frame) const
+    bool make(ZmqMessage& message, const View& frame) const
     {
         FrameMemory& memory = FrameMemory::instance();
         FrameMemory::Block* block = frame.size() < least_shared ? nullptr : memory.share(frame.bytes(), frame.size());
