@@ -10,12 +10,14 @@ WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
 BENCHMARKS ?= real_readout replay gather latency
 TEST_WORKERS ?= 2
+# Every link and anchor is checked; no word about later versions of MkDocs.
+BUILD_SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo test test-all soak attacks check format bench gpu headers reference clean
+.PHONY: demo test test-all soak attacks check docs format bench gpu headers reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -49,6 +51,11 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_dashboard.py --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
+	$(BUILD_SITE)
+
+# The documentation as a site that needs no network: build/site/index.html.
+docs: $(VENV)/.developed
+	$(BUILD_SITE)
 
 format: $(VENV)/.developed
 	$(BIN)/ruff check --fix .

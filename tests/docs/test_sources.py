@@ -72,8 +72,8 @@ def test_every_page_that_code_or_text_names_is_there() -> None:
     assert not missing, "\n".join(missing)
 
 
-def test_every_page_of_the_formats_and_the_physics_is_in_its_index() -> None:
-    for folder in (ROOT / "docs/formats", ROOT / "docs/physics"):
+def test_every_page_of_formats_physics_and_decisions_is_in_its_index() -> None:
+    for folder in (ROOT / "docs/formats", ROOT / "docs/physics", ROOT / "docs/decisions"):
         listed = set(LINK.findall((folder / "README.md").read_text(encoding="utf-8")))
         pages = {page.name for page in folder.glob("*.md")} - {"README.md"}
         assert pages <= listed, f"{folder.name}: {sorted(pages - listed)} not in the index"

@@ -1,0 +1,74 @@
+"""The site of the documentation is built without a warning, needs no network, and shows what the repository shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[2]
+OUTSIDE = {
+    "index.html": "README.md",
+    "project/contributing.html": "CONTRIBUTING.md",
+    "project/security.html": "SECURITY.md",
+    "project/changelog.html": "CHANGELOG.md",
+    "project/examples.html": "examples/README.md",
+    "project/benchmarks.html": "benchmarks/README.md",
+}
+LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"|<link\b[^>]*\bhref=\"([^\"]+)\"")
+TAG = re.compile(r"<(h[1-6]|li|table|tr)\b")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("mkdocs"), "build", "--quiet", "--strict", "--site-dir", folder],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _sources(site: Path) -> dict[Path, Path]:
+    """Each page of the site with the file that it is made from."""
+    pages = {site / page: ROOT / source for page, source in OUTSIDE.items()}
+    for source in (ROOT / "docs").rglob("*.md"):
+        page = site / source.relative_to(ROOT / "docs").with_suffix(".html")
+        pages[page.with_name("index.html") if page.stem == "README" else page] = source
+    return pages
+
+
+def test_every_page_is_there_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in _sources(site):
+        html = page.read_text(encoding="utf-8")
+        loaded = [script or link for script, link in LOADED.findall(html)]
+        assert loaded
+        assert not [address for address in loaded if re.match(r"(https?:)?//", address)], page
+
+
+def test_every_style_sheet_has_its_fonts_and_pictures_with_it(site: Path) -> None:
+    sheets = list(site.rglob("*.css"))
+    assert sheets
+    for sheet in sheets:
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+
+
+def test_headings_lists_and_tables_are_those_that_the_repository_shows(site: Path) -> None:
+    """MkDocs asks for four blanks inside a list item where others take three, and for an empty line before a list."""
+    in_repository = MarkdownIt("commonmark").enable("table")
+    differ = []
+    for page, source in _sources(site).items():
+        [article] = re.findall(r"<article\b.*?</article>", page.read_text(encoding="utf-8"), re.DOTALL)
+        article = re.sub(r"<(nav|pre)\b.*?</\1>", "", article, flags=re.DOTALL)
+        expected = Counter(TAG.findall(in_repository.render(source.read_text(encoding="utf-8"))))
+        found = Counter(TAG.findall(article))
+        if found != expected:
+            differ.append(f"{source.relative_to(ROOT)}: missing {expected - found}, more {found - expected}")
+    assert not differ, "\n".join(differ)

@@ -1,0 +1,70 @@
+"""Hooks of MkDocs: what lies outside docs/ and is part of the site, and links between both.
+
+Pages link to each other and to files of the repository by relative paths, as a reader of the repository follows
+them. Here each such link becomes one to the same page or file of the site.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = "docs/"
+PAGES = {
+    "README.md": "index.md",
+    "examples/README.md": "project/examples.md",
+    "benchmarks/README.md": "project/benchmarks.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
+    "CHANGELOG.md": "project/changelog.md",
+}
+"""Pages outside docs/, by their paths from the root, and their places in the site."""
+
+FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(?=[#)])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages outside docs/, and each other file to which a page links."""
+    for path, place in PAGES.items():
+        files.append(File.generated(config, place, abs_src_path=str(ROOT / path)))
+    for page in list(files.documentation_pages()):
+        for part in FENCE.split(page.content_string)[::2]:
+            for link in LINK.findall(part):
+                path = _path_of_link(page, link)
+                place = _place(path)
+                if (ROOT / path).is_file() and files.get_file_from_path(place) is None:
+                    files.append(File.generated(config, place, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page with links from its place in the site; those to nothing stay, and MkDocs names them."""
+    del config, files
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def in_site(link: re.Match[str]) -> str:
+        return posixpath.relpath(_place(_path_of_link(page.file, link[1])), folder or ".")
+
+    parts = FENCE.split(markdown)
+    parts[::2] = [LINK.sub(in_site, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _path_of_link(page: File, link: str) -> str:
+    """To where a link of a page leads, from the root of the repository."""
+    assert page.abs_src_path is not None
+    folder = Path(page.abs_src_path).relative_to(ROOT).parent.as_posix()
+    path = posixpath.normpath(posixpath.join(folder, link))
+    return f"{path}/README.md" if (ROOT / path).is_dir() else path
+
+
+def _place(path: str) -> str:
+    """Of a file of the repository in the site."""
+    if path in PAGES:
+        return PAGES[path]
+    return path.removeprefix(DOCS) if path.startswith(DOCS) else f"files/{path}"
