@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import configparser
 import importlib.util
 import json
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,32 +16,11 @@ from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.memory_plan import SlotMemory
+from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run, tool
 
-ROOT = Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy"
-UNIT = DEPLOY / "systemd" / "hltnode.service"
 DASHBOARD = DEPLOY / "grafana" / "hltnode.json"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
-
-
-def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=50, cwd=ROOT
-    )
-
-
-def tool(name: str) -> str:
-    beside_python = Path(sys.executable).with_name(name)
-    path = str(beside_python) if beside_python.exists() else shutil.which(name)
-    if path is None:
-        pytest.skip(f"{name} is not installed")
-    return path
-
-
-def read_yaml(path: Path) -> Any:
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def exported_names() -> set[str]:
@@ -136,49 +111,6 @@ def test_the_port_of_the_example_is_the_one_that_is_scraped() -> None:
     port = load_config(DEPLOY / "node.toml").http.port
     assert f"127.0.0.1:{port}" in (DEPLOY / "prometheus" / "targets" / "nodes.yml").read_text()
     assert f"node:{port}" in (ROOT / "docker" / "prometheus-targets.yml").read_text()
-
-
-@pytest.fixture(params=["hltnode.service", "hltnode@.service"])
-def unit_with_a_program_that_exists(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    text = UNIT.read_text()
-    assert "ExecStart=/opt/hltnode/bin/hltnode " in text
-    path: Path = tmp_path / request.param
-    path.write_text(text.replace("ExecStart=/opt/hltnode/bin/hltnode ", f"ExecStart={sys.executable} "))
-    return path
-
-
-def test_systemd_accepts_the_unit(unit_with_a_program_that_exists: Path) -> None:
-    checked = run(tool("systemd-analyze"), "verify", "--man=no", unit_with_a_program_that_exists)
-    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
-
-
-def test_the_unit_is_confined(unit_with_a_program_that_exists: Path) -> None:
-    checked = run(
-        tool("systemd-analyze"), "security", "--offline=yes", "--threshold=25", unit_with_a_program_that_exists
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-
-
-def test_the_unit_waits_for_ready_has_a_watchdog_and_allows_time_to_drain() -> None:
-    unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(UNIT)
-    service = unit["Service"]
-    assert service["Type"] == "notify"
-    assert int(service["WatchdogSec"]) == 30
-    assert service["KillMode"] == "mixed"
-    assert int(service["TimeoutStopSec"]) >= 30
-    assert service["LimitMEMLOCK"] == "infinity"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
-
-
-def test_instances_of_the_unit_share_no_folder_and_no_configuration() -> None:
-    unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(UNIT)
-    service = unit["Service"]
-    own = ("ExecStart", "StateDirectory", "CacheDirectory", "RuntimeDirectory", "WorkingDirectory", "Environment")
-    assert [key for key in own if "%i" not in service[key]] == []
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)

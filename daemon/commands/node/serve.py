@@ -1,6 +1,7 @@
 """hltnode serve: the node."""
 
 import asyncio
+import faulthandler
 import os
 import signal
 import sys
@@ -114,6 +115,8 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
     SIGHUP reloads. SIGTERM or SIGINT drains and stops, and ends a start, since nothing was taken yet. A second one
     stops without draining; whatever then still holds up the node (a driver, a disk) holds it for `LAST_SECONDS`.
     """
+    # The watchdog of systemd ends a node that hangs by SIGABRT: the log then has the stack of each thread.
+    faulthandler.enable()
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,0 +1,33 @@
+"""What the tests of the files for operators share: the programs that read such files, and where the files lie."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=50, cwd=ROOT
+    )
+
+
+def tool(name: str) -> str:
+    beside_python = Path(sys.executable).with_name(name)
+    path = str(beside_python) if beside_python.exists() else shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def read_yaml(path: Path) -> Any:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
