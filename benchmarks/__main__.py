@@ -2,8 +2,9 @@
 
 FILE gets the main figures of those that name some, by the benchmark or what it calls them.
 
-Two have reports of their own: `python -m benchmarks device_code` counts what kernels cost on a GPU, without one
-(device_code.py), and `python -m benchmarks gpu` measures on one (gpu/).
+Three have reports of their own: `python -m benchmarks cpu` compares the CPU back end with that of another revision
+(cpu/), `python -m benchmarks device_code` counts what kernels cost on a GPU, without one (device_code.py), and
+`python -m benchmarks gpu` measures on one (gpu/).
 """
 
 import argparse
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import device_code
+from benchmarks.cpu import command as cpu
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
 
@@ -72,6 +74,8 @@ def main(names: list[str], summary: Path | None = None) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["device_code"]:
         device_code.main(sys.argv[2:], SHARED)
+    elif sys.argv[1:2] == ["cpu"]:
+        sys.exit(cpu.main(sys.argv[2:], SHARED))
     elif sys.argv[1:2] == ["gpu"]:
         sys.exit(gpu.main(sys.argv[2:], SHARED))
     else:

@@ -31,7 +31,6 @@ EVENTS_PER_MEP = 64
 FRAGMENT_BYTES = 1000
 RUN = 7
 RUNS = 5
-TARGET_RATE = 1_000_000
 MS = 1_000_000
 
 
@@ -101,14 +100,8 @@ def bare(n_sources: int) -> float:
 
 
 def run(_shared: Path) -> Iterator[Result]:
-    """Measure MEPs of few and of many sources; the ratio is that to a million fragments per second."""
+    """Measure MEPs of few and of many sources."""
     for n_sources in SOURCES:
         core, masks = alternating_medians(partial(build, n_sources), partial(bare, n_sources), RUNS)
-        yield Result(
-            f"builder core, {n_sources} sources",
-            core,
-            "fragments/s",
-            f"1,000,000 fragments/s (a dictionary of masks: {masks:,.0f})",
-            core / TARGET_RATE,
-            1.0,
-        )
+        baseline = f"a dictionary of masks: {masks:,.0f}, in turn"
+        yield Result(f"builder core, {n_sources} sources", core, "fragments/s", baseline, core / masks)

@@ -20,11 +20,6 @@ from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.validation.checker.checker import Checker
 from hltnode.processing.lhcb.validation.checker.reconstruction import retained
 
-REQUIRED_SIMULATED = 100.0
-"""Events per second of one core."""
-REQUIRED_CHECKED = 10_000 / 60
-"""Events per second of two cores: 10,000 in a minute."""
-
 BLOCKS = 4
 RUNS = 7
 
@@ -77,13 +72,11 @@ def checked_per_second(path: Path) -> float:
 def run(_shared: Path) -> Iterator[Result]:
     """Measure."""
     full = median(lambda: simulated_per_second("full"), RUNS)
-    yield Result(
-        "minimum bias, all detectors", full, "events/s", "100 events/s per core", full / REQUIRED_SIMULATED, 1.0
-    )
+    yield Result("minimum bias, all detectors", full, "events/s of a core", "", None)
     velo = median(lambda: simulated_per_second("velo"), RUNS)
-    yield Result("minimum bias, VELO alone", velo, "events/s", "all detectors, same run", velo / full)
+    yield Result("minimum bias, VELO alone", velo, "events/s of a core", "all detectors, same run", velo / full)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "minbias.mdf"
         path.write_bytes(encode_events("full"))
         checked = median(lambda: checked_per_second(path), RUNS)
-    yield Result("checker, 2 cores", checked, "events/s", "10,000 events a minute", checked / REQUIRED_CHECKED, 1.0)
+    yield Result("checker, 2 threads", checked, "events/s", "simulation of a core, same run", checked / full)

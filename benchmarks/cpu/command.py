@@ -1,0 +1,113 @@
+"""python -m benchmarks cpu --against REVISION: this CPU back end against that of another revision.
+
+Both revisions compute the same events in processes of one thread on one processor, in turn; ratios are of processor
+time, which other work on the machine changes least. The profile by algorithm is taken apart, since reading the clock
+costs 0.2 to 0.6 us for each algorithm of an event.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cpu.comparison import Compared, RefusedError, compare
+from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
+from benchmarks.cpu.revision import RevisionError, built
+
+TURNS = 15
+LEAST = 0.4
+"""us per event: algorithms that take less in both revisions are not printed."""
+TARGETS = {"velo_superpixel": 2.5, "velo_retina": 1.6, "forward": 0.45}
+"""Of the ratios on the real events, against 0.1.0 (commit 337ba6a)."""
+
+
+def main(arguments: Sequence[str], shared: Path) -> int:
+    """Exit code: 0, 1 where something was refused, 2 where nothing could be measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
+    parser.add_argument("--against", required=True, metavar="REVISION", help="a commit of this repository")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all that was measured")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="time by algorithm, as a picture; needs matplotlib")
+    parser.add_argument("--turns", type=int, default=TURNS, help="of each comparison, at least 2")
+    parser.add_argument("--form", choices=[form.name for form in FORMS], action="append", help="default: all")
+    parser.add_argument("--sample", choices=["real", "simulated"], action="append", help="default: both")
+    chosen = parser.parse_args(arguments)
+    if chosen.turns < 2:
+        parser.error("--turns: at least 2")
+    console = Console(width=120)
+    try:
+        other = built(chosen.against)
+        samples = [
+            {"real": lambda: real(shared), "simulated": simulated}[name]()
+            for name in chosen.sample or ("real", "simulated")
+        ]
+    except (RevisionError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    forms = [form for form in FORMS if form.name in (chosen.form or [it.name for it in FORMS])]
+    found: list[Compared] = []
+    refused: list[dict[str, str]] = []
+    for sample in samples:
+        for form in forms:
+            try:
+                found.append(compare(form, sample, other, chosen.turns))
+            except RefusedError as error:
+                if form.optional:
+                    continue
+                refused.append({"form": form.name, "sample": sample.name, "refused": str(error)})
+                console.print(f"{form.name}, {sample.name}: refused: {error}")
+                continue
+            console.print(_table(found[-1], chosen.against))
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps(_figures(found, refused, other.commit, forms, samples), indent=1) + "\n")
+    if chosen.plot is not None:
+        from benchmarks.cpu.plot import plot
+
+        plot(found, chosen.against, chosen.plot)
+    return 1 if refused else 0
+
+
+def _table(compared: Compared, against: str) -> Table:
+    table = Table("us per event", "this", against, "ratio", title=f"{compared.form}, {compared.sample} events")
+
+    def row(what: str, here: float, there: float, ratio: str) -> None:
+        table.add_row(what, f"{here:.1f}", f"{there:.1f}", ratio)
+
+    cpu, wall = compared.ratio, compared.wall_ratio
+    spread = f"{cpu.median:.2f} ({cpu.lower:.2f} to {cpu.upper:.2f})"
+    if compared.sample == "real" and compared.form in TARGETS:
+        spread += f", to reach: {TARGETS[compared.form]}"
+    row("processor time", compared.cpu_us.median, compared.baseline_cpu_us.median, spread)
+    spread = f"{wall.median:.2f} ({wall.lower:.2f} to {wall.upper:.2f})"
+    row("wall time", compared.wall_us.median, compared.baseline_wall_us.median, spread)
+    ours, theirs = compared.algorithms_us, compared.baseline_algorithms_us
+    for name in sorted({*ours, *theirs}, key=lambda it: -max(ours.get(it, 0.0), theirs.get(it, 0.0))):
+        here, there = ours.get(name, 0.0), theirs.get(name, 0.0)
+        if max(here, there) >= LEAST:
+            row(f"  {name}", here, there, f"{there / here:.2f}" if here and there else "")
+    return table
+
+
+def _figures(
+    found: Sequence[Compared],
+    refused: Sequence[dict[str, str]],
+    commit: str | None,
+    forms: Sequence[Form],
+    samples: Sequence[Sample],
+) -> dict[str, object]:
+    """By form the ratio on the first sample, None where it was refused; then everything."""
+    main_ratios = {it.form: it.ratio.median for it in found if it.sample == samples[0].name}
+    figures: dict[str, object] = {
+        form.name: {"ratio": main_ratios.get(form.name)}
+        for form in forms
+        if form.name in main_ratios or not form.optional
+    }
+    machine = {"processor": platform.processor() or platform.machine(), "load": os.getloadavg()[0]}
+    details = [asdict(it) for it in found]
+    return {**figures, "against": commit, "machine": machine, "details": details, "refused": list(refused)}

@@ -1,0 +1,73 @@
+"""Another revision of this repository, built once under build/revisions and kept by its commit."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BUILT = REPOSITORY / "build" / "revisions"
+
+
+class RevisionError(Exception):
+    """A revision that git does not have or that does not build."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """How processes run a revision. `commit` of the working tree is None."""
+
+    name: str
+    commit: str | None
+    site: Path | None
+    """Folder with its package; None for what is installed in this environment."""
+
+    def command(self, script: Path) -> list[str]:
+        """An interpreter on a script that imports this revision."""
+        # -S: the import hook of an editable install would come first.
+        return [sys.executable, *([] if self.site is None else ["-S"]), str(script)]
+
+    def environment(self) -> dict[str, str]:
+        """Environment of the process."""
+        if self.site is None:
+            return dict(os.environ)
+        return {**os.environ, "PYTHONPATH": os.pathsep.join((str(self.site), sysconfig.get_path("platlib")))}
+
+
+WORKING_TREE = Revision("this", None, None)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(REPOSITORY), *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RevisionError(f"git {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def built(name: str) -> Revision:
+    """A revision, as git names it, with its compiled modules. Raises RevisionError."""
+    commit = _git("rev-parse", "--verify", f"{name}^{{commit}}")
+    folder = BUILT / commit
+    site = folder / "site"
+    if not site.is_dir():
+        _build(commit, folder, site)
+    return Revision(name, commit, site)
+
+
+def _build(commit: str, folder: Path, site: Path) -> None:
+    source, unfinished = folder / "source", folder / "unfinished"
+    for remains in (source, unfinished):
+        shutil.rmtree(remains, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    _git("worktree", "add", "--force", "--detach", str(source), commit)
+    try:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(unfinished), str(source)]
+        done = subprocess.run(pip, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RevisionError(f"{commit} does not build:\n{done.stderr[-4000:]}")
+        unfinished.rename(site)
+    finally:
+        _git("worktree", "remove", "--force", str(source))

@@ -1,0 +1,197 @@
+"""One chain of one revision of hltnode in a process of its own, which takes and gives lines of JSON.
+
+It runs what lies in `sys.path`, which may be a revision of another layout: `LAYOUTS` knows those since 0.1.0. It must
+therefore import nothing else of the repository that it lies in.
+
+The first line that it writes says what it computes: the digest of the events, flags and counts of each event, the
+instruction set; or {"refused": why} where this revision has no such chain. Then each line
+`{"batches": n, "profile": bool}` has it run its batch so often, and answer with the processor time of the process and
+the wall time between submission and end of the batches, in seconds; with `profile` also the processor time of each
+algorithm.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+EVENTS = 504
+"""At most, in the batch: seven events 72 times."""
+EVENTS_PER_MEP = 63
+INPUT_BYTES = 64 << 20
+READ_BANKS = {"retina": (16, 73), "superpixel": (16, 8, 63)}
+"""Types of the banks that the VELO chain reads: ODIN, and those of the VELO in either encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is computed: the events of `files`, all of them `copies` times. `overrides` of constants of algorithms."""
+
+    sequence: str
+    encoding: str
+    files: list[str]
+    geometry: str | None
+    copies: int
+    threads: int
+    overrides: list[tuple[str, str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A batch that can be run again and again."""
+
+    workspace: Any
+    events: int
+    counts: dict[str, list[int]]
+    flags: list[int]
+    target: str
+
+
+def _present(work: Work, events: list[Any]) -> Sealed:
+    """Since the framework has a folder of its own."""
+    from dataclasses import replace
+
+    from hltnode.processing.framework.backends.cpu import CpuBackend
+    from hltnode.processing.framework.batch import MepInBatch
+    from hltnode.processing.framework.limits import BatchLimits
+    from hltnode.processing.framework.offline_runner import encode_mep
+    from hltnode.processing.lhcb.hlt1 import HLT1
+    from hltnode.processing.selection.configuration.trigger_config import Override
+
+    if work.sequence not in HLT1.sequences:
+        raise LookupError(f"this revision has no sequence {work.sequence}")
+    chain = HLT1.with_sequence(work.sequence)
+    trigger = HLT1.load_trigger(None, work.sequence)
+    if work.overrides:
+        trigger = replace(trigger, overrides=tuple(Override(*override) for override in work.overrides))
+    geometry = chain.load_geometry(Path(work.geometry) if work.geometry else None)
+    limits = BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
+    cpu = CpuBackend(HLT1.kernels, threads=work.threads)
+    engine = HLT1.create_engine(cpu, geometry, trigger, limits)
+    workspace = engine.create_workspace()
+
+    def encode(of_mep: list[Any], first: int) -> Any:
+        return encode_mep(chain, of_mep, first, work.encoding)
+
+    _fill(workspace, events, encode, MepInBatch)
+    workspace.submit()
+    workspace.wait()
+    output = workspace.output
+    counts = {name: count.tolist() for name, count in output.counts.items()}
+    return Sealed(workspace, len(events), counts, output.flags.tolist(), cpu.target)
+
+
+def _of_0_1_0(work: Work, events: list[Any]) -> Sealed:
+    """0.1.0: the VELO chain alone."""
+    imported = importlib.import_module
+    batch, engines = imported("hltnode.processing.batch"), imported("hltnode.processing.hlt1.sequence")
+    back_end, velo = imported("hltnode.processing.backend.cpu"), imported("hltnode.processing.geometry.velo")
+    offline, trigger = imported("hltnode.processing.offline"), imported("hltnode.processing.trigger")
+
+    if work.sequence != "velo" or work.overrides:
+        raise LookupError(f"this revision has no sequence {work.sequence}")
+    geometry = velo.VeloGeometry.load(Path(work.geometry)) if work.geometry else velo.VeloGeometry.builtin()
+    limits = batch.BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
+    cpu = back_end.CpuBackend(threads=work.threads)
+    engine = engines.create_engine(cpu, geometry, trigger.TriggerConfig.default(), limits)
+    workspace = engine.create_workspace()
+
+    def encode(of_mep: list[Any], first: int) -> Any:
+        return offline.encode_mep(of_mep, first, work.encoding)
+
+    _fill(workspace, events, encode, batch.MepInBatch)
+    workspace.submit()
+    workspace.wait()
+    output = workspace.output
+    counts = {name: getattr(output, name).tolist() for name in ("velo_clusters", "velo_tracks", "pvs")}
+    return Sealed(workspace, len(events), counts, output.flags.tolist(), cpu.target)
+
+
+def _fill(workspace: Any, events: list[Any], encode: Callable[[list[Any], int], Any], mep_in_batch: Any) -> None:
+    placed, offset = [], 0
+    for first in range(0, len(events), EVENTS_PER_MEP):
+        mep = encode(events[first : first + EVENTS_PER_MEP], first)
+        if offset + mep.data.nbytes > INPUT_BYTES:
+            raise LookupError(f"more than {INPUT_BYTES} bytes of events")
+        workspace.input_data[offset : offset + mep.data.nbytes] = mep.data
+        placed.append(mep_in_batch(mep.n_events, [(source, offset + at, n) for source, at, n in mep.fragments]))
+        offset += mep.data.nbytes
+    workspace.seal(placed)
+
+
+LAYOUTS: tuple[tuple[str, str, Callable[[Work, list[Any]], Sealed]], ...] = (
+    ("hltnode.processing.framework", "hltnode.processing.framework.event_files", _present),
+    ("hltnode.processing.hlt1", "hltnode.daemon.event_files", _of_0_1_0),
+)
+"""A package that only revisions of this layout have, where they read files, and how a chain is made in them."""
+
+
+def _layout() -> tuple[str, Callable[[Work, list[Any]], Sealed]]:
+    for package, reader, make in LAYOUTS:
+        if importlib.util.find_spec(package) is not None:
+            return reader, make
+    raise LookupError("this revision has a layout that benchmarks/cpu/worker.py does not know")
+
+
+def events_digest(events: Iterable[Iterable[Any]], encoding: str) -> str:
+    """Of what the VELO chain reads of some events: two workers of one digest have the same input."""
+    digest = hashlib.sha256()
+    for event in events:
+        banks = [bank for bank in event if int(bank.type) in READ_BANKS[encoding]]
+        for bank in sorted(banks, key=lambda it: (int(it.type), it.source_id)):
+            payload = bytes(bank.payload)
+            digest.update(f"{int(bank.type)} {bank.version} {bank.source_id} {len(payload)} ".encode())
+            digest.update(payload)
+        digest.update(b"end of event")
+    return digest.hexdigest()
+
+
+def _measure(batch: Sealed, batches: int, profile: bool) -> dict[str, Any]:
+    queue = batch.workspace.queue
+    queue.profile = profile
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(batches):
+        batch.workspace.submit()
+        batch.workspace.wait()
+    answer: dict[str, Any] = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    answer["events"] = batches * batch.events
+    queue.profile = False
+    answer["algorithms"] = queue.take_profile() if profile else {}
+    return answer
+
+
+def main(description: str) -> None:
+    """`description`: the fields of Work, as JSON, and `pinned`, the processors to run on."""
+    fields: dict[str, Any] = json.loads(description)
+    os.sched_setaffinity(0, fields.pop("pinned"))
+    work = Work(**fields)
+    try:
+        reader, make = _layout()
+        read_events = importlib.import_module(reader).read_events
+        once = [list(banks) for file in work.files for banks in read_events(Path(file))]
+        events = (once * work.copies)[:EVENTS]
+        batch = make(work, events)
+    except LookupError as error:
+        print(json.dumps({"refused": str(error)}), flush=True)
+        return
+    first = {
+        "events": batch.events,
+        "digest": events_digest(once, work.encoding),
+        "counts": batch.counts,
+        "flags": batch.flags,
+        "target": batch.target,
+    }
+    print(json.dumps(first), flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        print(json.dumps(_measure(batch, asked["batches"], asked["profile"])), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

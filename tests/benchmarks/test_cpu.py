@@ -1,0 +1,80 @@
+"""The comparison of CPU back ends: what it refuses, and that its processes compute what they are told."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cpu.comparison import RefusedError, Spread, Worker, compare, refuse_unlike, work_of
+from benchmarks.cpu.forms import FORMS, Sample
+from benchmarks.cpu.revision import WORKING_TREE, RevisionError, built
+from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, encode_block
+from hltnode.processing.lhcb.simulation.full_generator import BankVersions
+from hltnode.processing.lhcb.simulation.generation.samples import Sample as Generated
+
+FIRST = {"events": 2, "digest": "a", "target": "avx2", "flags": [0, 0], "counts": {"tracks": [900, 100], "pvs": [4, 1]}}
+
+
+def simulated(path: Path, events: int) -> Sample:
+    request = SimulationRequest(
+        sample=Generated.MINBIAS,
+        nu=1.0,
+        seed=1,
+        run=1,
+        detectors="velo",
+        versions=BankVersions(),
+        file_format="mdf",
+    )
+    path.write_bytes(encode_block(request, 0, events))
+    return Sample("simulated", {"retina": path}, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"digest": "b"}, "digest"),
+        ({"events": 3}, "events"),
+        ({"target": "avx512"}, "target"),
+        ({"flags": [0, 2]}, "1 of 2 events have other flags"),
+        ({"counts": {"tracks": [900, 90], "pvs": [4, 1]}}, "other physics"),
+    ],
+)
+def test_unlike_things_are_refused(changed: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        refuse_unlike({**FIRST, **changed}, FIRST)
+
+
+def test_counts_within_the_tolerance_and_counts_of_one_revision_alone_are_no_other_physics() -> None:
+    refuse_unlike({**FIRST, "counts": {"tracks": [901, 100], "pvs": [4, 1], "muons": [0, 1]}}, FIRST)
+
+
+def test_a_spread_has_median_and_quartiles() -> None:
+    assert Spread.of([5.0, 1.0, 2.0, 3.0, 4.0]) == Spread(3.0, 2.0, 4.0)
+
+
+def test_a_revision_that_git_does_not_have_is_named() -> None:
+    with pytest.raises(RevisionError, match="no-such-revision"):
+        built("no-such-revision")
+
+
+@pytest.mark.process
+@pytest.mark.alone
+def test_a_revision_compared_with_itself_has_the_same_events_and_physics(tmp_path: Path) -> None:
+    form = next(form for form in FORMS if form.name == "velo_retina")
+    found = compare(form, simulated(tmp_path / "events.mdf", 3), WORKING_TREE, turns=2)
+    assert found.events == 6
+    assert found.counts["velo_clusters"][0] == found.counts["velo_clusters"][1] > 0
+    assert found.ratio.median > 0.0
+    assert set(found.algorithms_us) == set(found.baseline_algorithms_us) >= {"velo_search_by_triplet"}
+
+
+@pytest.mark.process
+@pytest.mark.alone
+def test_a_sequence_that_a_revision_does_not_have_is_refused(tmp_path: Path) -> None:
+    form = replace(FORMS[1], sequence="no_such_sequence")
+    work = work_of(form, simulated(tmp_path / "events.mdf", 1), form.sequence)
+    assert work["pinned"] == [max(os.sched_getaffinity(0))]
+    with pytest.raises(RefusedError, match="no_such_sequence"), Worker(WORKING_TREE, work):
+        pass
