@@ -89,6 +89,8 @@ class FeederIdentity:
     sources: tuple[int, ...]
     events_per_mep: int
     max_fragment_bytes: int
+    feeders: int = 1
+    """How many feeders share the sources of the run, this one included; the node starts the run when they are there."""
 
 
 class Feeder:
@@ -260,6 +262,7 @@ class Feeder:
             events_per_mep=identity.events_per_mep,
             max_fragment_bytes=identity.max_fragment_bytes,
             supervises=self.supervising,
+            feeders=identity.feeders,
         )
 
     async def _until(self, condition: Callable[[], bool]) -> None:

@@ -14,8 +14,8 @@ PLACE_PATIENCE_NS = 3_000_000_000
 
 _NO_PLACE = frozenset({HelloRefusal.TOO_MANY_FEEDERS, HelloRefusal.SOURCE_TAKEN})
 _NO_PLACE_ADVICE = (
-    "the node takes another connection of this process: all feeders together may open builder.feeders connections "
-    "(--sources, --part), or builder.feeders of the node has to be raised"
+    "the node takes another connection of this process: all feeders together may open builder.max_feeders connections "
+    "(--sources, --part), or builder.max_feeders of the node has to be raised"
 )
 # Refusals that no waiting heals, and what has to be changed.
 _HOPELESS: dict[str, str] = {
@@ -24,6 +24,8 @@ _HOPELESS: dict[str, str] = {
     "or raise pipeline.max_events of the node",
     HelloRefusal.FOREIGN_RUN: "feed the run that the node was configured or started for (--run), or start the node "
     "for this one",
+    HelloRefusal.SOURCES_FIXED: "start all feeders of a run together, and let the node wait for them: "
+    "builder.min_feeders or builder.expected_sources of the node",
     RejectReason.BAD_VERSION: "install the same version of hltnode on both sides",
     RejectReason.MALFORMED: "install the same version of hltnode on both sides",
     RejectReason.OVERSIZED: "announce fewer sources per connection (--sources)",

@@ -109,7 +109,7 @@ control = "{control}"
 decisions = "{decisions}"
 max_frame_bytes = {8 << 20}
 [builder]
-feeders = {feeders}
+min_feeders = {feeders}
 max_mep_bytes = {16 << 20}
 mep_timeout_ms = 5000
 overtaken_after_ms = 5000

@@ -11,6 +11,12 @@ from pydantic_settings import SettingsError
 
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 
+RENAMED = {
+    "builder.feeders": "it is two keys now: builder.min_feeders, connected feeders that make the node ready, and "
+    "builder.max_feeders, the most that may take part",
+}
+"""Keys of earlier versions, and what to write instead."""
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message names the file, the key and what was expected."""
@@ -54,6 +60,8 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
             raise ConfigError(f"environment: {variable}: unknown section {section!r}; expected one of {known}")
         annotation = NodeConfig.model_fields[section].annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel) and key not in annotation.model_fields:
+            if renamed := RENAMED.get(f"{section}.{key}"):
+                raise ConfigError(f"environment: {variable}: {renamed}")
             known = ", ".join(annotation.model_fields)
             raise ConfigError(f"environment: {variable}: unknown key; expected one of {known}")
 
@@ -64,6 +72,8 @@ def _explain(path: Path, item: dict[str, Any]) -> str:
     origin = f"environment: {variable}" if variable in os.environ else f"{path}"
     where = f"{origin}: {'.'.join(location)}: " if location else f"{origin}: "
     if item["type"] == "extra_forbidden":
+        if renamed := RENAMED.get(".".join(location)):
+            return f"{where}{renamed}"
         return f"{where}unknown {'section' if len(location) == 1 else 'key'}; expected {_known_keys(location)}"
     message = item["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     value = f", not {item['input']!r}" if location else ""

@@ -129,7 +129,7 @@ class LimitsSection(_Section):
     """What peers may take of the node, in all and each. SECURITY.md says what is bounded by what."""
 
     connections: int = Field(default=1024, ge=16, le=65_536)
-    """Connections to one socket, at least `builder.feeders`. A full one refuses the address that has most of them."""
+    """Connections to one socket, at least `builder.min_feeders`. A full one refuses the address that has the most."""
     connections_per_address: int = Field(default=128, ge=1, le=65_536)
     """Connections of one address (of a /64 network with IPv6) to one socket."""
     connections_of_this_machine: int = Field(default=512, ge=1, le=65_536)
@@ -150,8 +150,11 @@ class LimitsSection(_Section):
 class BuilderSection(_Section):
     """How fragments become MEPs."""
 
-    feeders: int = Field(default=1, ge=1, le=4096)
-    """Number of feeders that have to be connected before the node is ready."""
+    min_feeders: int = Field(default=1, ge=1, le=4096)
+    """Number of feeders that have to be connected before the node is ready and a run starts. Feeders that say that they
+    share the sources of a run with others (`hltnode replay --sources`, `--part`, `--jobs`) are awaited beyond that."""
+    max_feeders: int = Field(default=512, ge=1, le=4096)
+    """The most feeders that may take part in a run; others are refused."""
     expected_sources: Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(_check_sources)] | None = None
     """Source ids that make a MEP complete; if not set, the sources that the feeders announce."""
     mep_timeout_ms: int = Field(default=750, ge=1, le=600_000)
@@ -434,8 +437,10 @@ class NodeConfig(BaseSettings):
 
     @model_validator(mode="after")
     def _feeders_fit(self) -> Self:
-        if self.builder.feeders > self.limits.connections:
-            raise ValueError("limits.connections: expected at least builder.feeders: each has one to every socket")
+        if self.builder.min_feeders > self.builder.max_feeders:
+            raise ValueError("builder.max_feeders: expected at least builder.min_feeders")
+        if self.builder.min_feeders > self.limits.connections:
+            raise ValueError("limits.connections: expected at least builder.min_feeders: each has one to every socket")
         unfinished = self.limits.unfinished_bytes
         if unfinished is not None and unfinished < self.network.max_frame_bytes:
             raise ValueError("limits.unfinished_bytes: expected at least network.max_frame_bytes")

@@ -50,6 +50,7 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
             sources=shares[i],
             events_per_mep=stream.events_per_mep,
             max_fragment_bytes=MAX_FRAGMENT_BYTES,
+            feeders=len(shares),
         )
         for i in mine
     ]

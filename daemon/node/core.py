@@ -41,7 +41,7 @@ class NodeCore:
         self.health = Health(
             loop_tick_ns=now_ns,
             pipeline_tick_ns=now_ns,
-            feeders_expected=config.builder.feeders,
+            feeders_expected=config.builder.min_feeders,
             unhealthy_after_ns=config.node.unhealthy_after_ms * 1_000_000,
             configured=True,
         )
@@ -59,7 +59,8 @@ class NodeCore:
         )
         self.registry = FeederRegistry(
             run=config.node.run,
-            feeders=config.builder.feeders,
+            min_feeders=config.builder.min_feeders,
+            max_feeders=config.builder.max_feeders,
             sources=config.builder.expected_sources,
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
         )

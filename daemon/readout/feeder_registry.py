@@ -16,17 +16,26 @@ class FeederRegistry:
 
     Args:
         run: the run to take, 0 for the run of the first hello.
-        feeders: how many hellos are needed before a run starts.
+        min_feeders: how many feeders are needed before a run starts; those of a run may say that they are more.
+        max_feeders: how many may take part in a run.
         sources: the expected sources, None for the union of what the feeders announce.
         max_events_per_mep: the most events that one MEP may have.
     """
 
-    def __init__(self, *, run: int, feeders: int, sources: tuple[int, ...] | None, max_events_per_mep: int) -> None:
+    def __init__(
+        self,
+        *,
+        run: int,
+        min_feeders: int,
+        max_feeders: int,
+        sources: tuple[int, ...] | None,
+        max_events_per_mep: int,
+    ) -> None:
         self.configured_run = run
         """The only run that is taken; 0 for any."""
         self.current: RunFeeders | None = None
         self.kept: dict[int, RunFeeders] = {}
-        self._expected = feeders
+        self._least, self._most = min_feeders, max_feeders
         self._configured_sources = sources
         self._max_events_per_mep = max_events_per_mep
         self._by_identity: dict[bytes, tuple[RunFeeders, Feeder]] = {}
@@ -42,7 +51,7 @@ class FeederRegistry:
 
     def keep(self, run: int) -> None:
         """Keep a run that an earlier session of the node has left."""
-        self.kept[run] = RunFeeders(run, self._expected)
+        self.kept[run] = RunFeeders(run, self._least, self._most)
 
     def begin(self, run: int) -> RunFeeders:
         """Make a run the current one, whether it is kept or new; there must be no other.
@@ -53,7 +62,7 @@ class FeederRegistry:
             raise HelloRefusedError(
                 HelloRefusal.TOO_MANY_RUNS, f"{len(self.kept)} runs are kept: an operator has to close some"
             )
-        self.current = self.kept.pop(run, None) or RunFeeders(run, self._expected)
+        self.current = self.kept.pop(run, None) or RunFeeders(run, self._least, self._most)
         self.current.begin_epoch(next(self._epochs))
         return self.current
 

@@ -95,10 +95,11 @@ class RunFeeders:
     """The feeders that took part in a run since the node knows it.
 
     Args:
-        expected: how many feeders the run needs.
+        least: how many feeders the run needs, if they do not say that they are more.
+        most: how many may take part.
     """
 
-    def __init__(self, run: int, expected: int) -> None:
+    def __init__(self, run: int, least: int, most: int) -> None:
         self.run = run
         self.epoch = 0
         """Changes when the run becomes the current one, and when it is left: feeders start anew then."""
@@ -109,7 +110,10 @@ class RunFeeders:
         """Every MEP below it is confirmed by every feeder; never falls."""
         self.revoked = MepRanges()
         """MEPs that are assigned to another node: nothing of them is taken here."""
-        self._expected = expected
+        self._least = least
+        self._most = most
+        self._sources: frozenset[int] = frozenset()
+        """Of the run, once it has started."""
         self._feeders: dict[str, Feeder] = {}
         self._owner: dict[int, Feeder] = {}
 
@@ -151,23 +155,41 @@ class RunFeeders:
         return feeder, before if before != identity else None
 
     def _place(self, now_ns: int, hello: Hello) -> Feeder | None:
-        """The silent feeder whose place a hello takes, None if it has one. Raises HelloRefusedError."""
+        """The silent feeder whose place a hello takes, None if it has one or needs none. Raises HelloRefusedError."""
         active = self._active()
         known = self._feeders.get(hello.feeder)
         place = None
-        if len(active) >= self._expected and (known is None or known.replaced):
+        if len(active) >= self._needed and (known is None or known.replaced):
             silent = [feeder for feeder in active if feeder.is_silent(now_ns)]
-            if not silent or (known is None and len(self._feeders) >= self._expected + MAX_REPLACED):
-                raise HelloRefusedError(HelloRefusal.TOO_MANY_FEEDERS, f"all of {self._expected} feeders are there")
             wanted = set(hello.sources)
-            place = next((feeder for feeder in silent if wanted.intersection(feeder.hello.sources)), silent[0])
+            place = next((feeder for feeder in silent if wanted.intersection(feeder.hello.sources)), None)
+            if place is None and len(active) >= self._most:
+                place = silent[0] if silent else None
+            n_replaced = len(self._feeders) - len(active)
+            full = place is None and len(active) >= self._most
+            if full or (known is None and place is not None and n_replaced >= MAX_REPLACED):
+                raise HelloRefusedError(
+                    HelloRefusal.TOO_MANY_FEEDERS,
+                    f"no place is left: builder.max_feeders of the node is {self._most}",
+                )
         for source in hello.sources:
             owner = self._owner.get(source)
             if owner is not None and owner.hello.feeder != hello.feeder and not owner.is_silent(now_ns):
                 raise HelloRefusedError(
                     HelloRefusal.SOURCE_TAKEN, f"source {source} is sent by feeder {owner.hello.feeder}"
                 )
+        foreign = sorted(set(hello.sources) - self._sources) if self.started and known is None else []
+        if foreign:
+            raise HelloRefusedError(
+                HelloRefusal.SOURCES_FIXED, f"run {self.run} has started without source {foreign[0]}"
+            )
         return place
+
+    @property
+    def _needed(self) -> int:
+        """How many feeders the run needs: what the feeders that are there announce counts, too."""
+        announced = max((feeder.hello.feeders for feeder in self._active()), default=1)
+        return min(max(self._least, announced), self._most)
 
     def begin_epoch(self, epoch: int) -> None:
         """The run becomes the current one, or is left: every feeder has to say hello before it counts as present."""
@@ -179,15 +201,17 @@ class RunFeeders:
     def start(self, configured_sources: tuple[int, ...] | None) -> RunStart | None:
         """The start of the run if it has not started and every feeder is there, or has nothing left to send."""
         active = self._active()
-        if self.started or len(active) < self._expected:
+        if self.started or len(active) < self._needed:
             return None
         if not all(feeder.present or feeder.has_confirmed for feeder in active):
             return None
         self.started = True
         hellos = [feeder.hello for feeder in active]
+        sources = configured_sources or tuple(sorted({source for hello in hellos for source in hello.sources}))
+        self._sources = frozenset(sources)
         return RunStart(
             run=self.run,
-            sources=configured_sources or tuple(sorted({source for hello in hellos for source in hello.sources})),
+            sources=sources,
             first_mep=max(self.floor, min(hello.first_mep for hello in hellos)),
             events_per_mep=max(hello.events_per_mep for hello in hellos),
             revoked=tuple(self.revoked.ranges()),
@@ -197,7 +221,7 @@ class RunFeeders:
         """Let the floor follow what the feeders have confirmed; True if it has risen."""
         active = self._active()
         below = min((feeder.hello.first_mep for feeder in active), default=0)
-        if len(active) < self._expected or below <= self.floor:
+        if len(active) < self._needed or below <= self.floor:
             return False
         self.floor = below
         self.revoked.discard(0, below - 1)
@@ -280,7 +304,7 @@ class RunFeeders:
         One that has confirmed and vanishes without a goodbye may have been killed: it is waited for.
         """
         feeders = self._feeders.values()
-        return len(feeders) >= self._expected and all(
+        return len(feeders) >= self._needed and all(
             feeder.has_confirmed and self._has_left(now_ns, feeder) for feeder in feeders
         )
 
@@ -290,8 +314,8 @@ class RunFeeders:
 
     def reason_to_keep(self, now_ns: int) -> str:
         """Why the run is not over, for people."""
-        if len(self._feeders) < self._expected:
-            return f"{len(self._feeders)} of {self._expected} feeders have come back"
+        if len(self._feeders) < self._needed:
+            return f"{len(self._feeders)} of {self._needed} feeders have come back"
         for feeder in self._feeders.values():
             if not feeder.has_confirmed:
                 last = "not ended" if not feeder.ended else f"last MEP {feeder.last_mep}"

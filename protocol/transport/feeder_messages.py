@@ -23,13 +23,14 @@ from hltnode.protocol.transport.messages import (
 MAX_REVOKED = 65_536
 
 
-class Hello(Message, frozen=True):
+class Hello(Message, frozen=True, omit_defaults=True):
     """Feeder to node: the name of the feeder, and what it sends.
 
     `session` is new for each start of the feeder process; `sources` are u16 source ids; `max_fragment_bytes` is the
     largest MFP that the feeder will send.  Every MEP below `first_mep` is acknowledged to this feeder, by this node or
     another one: with `first_mep` above its last MEP it confirms the whole run.  Only a feeder that `supervises` may
-    revoke MEPs.
+    revoke MEPs.  `feeders` is how many feeders share the sources of the run, this one included: the run starts when
+    they are there; it is left out if it is 1.
     """
 
     feeder: Name
@@ -40,6 +41,7 @@ class Hello(Message, frozen=True):
     events_per_mep: U16
     max_fragment_bytes: U32
     supervises: bool
+    feeders: U16 = 1
 
 
 class Welcome(Message, frozen=True):

@@ -8,9 +8,9 @@ class HelloRefusal(StrEnum):
     """Why a hello was refused.
 
     name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
-    foreign_run: the node was configured or started for another run; run_active: the feeders of another run still feed;
-    connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has to close
-    runs that are kept.
+    sources_fixed: the run has started without one of its sources; foreign_run: the node was configured or started for
+    another run; run_active: the feeders of another run still feed; connection_taken: the same connection is that of
+    another feeder or run; too_many_runs: an operator has to close runs that are kept.
     """
 
     NO_SOURCES = "no_sources"
@@ -19,6 +19,7 @@ class HelloRefusal(StrEnum):
     RUN_ACTIVE = "run_active"
     TOO_MANY_FEEDERS = "too_many_feeders"
     SOURCE_TAKEN = "source_taken"
+    SOURCES_FIXED = "sources_fixed"
     NAME_TAKEN = "name_taken"
     CONNECTION_TAKEN = "connection_taken"
     TOO_MANY_RUNS = "too_many_runs"

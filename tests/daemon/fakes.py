@@ -178,7 +178,7 @@ def make_config(directory: Path, **sections: Mapping[str, object]) -> NodeConfig
             "decisions": "tcp://127.0.0.1:*",
             "max_frame_bytes": 64 * 1024,
         },
-        "builder": {"feeders": 1, "mep_timeout_ms": 300, "max_mep_bytes": 64 * 1024},
+        "builder": {"mep_timeout_ms": 300, "max_mep_bytes": 64 * 1024},
         "pipeline": {"slots": 3, "slot_bytes": 512 * 1024, "max_events": 256, "flush_deadline_us": 10_000},
         "output": {"directory": str(directory / "out")},
         "http": {"port": 0},

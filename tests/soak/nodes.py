@@ -83,7 +83,8 @@ control = "{self.control}"
 decisions = "{self.decisions}"
 max_frame_bytes = 65536
 [builder]
-feeders = {feeders}
+min_feeders = {feeders}
+max_feeders = {feeders}
 {"" if sources is None else f"expected_sources = {list(sources)}"}
 mep_timeout_ms = {MEP_TIMEOUT_MS}
 max_mep_bytes = 65536

@@ -152,6 +152,21 @@ def test_a_bad_variable_is_refused_as_such(
     assert expected in message
 
 
+def test_a_key_of_an_earlier_version_is_answered_with_its_new_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = refusal(write(tmp_path, "[builder]\nfeeders = 4\n"))
+    assert "builder.feeders: it is two keys now: builder.min_feeders" in message
+    assert "builder.max_feeders" in message
+    monkeypatch.setenv("HLTNODE_BUILDER__FEEDERS", "4")
+    assert refusal(write(tmp_path, "")).startswith("environment: HLTNODE_BUILDER__FEEDERS: it is two keys now")
+
+
+def test_the_feeders_that_are_needed_fit_those_that_are_allowed(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "[builder]\nmin_feeders = 4\nmax_feeders = 3\n"))
+    assert "builder.max_feeders: expected at least builder.min_feeders" in message
+
+
 def test_variables_without_a_section_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
     assert load_config(write(tmp_path, "")).pipeline.slots == 3

@@ -74,7 +74,7 @@ async def feed(context: zmq.asyncio.Context, node: Node, plan: FaultPlan) -> Fee
 async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_class(
     tmp_path: Path, context: zmq.asyncio.Context, plan: FaultPlan
 ) -> None:
-    async with running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _):
+    async with running_node(make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})) as (node, _):
         report = await feed(context, node, plan)
         assert report.unacknowledged == 0
         # Only a fragment whose MEP was closed before it came is not accepted.

@@ -312,5 +312,5 @@ async def test_a_second_feeder_cannot_take_the_sources_of_one_that_lives(
         await control.send(encode_message(Hello("thief", "s", RUN, SOURCES, 0, 8, 100, False)))
         answer = decode_message(await control.recv())
         assert isinstance(answer, Error)
-        assert answer.reason == "too_many_feeders"
+        assert answer.reason == "source_taken"
         assert (await feed_meps(synthetic_meps(3), [feeder])).complete

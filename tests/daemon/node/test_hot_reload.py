@@ -19,7 +19,7 @@ def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: 
     old = make_config(tmp_path)
     new = make_config(
         tmp_path,
-        builder={"mep_timeout_ms": 55, "feeders": 3},
+        builder={"mep_timeout_ms": 55, "min_feeders": 3},
         pipeline={"flush_deadline_us": 7_000},
         log={"level": "debug"},
         http={"port": 9},
@@ -30,9 +30,9 @@ def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: 
         "pipeline.flush_deadline_us": (10_000, 7_000),
         "log.level": ("info", "debug"),
     }
-    assert change.cold == ("builder.feeders", "http.port")
+    assert change.cold == ("builder.min_feeders", "http.port")
     assert change.config.builder.mep_timeout_ms == 55
-    assert change.config.builder.feeders == old.builder.feeders
+    assert change.config.builder.min_feeders == old.builder.min_feeders
     assert change.config.http.port == old.http.port
 
 

@@ -169,7 +169,7 @@ async def test_a_feeder_of_a_run_of_an_earlier_session_of_the_node_ends_before_t
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     halves = {"a": SOURCES[:2], "b": SOURCES[2:]}
-    config = make_config(tmp_path, builder={"feeders": 2})
+    config = make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})
     async with running_node(config) as (node, _):
         connections = {name: InterceptedConnection(context, node) for name in halves}
         feeders = [
@@ -193,7 +193,7 @@ async def test_a_feeder_of_a_run_of_an_earlier_session_of_the_node_ends_before_t
 async def test_an_operator_closes_a_run_whose_feeders_wait_for_one_that_never_comes(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    config = make_config(tmp_path, builder={"feeders": 2})
+    config = make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})
     async with running_node(config) as (node, _), make_feeder(context, node, name="a", sources=SOURCES[:2]) as feeder:
         operator = Peer(context, node)
         await eventually(lambda: feeder.is_connected)

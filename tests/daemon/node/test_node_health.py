@@ -91,7 +91,7 @@ async def test_a_disk_that_refuses_for_long_makes_the_node_unhealthy_until_it_ta
 
 
 async def test_waiting_for_a_slow_feeder_is_dead_time_of_its_own_and_not_unhealthy(tmp_path: Path) -> None:
-    config = make_config(tmp_path, node={"unhealthy_after_ms": 300}, builder={"feeders": 2})
+    config = make_config(tmp_path, node={"unhealthy_after_ms": 300}, builder={"min_feeders": 2, "max_feeders": 2})
     with zmq.asyncio.Context() as context:
         async with (
             running_node(config) as (node, _),

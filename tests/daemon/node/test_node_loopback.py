@@ -181,7 +181,7 @@ async def test_meps_whose_decisions_do_not_fit_a_message_are_refused_before_the_
 
 
 async def test_sources_of_several_feeders_meet_in_one_mep(tmp_path: Path, context: zmq.asyncio.Context) -> None:
-    config = make_config(tmp_path, builder={"feeders": 2})
+    config = make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})
     async with (
         running_node(config) as (node, _),
         make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
@@ -301,7 +301,7 @@ async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with (
-        running_node(make_config(tmp_path, builder={"feeders": 2})) as (node, _),
+        running_node(make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})) as (node, _),
         make_feeder(context, node, name="a", sources=SOURCES[:2]) as a,
     ):
         await eventually(lambda: a.node_session is not None)

@@ -60,7 +60,7 @@ async def scrape_all(node: Node, scrapes: int) -> tuple[int, float]:
 @pytest.mark.parametrize("scrapes", [80, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_the_identities_hold_in_every_scrape_of_a_busy_node(tmp_path: Path, scrapes: int) -> None:
-    builder = {"feeders": 2, "mep_timeout_ms": 50, "overtaken_after_ms": 50, "evict_after_ms": 50}
+    builder = {"min_feeders": 2, "max_feeders": 2, "mep_timeout_ms": 50, "overtaken_after_ms": 50, "evict_after_ms": 50}
     plan = FaultPlan.parse("drop=0.01,duplicate=0.02,reorder=0.05,corrupt=0.01")
     with zmq.asyncio.Context() as context:
         async with (

@@ -115,7 +115,7 @@ async def test_each_fault_on_the_way_is_made_good_as_over_tcp(
 async def test_two_feeders_of_one_process_share_its_memory(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
-    async with running_node(config_of(tmp_path, builder={"feeders": 2})) as (node, _):
+    async with running_node(config_of(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})) as (node, _):
         feeders = [
             make_feeder(context, node, connection=connection(context, node, memory), name=name, sources=sources)
             for name, sources in (("one", SOURCES[:2]), ("two", SOURCES[2:]))

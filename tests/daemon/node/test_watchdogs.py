@@ -62,7 +62,13 @@ def pings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 async def test_a_source_that_falls_silent_is_named_and_the_node_stays_ready(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
-    builder = {"feeders": 2, "mep_timeout_ms": 20, "feeder_timeout_ms": 500, "silent_source_ms": 300}
+    builder = {
+        "min_feeders": 2,
+        "max_feeders": 2,
+        "mep_timeout_ms": 20,
+        "feeder_timeout_ms": 500,
+        "silent_source_ms": 300,
+    }
     async with (
         running_node(make_config(tmp_path, builder=builder)) as (node, _),
         make_feeder(context, node, name="a", sources=SOURCES[:3]) as speaks,

@@ -48,7 +48,7 @@ control = "{self.control}"
 decisions = "tcp://127.0.0.1:{decisions}"
 max_frame_bytes = 65536
 [builder]
-feeders = {feeders}
+min_feeders = {feeders}
 mep_timeout_ms = 400
 max_mep_bytes = 65536
 [pipeline]

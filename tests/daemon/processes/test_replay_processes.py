@@ -81,11 +81,23 @@ def test_fragments_that_came_too_late_are_not_accepted_and_make_the_exit_code_1(
     assert report_of(site)["unacknowledged"] == 0
 
 
-def test_more_connections_than_the_node_takes_are_refused_soon_with_what_to_change(site: Site) -> None:
+def test_a_node_waits_for_all_connections_of_a_feeder(site: Site) -> None:
+    """Its configuration asks for one: the feeder says that there are more."""
+    site.start_node()
+    assert site.wait(feed(site, "--sources", "2")) == 0, site.logs()
+    status = site.status()
+    assert status is not None
+    assert status["accounting"]["meps"]["complete"] == status["accounting"]["meps"]["opened"]
+
+
+def test_more_connections_than_the_node_takes_are_refused_soon_with_what_to_change(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HLTNODE_BUILDER__MAX_FEEDERS", "1")
     site.start_node()
     assert site.wait(feed(site, "--sources", "4")) == 1, site.logs()
     assert WAITED not in report_of(site)["error"]
-    assert "builder.feeders" in report_of(site)["error"]
+    assert "builder.max_feeders" in report_of(site)["error"]
     assert "--sources" in " ".join(printed_by(site).split())
 
 

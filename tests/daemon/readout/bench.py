@@ -61,7 +61,9 @@ class Bench:
         self.revoked: list[RevokeEvents] = []
         self.confirmed: list[tuple[int, int]] = []
         self.supervised: list[int] = []
-        self.registry = FeederRegistry(run=run, feeders=feeders, sources=None, max_events_per_mep=EVENTS)
+        self.registry = FeederRegistry(
+            run=run, min_feeders=feeders, max_feeders=feeders, sources=None, max_events_per_mep=EVENTS
+        )
         self.acknowledgements = Acknowledgements()
         executor = EffectExecutor(
             self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: self.now

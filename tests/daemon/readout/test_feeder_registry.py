@@ -16,7 +16,7 @@ def hello(
 
 @pytest.fixture
 def registry() -> FeederRegistry:
-    return FeederRegistry(run=0, feeders=2, sources=None, max_events_per_mep=100)
+    return FeederRegistry(run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100)
 
 
 def note(registry: FeederRegistry, identity: bytes, run: RunFeeders, message: Hello) -> Feeder:

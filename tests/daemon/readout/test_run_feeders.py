@@ -26,8 +26,9 @@ def hello(
     first_mep: int = 0,
     events: int = 10,
     supervises: bool = False,
+    feeders: int = 1,
 ) -> Hello:
-    return Hello(name, session, RUN, sources, first_mep, events, 1000, supervises)
+    return Hello(name, session, RUN, sources, first_mep, events, 1000, supervises, feeders)
 
 
 def join(run: RunFeeders, message: Hello, now: int = 0, identity: bytes | None = None) -> Feeder:
@@ -41,7 +42,7 @@ def refusal(run: RunFeeders, message: Hello, now: int = 0) -> str:
 
 
 def test_the_run_starts_once_with_the_union_of_all_announcements() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     join(run, hello("a", first_mep=4, events=5))
     assert run.start(None) is None
     join(run, hello("b", sources=(9,), first_mep=3, events=10))
@@ -51,15 +52,58 @@ def test_the_run_starts_once_with_the_union_of_all_announcements() -> None:
 
 
 def test_configured_sources_win_over_announcements() -> None:
-    run = RunFeeders(RUN, 1)
+    run = RunFeeders(RUN, 1, 1)
     join(run, hello())
     start = run.start((5, 6))
     assert start is not None
     assert start.sources == (5, 6)
 
 
+def test_the_run_waits_for_as_many_feeders_as_one_of_them_announces() -> None:
+    run = RunFeeders(RUN, 1, 3)
+    join(run, hello("a", sources=(1,), feeders=3))
+    join(run, hello("b", sources=(2,), feeders=3))
+    assert run.start(None) is None
+    join(run, hello("c", sources=(3,), feeders=3))
+    start = run.start(None)
+    assert start is not None
+    assert start.sources == (1, 2, 3)
+
+
+def test_an_announced_number_above_the_limit_holds_no_run_up() -> None:
+    run = RunFeeders(RUN, 1, 2)
+    join(run, hello("a", sources=(1,), feeders=65535))
+    assert run.start(None) is None
+    join(run, hello("b", sources=(2,)))
+    assert run.start(None) is not None
+
+
+def test_a_feeder_that_comes_after_the_start_needs_sources_of_the_run() -> None:
+    run = RunFeeders(RUN, 1, 4)
+    join(run, hello("a", sources=(1,)))
+    assert run.start((1, 2)) is not None
+    assert refusal(run, hello("b", sources=(2, 3))) == "sources_fixed"
+    join(run, hello("c", sources=(2,)))
+    assert run.connected(0) == 2
+
+
+def test_beyond_the_needed_feeders_one_that_fell_silent_loses_its_place_to_the_next_with_its_sources() -> None:
+    run = RunFeeders(RUN, 1, 4)
+    join(run, hello("a"))
+    join(run, hello("b", first_mep=4), SILENT_NS + 1)
+    assert run.identities() == [b"b"]
+    assert run.raise_floor()
+
+
+def test_a_refused_feeder_is_told_the_key_of_the_limit() -> None:
+    run = RunFeeders(RUN, 1, 1)
+    join(run, hello("a"))
+    with pytest.raises(HelloRefusedError, match=r"builder\.max_feeders of the node is 1"):
+        run.join(0, b"x", hello("b", sources=(3,)), NOTHING)
+
+
 def test_a_living_feeder_keeps_its_place_and_its_sources() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     join(run, hello("a"))
     assert refusal(run, hello("b", sources=(2, 3))) == "source_taken"
     join(run, hello("b", sources=(3,)))
@@ -67,7 +111,7 @@ def test_a_living_feeder_keeps_its_place_and_its_sources() -> None:
 
 
 def test_a_silent_feeder_can_be_replaced_by_one_of_another_name_and_still_has_to_confirm() -> None:
-    run = RunFeeders(RUN, 1)
+    run = RunFeeders(RUN, 1, 1)
     join(run, hello("a"))
     b = join(run, hello("b", first_mep=4), SILENT_NS + 1)
     assert run.owner_of(1) == b"b"
@@ -84,7 +128,7 @@ def test_a_silent_feeder_can_be_replaced_by_one_of_another_name_and_still_has_to
 
 
 def test_the_names_that_may_replace_one_another_are_limited() -> None:
-    run = RunFeeders(RUN, 1)
+    run = RunFeeders(RUN, 1, 1)
     for i in range(MAX_REPLACED + 1):
         join(run, hello(f"f{i}"), i * 2 * SILENT_NS)
     assert refusal(run, hello("one-more"), (MAX_REPLACED + 1) * 2 * SILENT_NS) == "too_many_feeders"
@@ -92,7 +136,7 @@ def test_the_names_that_may_replace_one_another_are_limited() -> None:
 
 
 def test_a_restarted_feeder_takes_over_its_own_place_and_has_to_end_again() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     run.end_of_run(join(run, hello("a")), EndOfRun(RUN, 3))
     feeder, before = run.join(0, b"a2", hello("a", session="t"), MepRanges([(0, 2)]))
     assert before == b"a"
@@ -102,7 +146,7 @@ def test_a_restarted_feeder_takes_over_its_own_place_and_has_to_end_again() -> N
 
 
 def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_was_heard_lately() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     second = hello("a", session="t")
     assert run.rival(0, second) is None
     first = join(run, hello("a"))
@@ -113,13 +157,13 @@ def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_was_heard_lat
 
 
 def test_a_feeder_that_said_goodbye_is_no_rival_of_its_successor() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     join(run, hello("a")).gone = True
     assert run.rival(0, hello("a", session="t")) is None
 
 
 def test_a_run_is_over_when_each_feeder_has_confirmed_its_last_mep_and_left() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     a = join(run, hello("a"))
     run.end_of_run(a, EndOfRun(RUN, 3))
     join(run, hello("a", first_mep=4))
@@ -136,7 +180,7 @@ def test_a_run_is_over_when_each_feeder_has_confirmed_its_last_mep_and_left() ->
 
 
 def test_a_feeder_that_has_confirmed_and_vanishes_has_its_time_to_come_back() -> None:
-    run = RunFeeders(RUN, 1)
+    run = RunFeeders(RUN, 1, 1)
     feeder = join(run, hello(first_mep=1))
     run.end_of_run(feeder, EndOfRun(RUN, 0))
     assert not run.is_over(RETURN_NS)
@@ -144,7 +188,7 @@ def test_a_feeder_that_has_confirmed_and_vanishes_has_its_time_to_come_back() ->
 
 
 def test_a_feeder_that_sent_nothing_has_nothing_to_confirm() -> None:
-    run = RunFeeders(RUN, 1)
+    run = RunFeeders(RUN, 1, 1)
     feeder = join(run, hello())
     run.end_of_run(feeder, EndOfRun(RUN, None))
     feeder.gone = True
@@ -152,7 +196,7 @@ def test_a_feeder_that_sent_nothing_has_nothing_to_confirm() -> None:
 
 
 def test_the_floor_is_what_every_feeder_has_confirmed_and_never_falls() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     join(run, hello("a", first_mep=9))
     assert not run.raise_floor()
     join(run, hello("b", sources=(9,), first_mep=4))
@@ -164,7 +208,7 @@ def test_the_floor_is_what_every_feeder_has_confirmed_and_never_falls() -> None:
 
 
 def test_a_run_that_is_taken_up_again_starts_when_its_feeders_are_there_again_or_have_confirmed() -> None:
-    run = RunFeeders(RUN, 2)
+    run = RunFeeders(RUN, 2, 2)
     a = join(run, hello("a", first_mep=4))
     run.end_of_run(a, EndOfRun(RUN, 3))
     join(run, hello("b", sources=(9,)))
