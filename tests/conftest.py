@@ -6,6 +6,7 @@ import importlib
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,9 +106,26 @@ def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def promtool() -> str:
-    """Path of Prometheus' promtool, or a skip that says where to get it."""
-    path = os.environ.get("PROMTOOL") or shutil.which("promtool")
-    if path is None:
-        pytest.skip("promtool is neither in PATH nor named by PROMTOOL; tools/fetch_promtool.sh fetches it")
-    return path
+def prometheus_programs() -> Path:
+    """Folder of prometheus, promtool, prometheus-alertmanager and amtool, fetched into build/ where they are not
+    installed; a skip that says why if they cannot be had."""
+    installed = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if installed is not None:
+        return Path(installed).parent
+    script = Path(__file__).resolve().parents[1] / "tools" / "fetch_prometheus.sh"
+    try:
+        fetched = subprocess.run(
+            [script], capture_output=True, text=True, check=False, timeout=45, cwd=script.parents[1]
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip("promtool is not installed, and Debian did not deliver it within 45 s (tools/fetch_prometheus.sh)")
+    if fetched.returncode != 0:
+        last = (fetched.stderr.strip() or "no message").splitlines()[-1]
+        pytest.skip(f"promtool is not installed, and tools/fetch_prometheus.sh could not fetch it: {last}")
+    return Path(fetched.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def promtool(prometheus_programs: Path) -> str:
+    """Path of Prometheus' promtool."""
+    return str(prometheus_programs / "promtool")

@@ -27,6 +27,7 @@ from hltnode.daemon.cli import app
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
@@ -39,7 +40,31 @@ REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
 
 # Values of these labels are only known at run time; the sample value below stands for them.
-OPEN_LABELS = {"source": "0", "line": "passthrough", "collection": "tracks", "where": "control", "histogram": "pv_z"}
+OPEN_LABELS = {
+    "source": "0",
+    "line": "passthrough",
+    "collection": "tracks",
+    "histogram": "pv_z",
+    "name": "west",
+    "uuid": "",
+    "driver": "",
+}
+
+
+EXAMPLE_GPU = GpuReadings(
+    name="",
+    uuid="",
+    driver="",
+    utilization=0.0,
+    memory_used_bytes=0,
+    memory_bytes=0,
+    temperature_celsius=0.0,
+    power_watts=0.0,
+    power_limit_watts=0.0,
+    sm_clock_hertz=0.0,
+    throttled=dict.fromkeys(ThrottleReason, False),
+    uncorrected_errors=0,
+)
 
 
 def configuration_page() -> str:
@@ -205,14 +230,13 @@ def example_collector() -> NodeCollector:
     counters.sources[0].last_seen_ns = 0
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
-    counters.count_exception(OPEN_LABELS["where"])
     shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(
         counters,
         health,
         BuildInfo(version="", node="", backend="", tck=""),
-        NodeState(),
+        NodeState(sources=(int(OPEN_LABELS["source"]),), lost_feeders=(OPEN_LABELS["name"],), gpu=EXAMPLE_GPU),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,
         monotonic_ns=0,

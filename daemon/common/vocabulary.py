@@ -157,15 +157,26 @@ class QuarantineReason(StrEnum):
 
 @unique
 class DeadTimeReason(StrEnum):
-    """Why the node could not take data although feeders had data.
-
-    feeder: every slot waits for fragments of a feeder that is behind the others.
-    """
+    """Why the node could not take data although feeders had data."""
 
     FEEDER = "feeder"
-    NO_SLOT = "no_slot"
-    OUTPUT = "output"
+    """Every slot waits for fragments of a feeder that is behind the others, and none is with the back end."""
+    COMPUTING = "computing"
+    """The back end has the slots."""
+    DISK = "disk"
+    """What is gathered waits for the disk, or the disk refuses."""
+    CONSUMER = "consumer"
+    """What is written waits for the consumer of an output."""
     PAUSED = "paused"
+    """An operator has paused the run."""
+
+
+@unique
+class ErrorPlace(StrEnum):
+    """Where an error was contained that nothing else counts."""
+
+    LOOP = "loop"
+    """A callback of the event loop; the node ends."""
 
 
 @unique

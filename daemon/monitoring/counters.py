@@ -20,6 +20,7 @@ from hltnode.daemon.common.vocabulary import (
     CloseReason,
     DeadTimeReason,
     DropReason,
+    ErrorPlace,
     EventStream,
     HistogramFileOutcome,
     MepStage,
@@ -241,7 +242,7 @@ class Counters:
     loop_lag_max: float = 0.0
     loop_stalls: int = 0
     """Delays above `periodic_tasks.LOOP_STALL_SECONDS`."""
-    exceptions: dict[str, int] = field(default_factory=dict)
+    exceptions: dict[ErrorPlace, int] = field(default_factory=lambda: dict.fromkeys(ErrorPlace, 0))
     """Contained errors by the part of the node where they appeared."""
 
     def expect_sources(self, sources: Iterable[int]) -> None:
@@ -274,9 +275,9 @@ class Counters:
             for flag in EventFlag:
                 self.events_flagged[flag] += int(np.count_nonzero(flags & np.uint32(flag)))
 
-    def count_exception(self, where: str) -> None:
-        """Count an error that was contained; `where` is a fixed word of the code, never input."""
-        self.exceptions[where] = self.exceptions.get(where, 0) + 1
+    def count_exception(self, where: ErrorPlace) -> None:
+        """Count an error that was contained."""
+        self.exceptions[where] += 1
 
     @property
     def decisions(self) -> OutputCounters:

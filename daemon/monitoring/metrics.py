@@ -18,6 +18,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from hltnode.daemon.monitoring.counters import Counters, Histogram
+from hltnode.daemon.monitoring.gpu_metrics import gpu_metrics
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.histograms import histogram_metrics
 from hltnode.daemon.monitoring.node_state import NodeState
@@ -27,6 +28,8 @@ from hltnode.processing.framework.histograms import HistogramContent
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 PREFIX = "hlt1_"
+# Lost feeders that are named; of a thousand the first few say what they have in common.
+SHOWN_FEEDERS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +88,14 @@ class NodeCollector(Collector):
 
     def of_sources(self) -> Iterator[SourceFamily]:
         """The families with a line for each source."""
-        silent = self._state.silent_sources
-        return source_families(self._counters, silent, monotonic_ns=self._monotonic_ns, wall_s=self._wall_s)
+        state = self._state
+        return source_families(
+            self._counters,
+            state.sources,
+            state.silent_sources,
+            monotonic_ns=self._monotonic_ns,
+            wall_s=self._wall_s,
+        )
 
     def of_the_node(self) -> Iterator[Metric]:
         """All others."""
@@ -98,6 +107,7 @@ class NodeCollector(Collector):
         yield from self._pipeline(state)
         yield from self._decisions()
         yield from self._outputs(state)
+        yield from gpu_metrics(state.gpu)
         yield from histogram_metrics(self._histograms, self._histogram_buckets)
         yield from operation_metrics(self._counters.operation, state.run_state)
 
@@ -105,6 +115,9 @@ class NodeCollector(Collector):
         info = self._info
         labels = {"version": info.version, "node": info.node, "backend": info.backend, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "build", "What is running on this node.", labels)
+        labels = {"run": str(state.run), "state": state.run_state, "version": info.version, "tck": info.tck}
+        yield InfoMetricFamily(PREFIX + "run", "The run, its state, and what decides on its events.", labels)
+        yield _gauge("run_active", "1 from when all feeders of a run have come until its end.", state.run_active)
         yield _gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", state.run)
         problems = self._health.problems(self._health_ns)
         unhealthy = self._health.health_problems(self._health_ns)
@@ -137,6 +150,15 @@ class NodeCollector(Collector):
         c = self._counters
         yield _gauge("feeders_connected", "Feeders that have said hello and not goodbye.", state.feeders_connected)
         yield _gauge("feeders_expected", "Feeders that the configuration asks for.", self._health.feeders_expected)
+        lost = state.lost_feeders
+        text = "Feeders of the run that had more to send and have gone or fallen silent."
+        yield _gauge("feeders_lost", text, len(lost))
+        yield _gauges("feeder_lost", "1 for some of these.", "name", [(name, 1) for name in lost[:SHOWN_FEEDERS]])
+        yield _gauge("sources_expected", "Sources of the run; 0 without one.", len(state.sources))
+        of_lost = len(state.sources_of_lost_feeders)
+        silent = (("connected", len(state.silent_sources) - of_lost), ("lost", of_lost))
+        text = "Sources that do not deliver while others do, by what their feeder is."
+        yield _gauges("sources_silent", text, "feeder", silent)
         yield _counter("control_messages_received", "Control messages understood.", c.control_messages_received)
         yield _counter("control_messages_rejected", "Control messages refused.", c.control_messages_rejected)
         yield _counter("control_messages_unsent", "Messages to feeders gone or not reading.", c.control_messages_unsent)
@@ -254,7 +276,7 @@ class NodeCollector(Collector):
         text = "Starts after which the machine had been down and the session before had not ended in order."
         yield _counter("power_cuts", text, writer.power_cuts)
         text = "Attempts to write a file of histograms."
-        yield _counters("histogram_files", text, "outcome", writer.histogram_files.items())
+        yield _counters("histograms_saved", text, "outcome", writer.histogram_files.items())
         free = "Free bytes of the file system of output.directory; NaN if they cannot be read."
         yield _gauge("output_free_bytes", free, state.output_free_bytes)
 

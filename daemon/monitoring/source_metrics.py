@@ -4,7 +4,7 @@ A readout has a thousand sources: their lines are most of a scrape. The Promethe
 they are written here.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -41,10 +41,13 @@ class SourceFamily(NamedTuple):
 
 
 def source_families(
-    counters: Counters, silent: Set[int], *, monotonic_ns: int, wall_s: float
+    counters: Counters, of_run: Iterable[int], silent: Set[int], *, monotonic_ns: int, wall_s: float
 ) -> Iterator[SourceFamily]:
-    """The families; the times are those at which the counters were taken."""
-    sources = counters.sources.items()
+    """The families, with the sources of the present run alone: those of an earlier one are not missed.
+
+    The times are those at which the counters were taken.
+    """
+    sources = [(source, counters.sources[source]) for source in of_run]
     yield SourceFamily(
         "hlt1_source_fragments_received_total",
         "Fragments whose header named the source.",

@@ -13,6 +13,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.node.free_space import FreeSpace
+from hltnode.daemon.node.gpu_reader import GpuReader
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.output_queue import OutputQueue
@@ -67,3 +68,4 @@ class NodeCore:
         self.acknowledgements = Acknowledgements()
         self.room = OutputQueue(config.output.queue_bytes)
         self.free_space = FreeSpace(config.output.directory)
+        self.gpu = GpuReader(config.pipeline.device if backend == "cuda" else None)

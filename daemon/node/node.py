@@ -17,7 +17,7 @@ from typing import Any
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import call_in_loop, in_daemon_thread
-from hltnode.daemon.common.vocabulary import Endpoint
+from hltnode.daemon.common.vocabulary import Endpoint, ErrorPlace
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.monitoring.http_places import HttpPlaces
@@ -98,6 +98,7 @@ class Node:
             await in_daemon_thread(partial(self._path.open, self._loop, self.feeder_protocol, self._batch_delivery.put))
             self._make_periodic_tasks()
             core.free_space.start()
+            core.gpu.start()
             self._http = self._http_server()
             self.http_port = await self._http.start(config.http.host, config.http.port)
             if config.node.autostart:
@@ -159,6 +160,7 @@ class Node:
             core.free_space,
             core.room,
             self.clock,
+            core.gpu,
         )
         self._batch_delivery = BatchDelivery(
             self.outputs, core.room, self.counters, self.feeder_protocol, self._fail, core.clock_ns
@@ -255,7 +257,7 @@ class Node:
 
     def _loop_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A callback has raised: a defect. What it has left behind cannot be trusted."""
-        self.counters.count_exception("loop")
+        self.counters.count_exception(ErrorPlace.LOOP)
         self._fail(f"{context.get('message')}: {context.get('exception')!r}")
 
     async def _close(self) -> None:
@@ -297,6 +299,7 @@ class Node:
         if self._http is not None:
             await self._http.close()
         self._core.free_space.stop()
+        self._core.gpu.stop()
         self._sockets.close(linger_ms)
         self._path.release()
         await in_daemon_thread(self._sockets.wait_closed)

@@ -215,6 +215,10 @@ class PeriodicTasks:
         builder = self._protocol.builder
         if builder.run is None or builder.draining or builder.window.outstanding > 0:
             return None
-        if self._room.is_full or self._health.disk_problem is not None or self._health.output_problem is not None:
-            return DeadTimeReason.OUTPUT
-        return DeadTimeReason.FEEDER if builder.open and not builder.is_computing else DeadTimeReason.NO_SLOT
+        if self._health.disk_problem is not None:
+            return DeadTimeReason.DISK
+        if self._health.output_problem is not None:
+            return DeadTimeReason.CONSUMER
+        if self._room.is_full:
+            return DeadTimeReason.CONSUMER if self._outputs.is_waiting else DeadTimeReason.DISK
+        return DeadTimeReason.FEEDER if builder.open and not builder.is_computing else DeadTimeReason.COMPUTING

@@ -10,6 +10,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.node.free_space import FreeSpace
+from hltnode.daemon.node.gpu_reader import GpuReader
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -45,6 +46,7 @@ class NodeStatus:
         free_space: FreeSpace,
         room: OutputQueue,
         clock: ReadingClock,
+        gpu: GpuReader,
     ) -> None:
         self._info = info
         self._session = session
@@ -56,22 +58,33 @@ class NodeStatus:
         self._free_space = free_space
         self._room = room
         self._clock = clock
+        self._gpu = gpu
 
     def state(self) -> NodeState:
         """What metrics show of the node at this moment."""
         protocol, builder = self._protocol, self._protocol.builder
+        now_ns = self._clock.now_ns
+        current = protocol.registry.current
+        active = current is not None and current.started and not builder.closed
+        lost = current.lost(now_ns) if current is not None and active else []
+        silent = self._silence.silent if active else frozenset()
         return NodeState(
             run_state=self._run_state(),
             run=builder.run or 0,
+            run_active=active,
+            sources=builder.sources if active else (),
             runs_kept=len(protocol.registry.kept),
-            feeders_connected=protocol.registry.connected(self._clock.now_ns),
+            feeders_connected=protocol.registry.connected(now_ns),
+            lost_feeders=[feeder.hello.feeder for feeder in lost],
             credits_outstanding=builder.window.outstanding,
             meps_open=len(builder.open),
             fragments_in_build=builder.fragments_in_build,
             output_free_bytes=math.nan if self._free_space.nbytes is None else self._free_space.nbytes,
             output_queue_bytes=self._room.nbytes,
             slots=builder.pool.by_state(),
-            silent_sources=self._silence.silent,
+            silent_sources=silent,
+            sources_of_lost_feeders=silent.intersection(source for feeder in lost for source in feeder.hello.sources),
+            gpu=self._gpu.readings,
         )
 
     def full(self) -> dict[str, Any]:

@@ -127,6 +127,11 @@ class Outputs:
         ]
         return "; ".join(waiting) or None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an output waits for its consumer at this moment."""
+        return any(sender.waiting_since_ns is not None for sender in self._senders())
+
     def close(self, linger_ms: int) -> None:
         """Close the sockets of events and monitoring; the publisher has its own `close`."""
         for output in self._event_outputs():

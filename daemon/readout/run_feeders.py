@@ -281,6 +281,10 @@ class RunFeeders:
         """Addresses of all feeders that have not left."""
         return [feeder.identity for feeder in self._feeders.values() if not feeder.gone and not feeder.replaced]
 
+    def lost(self, now_ns: int) -> list[Feeder]:
+        """Feeders that take part in the run, had not sent everything, and have gone or fallen silent."""
+        return [feeder for feeder in self._active() if not feeder.ended and feeder.is_silent(now_ns)]
+
     def connected(self, now_ns: int) -> int:
         """Number of feeders that are not silent."""
         return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())

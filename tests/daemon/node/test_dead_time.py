@@ -23,20 +23,20 @@ def test_the_time_between_two_ticks_counts_for_the_reason_at_the_first() -> None
     seconds = counted()
     clock = DeadTimeClock(seconds)
     clock.note(10 * SECOND, None)
-    clock.note(12 * SECOND, DeadTimeReason.NO_SLOT)
-    clock.note(13 * SECOND, DeadTimeReason.OUTPUT)
+    clock.note(12 * SECOND, DeadTimeReason.COMPUTING)
+    clock.note(13 * SECOND, DeadTimeReason.DISK)
     clock.note(17 * SECOND, None)
     clock.note(99 * SECOND, None)
-    assert seconds == {**counted(), DeadTimeReason.NO_SLOT: 1.0, DeadTimeReason.OUTPUT: 4.0}
+    assert seconds == {**counted(), DeadTimeReason.COMPUTING: 1.0, DeadTimeReason.DISK: 4.0}
 
 
 def test_a_loop_that_stands_still_counts_in_full() -> None:
     seconds = counted()
     clock = DeadTimeClock(seconds)
-    clock.note(0, DeadTimeReason.NO_SLOT)
-    clock.note(5_000_000, DeadTimeReason.NO_SLOT)
+    clock.note(0, DeadTimeReason.COMPUTING)
+    clock.note(5_000_000, DeadTimeReason.COMPUTING)
     clock.note(5_000_000 + 3 * SECOND, None)
-    assert seconds[DeadTimeReason.NO_SLOT] == pytest.approx(3.005)
+    assert seconds[DeadTimeReason.COMPUTING] == pytest.approx(3.005)
 
 
 @pytest.mark.loopback

@@ -113,7 +113,7 @@ async def test_a_node_slower_than_its_feeders_gets_everything_in_its_own_time(
         # The first batches last until every slot is full, the others as long as they would.
         engine.behaviour.hang.set()
         feeding = asyncio.create_task(feed_meps(synthetic_meps(200), [feeder]))
-        await eventually(lambda: node.counters.dead_time[DeadTimeReason.NO_SLOT] > 0)
+        await eventually(lambda: node.counters.dead_time[DeadTimeReason.COMPUTING] > 0)
         engine.behaviour.seconds = 0.1
         engine.behaviour.hang.clear()
         report = await feeding

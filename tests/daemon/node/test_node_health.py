@@ -107,7 +107,7 @@ async def test_waiting_for_a_slow_feeder_is_dead_time_of_its_own_and_not_unhealt
             assert (await feed_meps(synthetic_meps(200), [slow])).complete
             assert (await feeding).complete
             assert node.counters.meps_closed["complete"] == 200  # type: ignore[index]
-            assert node.counters.dead_time[DeadTimeReason.NO_SLOT] < 0.5
+            assert node.counters.dead_time[DeadTimeReason.COMPUTING] < 0.5
 
 
 async def test_the_free_space_of_the_output_directory_is_shown(tmp_path: Path) -> None:

@@ -60,14 +60,14 @@ async def test_a_disk_that_hangs_holds_no_slots_until_the_output_queue_is_full(
                 assert node.status.full()["output_queue_bytes"] > 0
                 offered = 4
                 # Each batch is one MEP: those of the queue, and those that then stay in the slots.
-                while node.counters.dead_time[DeadTimeReason.OUTPUT] == 0.0:
+                while node.counters.dead_time[DeadTimeReason.DISK] == 0.0:
                     if feeder.window.limit > offered:
                         await feeder.offer(meps[offered])
                         offered += 1
                     else:
                         await eventually(
                             lambda: (
-                                node.counters.dead_time[DeadTimeReason.OUTPUT] > 0.0 or feeder.window.limit > offered  # noqa: B023
+                                node.counters.dead_time[DeadTimeReason.DISK] > 0.0 or feeder.window.limit > offered  # noqa: B023
                             )
                         )
                 assert MAX_BATCHES < offered <= MAX_BATCHES + SLOTS

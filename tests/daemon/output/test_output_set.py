@@ -141,14 +141,14 @@ async def test_a_full_disk_holds_back_the_credits_and_feeding_continues_when_the
         monkeypatch.setattr("hltnode.daemon.storage.event_writer.os.write", write_to_full_disk)
         offered = 0
         meps = list(synthetic_meps(2000))
-        while node.counters.dead_time[DeadTimeReason.OUTPUT] == 0.0:
+        while node.counters.dead_time[DeadTimeReason.DISK] == 0.0:
             if feeder.window.limit > offered:
                 await feeder.offer(meps[offered])
                 offered += 1
             else:
                 await eventually(
                     lambda: (
-                        node.counters.dead_time[DeadTimeReason.OUTPUT] > 0.0 or feeder.window.limit > offered  # noqa: B023
+                        node.counters.dead_time[DeadTimeReason.DISK] > 0.0 or feeder.window.limit > offered  # noqa: B023
                     )
                 )
         assert "No space left" in node.health.problems(node.health.loop_tick_ns)[Condition.DISK]

@@ -1,0 +1,125 @@
+"""What is read of a GPU through NVML, with a stand-in for the library, and what a node does without one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hltnode.daemon.monitoring.gpu_metrics import ThrottleReason, gpu_metrics
+from hltnode.daemon.node.gpu_reader import GpuReader, handle_of, read
+from tests.daemon.fakes import eventually, make_config, running_node
+from tests.daemon.pages import all_metrics
+
+pynvml: Any = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed (extras cuda12 and cuda13)")
+
+
+class StandIn:
+    """NVML of a machine with two GPUs, which is asked for what the driver may leave out."""
+
+    def __init__(self) -> None:
+        self.unsupported: set[str] = set()
+        self.lost = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        known: dict[str, Any] = {
+            "nvmlInit": lambda: None,
+            "nvmlDeviceGetHandleByIndex": lambda index: f"GPU-{index}",
+            "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
+            "nvmlDeviceGetName": lambda handle: "NVIDIA Stand-in",
+            "nvmlDeviceGetUUID": lambda handle: handle,
+            "nvmlSystemGetDriverVersion": lambda: "580.1",
+            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=3 << 30, total=24 << 30),
+            "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=75, memory=10),
+            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: pynvml.nvmlClocksThrottleReasonSwPowerCap,
+            "nvmlDeviceGetTemperature": lambda handle, sensor: 61,
+            "nvmlDeviceGetPowerUsage": lambda handle: 250_500,
+            "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 300_000,
+            "nvmlDeviceGetClockInfo": lambda handle, clock: 1_980,
+            "nvmlDeviceGetTotalEccErrors": lambda handle, kind, counter: 2,
+        }
+        if name not in known:
+            return getattr(pynvml, name)
+
+        def call(*arguments: Any) -> Any:
+            if self.lost.is_set():
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+            if name in self.unsupported:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+            return known[name](*arguments)
+
+        return call
+
+
+def test_readings_are_in_base_units() -> None:
+    gpu = read(StandIn(), "GPU-0")
+    assert (gpu.name, gpu.uuid, gpu.driver) == ("NVIDIA Stand-in", "GPU-0", "580.1")
+    assert (gpu.utilization, gpu.memory_used_bytes, gpu.memory_bytes) == (0.75, 3 << 30, 24 << 30)
+    assert (gpu.temperature_celsius, gpu.power_watts, gpu.power_limit_watts) == (61, 250.5, 300.0)
+    assert (gpu.sm_clock_hertz, gpu.uncorrected_errors) == (1.98e9, 2)
+    assert gpu.throttled == {reason: reason is ThrottleReason.POWER for reason in ThrottleReason}
+
+
+def test_what_a_gpu_does_not_report_has_no_sample_and_the_rest_has() -> None:
+    nvml = StandIn()
+    nvml.unsupported = {"nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"}
+    samples = {family.name: len(family.samples) for family in gpu_metrics(read(nvml, "GPU-0"))}
+    empty = {"hlt1_gpu_uncorrected_memory_errors", "hlt1_gpu_power_watts", "hlt1_gpu_utilization_ratio"}
+    assert {name for name, n in samples.items() if n == 0} == empty
+    assert samples["hlt1_gpu_throttled"] == len(ThrottleReason)
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "handle"), [(1, None, "GPU-1"), (1, "3,2", "GPU-2"), (0, "GPU-abc", "GPU-abc")]
+)
+def test_a_gpu_is_counted_among_those_that_are_visible(device: int, visible: str | None, handle: str) -> None:
+    assert handle_of(StandIn(), device, visible) == handle
+
+
+def test_a_gpu_that_is_not_visible_is_not_found() -> None:
+    with pytest.raises(pynvml.NVMLError):
+        handle_of(StandIn(), 1, "0")
+
+
+async def test_a_gpu_that_is_lost_has_no_readings_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = StandIn()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr("hltnode.daemon.node.gpu_reader.PERIOD_SECONDS", 0.01)
+    reader = GpuReader(0)
+    reader.start()
+    await eventually(lambda: reader.readings is not None)
+    nvml.lost.set()
+    await eventually(lambda: reader.readings is None)
+    nvml.lost.clear()
+    await eventually(lambda: reader.readings is not None)
+    reader.stop()
+
+
+@pytest.mark.parametrize("module", [None, pynvml], ids=["no_library", "no_driver"])
+async def test_a_machine_without_nvml_has_no_readings_and_the_thread_ends(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if module is pynvml:
+        monkeypatch.setattr(pynvml, "nvmlInit", raise_no_driver)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    reader = GpuReader(0)
+    reader.start()
+    await eventually(lambda: not reader._thread.is_alive())
+    assert reader.readings is None
+    reader.stop()
+
+
+def raise_no_driver() -> None:
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+
+@pytest.mark.loopback
+async def test_a_node_without_a_gpu_exports_no_sample_of_one(tmp_path: Path) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _):
+        metrics = await asyncio.to_thread(all_metrics, node.http_port)
+    assert not [series for series in metrics if series.startswith("hlt1_gpu_")]

@@ -1,0 +1,152 @@
+"""Alerts, their tests, their routes and the page that says what to do about them belong together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hltnode.daemon.common.vocabulary import DeadTimeReason
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
+from hltnode.daemon.monitoring.node_state import NodeState
+from hltnode.processing.framework.memory_plan import SlotMemory
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+ALERTS = PROMETHEUS / "alerts.yml"
+RECORDING = PROMETHEUS / "recording.yml"
+PAGE = ROOT / "docs" / "how-to" / "when-it-is-3-am.md"
+UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
+FAMILY_SUFFIXES = {
+    "counter": ["_total"],
+    "info": ["_info"],
+    "gauge": [""],
+    "histogram": ["_bucket", "_count", "_sum", ""],
+}
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=50)
+
+
+def rules_of(path: Path) -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    found = {rule["alert"]: rule for rule in rules_of(ALERTS)}
+    assert len(found) > 30
+    return found
+
+
+def exported_names() -> set[str]:
+    """Every name that a query may use: families with their suffixes, and what is recorded."""
+    collector = NodeCollector(
+        Counters(),
+        Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1),
+        BuildInfo(version="", node="", backend="", tck=""),
+        NodeState(),
+        SlotMemory(0, 0, 0, 0),
+        health_ns=0,
+        monotonic_ns=0,
+        wall_s=0.0,
+    )
+    families = {family.name + suffix for family in collector.collect() for suffix in FAMILY_SUFFIXES[family.type]}
+    return families | {rule["record"] for rule in rules_of(RECORDING)}
+
+
+def files_with_metric_names() -> list[Path]:
+    boards = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
+    return [*boards, ALERTS, RECORDING, *UNIT_TESTS, *sorted(ROOT.glob("docs/**/*.md"))]
+
+
+@pytest.mark.parametrize("path", files_with_metric_names(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_metric_named_in_a_file_is_exported(path: Path) -> None:
+    named = re.findall(r"\b(?:[a-z_]+:)?hlt1_[a-z0-9_:]*[a-z0-9]\b(?!_?\*)", path.read_text(encoding="utf-8"))
+    assert set(named) <= exported_names()
+
+
+def test_the_search_for_metric_names_finds_some() -> None:
+    assert len(re.findall(r"\bhlt1_[a-z0-9_]+", ALERTS.read_text())) > 30
+
+
+def test_the_alerts_pass_their_tests(promtool: str) -> None:
+    checked = run(promtool, "test", "rules", *UNIT_TESTS)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_prometheus_configuration_is_valid(promtool: str) -> None:
+    checked = run(promtool, "check", "config", PROMETHEUS / "prometheus.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_example_of_alertmanager_is_valid(prometheus_programs: Path) -> None:
+    checked = run(prometheus_programs / "amtool", "check-config", PROMETHEUS / "alertmanager.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_every_alert_has_a_unit_test_that_sees_it_fire_and_one_that_sees_it_not_fire() -> None:
+    fires: set[str] = set()
+    silent: set[str] = set()
+    for path in UNIT_TESTS:
+        for test in yaml.safe_load(path.read_text())["tests"]:
+            for check in test["alert_rule_test"]:
+                (fires if check["exp_alerts"] else silent).add(check["alertname"])
+            # A series of another node that must not alert stands for a check without alerts.
+            nodes = set(re.findall(r'instance="(\w):', str(test["input_series"])))
+            silent |= {check["alertname"] for check in test["alert_rule_test"] if len(nodes) > 1}
+    assert fires == set(alerts())
+    assert set(alerts()) <= silent
+
+
+def test_the_page_has_a_section_and_a_row_for_every_alert_and_every_reason_of_dead_time_and_no_other() -> None:
+    page = PAGE.read_text()
+    sections = re.findall(r"(?m)^## (Hlt1\w+)$", page)
+    assert sorted(sections) == sorted(alerts())
+    assert sorted(re.findall(r"(?m)^### Dead time: (\w+)$", page)) == sorted(DeadTimeReason)
+    rows = re.findall(r"(?m)^\| \[([^]]+)\]\(#([\w-]+)\) \| (\w+) \|", page)
+    severity = {name: rule["labels"]["severity"] for name, rule in alerts().items()}
+    assert {name: of for name, anchor, of in rows if anchor == name.lower()} == severity
+    reasons = {name for name, anchor, _ in rows if anchor == f"dead-time-{name.removeprefix('dead time, ')}"}
+    assert reasons == {f"dead time, {reason}" for reason in DeadTimeReason}
+    assert len(rows) == len(severity) + len(reasons)
+
+
+def test_links_within_the_page_lead_to_its_sections() -> None:
+    page = PAGE.read_text()
+    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"(?m)^##+ (.+)$", page)}
+    linked = set(re.findall(r"\(#([\w-]+)\)", page))
+    assert linked
+    assert linked <= anchors
+
+
+def test_every_alert_says_how_bad_it_is_and_leads_to_its_section() -> None:
+    for name, rule in alerts().items():
+        assert rule["labels"] == {"severity": rule["labels"]["severity"]}
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+        assert rule["annotations"]["runbook"] == f"{PAGE.relative_to(ROOT)}#{name.lower()}"
+        assert set(rule["annotations"]) == {"summary", "description", "runbook"}
+
+
+def test_every_severity_has_a_receiver_and_inhibition_names_alerts_that_exist() -> None:
+    config = yaml.safe_load((PROMETHEUS / "alertmanager.yml").read_text())
+    receivers = {receiver["name"]: receiver for receiver in config["receivers"]}
+    routed = {route["matchers"][0]: route["receiver"] for route in config["route"]["routes"]}
+    assert routed == {'severity="critical"': "pager", 'severity="info"': "nobody"}
+    assert config["route"]["receiver"] == "chat"
+    assert [name for name, receiver in receivers.items() if len(receiver) > 1] == ["pager", "chat"]
+    named = set(re.findall(r"Hlt1[A-Z]\w+", str(config["inhibit_rules"])))
+    assert named
+    assert named <= set(alerts())
+    assert all(rule["equal"] == ["instance"] for rule in config["inhibit_rules"])
+
+
+def test_no_alert_has_a_label_for_each_source() -> None:
+    assert not [name for name, rule in alerts().items() if re.search(r"\bhlt1_source_|by \([^)]*source", rule["expr"])]
