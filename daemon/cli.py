@@ -23,6 +23,7 @@ _COMMANDS = {
     "simulate": "events.simulate",
     "parametrise": "physics.parametrise",
     "inspect": "events.inspect",
+    "display": "events.display",
     "lines": "selection.lines",
     "histograms": "selection.histograms",
     "demo": "demo",

@@ -118,12 +118,11 @@ def _termination_cleans_up() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def require_plots() -> None:
-    """Fail before the work begins, not after it, if the libraries for plots are not installed. Raises ValueError."""
-    if missing := [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]:
-        raise ValueError(
-            f"an HTML report needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode"
-        )
+def require_packages(what: str, *packages: str) -> None:
+    """Fail before the work begins, not after it, if libraries of the extra `plot` are not installed. Raises
+    ValueError; `what` needs them."""
+    if missing := [package for package in packages if find_spec(package) is None]:
+        raise ValueError(f"{what} needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode")
 
 
 def thread_count(threads: int) -> int:

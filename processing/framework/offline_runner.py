@@ -134,10 +134,10 @@ def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list
 class OfflineRunner:
     """Runs MEPs through an engine, filling one workspace while another computes. Raises BackendError without memory."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, workspaces: int = WORKSPACES) -> None:
         self.engine = engine
-        engine.require_memory(WORKSPACES)
-        self.workspaces = [engine.create_workspace() for _ in range(WORKSPACES)]
+        engine.require_memory(workspaces)
+        self.workspaces = [engine.create_workspace() for _ in range(workspaces)]
 
     def warm_up(self, meps: Sequence[EncodedMep]) -> None:
         """Run some MEPs through every workspace, so that all memory has been touched. Raises BackendError."""

@@ -10,7 +10,7 @@ from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
     console,
-    require_plots,
+    require_packages,
     require_writable,
     user_errors,
     write_json,
@@ -36,7 +36,7 @@ def compare(
     Example: hltnode compare lhcb.mdf minbias.mdf -o report.html
     """
     with user_errors():
-        require_plots()
+        require_packages("an HTML report", "matplotlib")
         require_writable(output, json, reads=(real, simulated))
         # Only reports need matplotlib, an extra.
         from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page

@@ -17,7 +17,7 @@ from hltnode.daemon.commands.common import (
     ThreadsOption,
     TriggerOption,
     console,
-    require_plots,
+    require_packages,
     require_writable,
     thread_count,
     user_errors,
@@ -87,7 +87,7 @@ def validate(
     """
     with user_errors():
         if report is not None:
-            require_plots()
+            require_packages("an HTML report", "matplotlib")
         elif against is not None:
             raise ValueError("--against needs --report FILE.html")
         require_writable(json, report, reads=(input_file, trigger, reference))

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from hltnode.processing.framework.page_templates import render
 from hltnode.processing.lhcb.validation.checker.particles import Float64Array, Int64Array
 from hltnode.processing.lhcb.validation.likeness.comparison import (
     MAX_DIFFERENCE,
@@ -20,11 +21,11 @@ from hltnode.processing.lhcb.validation.likeness.comparison import (
 )
 from hltnode.processing.lhcb.validation.likeness.distribution import Distribution, Quantity, Statistic
 from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
-from hltnode.processing.lhcb.validation.reports.html_report import Drawn, Section, drawn, render
+from hltnode.processing.lhcb.validation.reports.html_report import TEMPLATES, Drawn, Section, drawn
 from hltnode.processing.lhcb.validation.reports.plots import COLOURS, axis_title, panels
 from hltnode.processing.lhcb.validation.reports.tables import Row
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_OWN_TEMPLATES = Path(__file__).parent / "templates"
 _PANELS_PER_FIGURE = 9
 # Notes on quantities whose titles are not sufficient.
 _PER_LARGE_THING = ("event", "bank", "sensor")
@@ -42,7 +43,8 @@ def likeness_page(
     events = (real.events, simulated.events)
     return render(
         "likeness.html",
-        _TEMPLATES,
+        TEMPLATES,
+        _OWN_TEMPLATES,
         title=f"Likeness: {names[0]} and {names[1]}",
         names=names,
         events=events,

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
+from hltnode.processing.framework.page_templates import render
 from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.lhcb.validation.reports import long_plots, plots
 from hltnode.processing.lhcb.validation.reports.plots import Result
 from hltnode.processing.lhcb.validation.reports.tables import Row, percent, result_tables
 
 _STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
+"""Those of the pages of reports, and the page that others extend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,6 @@ class Section:
 
     title: str
     figures: Sequence[Drawn]
-
-
-def render(template: str, *folders: Path, **values: object) -> str:
-    """The page from a template of this folder, or of `folders`, with `values`; all text in them is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader([_TEMPLATES, *folders]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(template).render(values)
 
 
 def drawn(figure: Figure, caption: str) -> Drawn:
@@ -70,6 +58,7 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
     names = [name for name, _ in results]
     return render(
         "checker.html",
+        TEMPLATES,
         title="Checker: " + " against ".join(names),
         names=names,
         events=histograms["events"],

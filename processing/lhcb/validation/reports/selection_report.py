@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hltnode.processing.framework.page_templates import render
 from hltnode.processing.lhcb.validation.reports import selection_plots
-from hltnode.processing.lhcb.validation.reports.html_report import Section, drawn, render
+from hltnode.processing.lhcb.validation.reports.html_report import TEMPLATES, Section, drawn
 from hltnode.processing.lhcb.validation.reports.selection_plots import Result
 
 _NOTES = {
@@ -65,6 +66,7 @@ def _page(kind: str, title: str, results: Sequence[Result], sections: Sequence[S
     names = " against ".join(name for name, _ in results)
     return render(
         "selection.html",
+        TEMPLATES,
         title=f"{title}: {names}",
         note=_NOTES[kind],
         inputs=", ".join(first["input"]),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("jinja2", reason="the extra `plot` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("jinja2", reason="the extra `plot` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
 from hltnode.processing.lhcb.validation.reports.html_report import checker_page

@@ -1,0 +1,24 @@
+"""HTML pages from templates; all text that is put into them is escaped."""
+
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+
+def render(template: str, *folders: Path, **values: object) -> str:
+    """The page from a template, which is looked for in `folders` one after the other, with `values`."""
+    return _environment(folders).get_template(template).render(values)
+
+
+@cache
+def _environment(folders: tuple[Path, ...]) -> Environment:
+    return Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )

@@ -1,0 +1,140 @@
+"""What there is to draw of an event: hits, tracks, vertices, and the true particles of a simulated one.
+
+Lengths are in mm, momenta and masses in MeV.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+NO_TRACK = -1
+
+VELO_PART, LONG_PART = "velo", "long"
+"""Kinds of tracks: VELO tracks that no long track continues, and long tracks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneHits:
+    """The hits of one detector.
+
+    points: f64[n, 3] = x, y, z; y is NaN where a strip leaves it open, and x then that at y = 0. track: i64[n], the
+    long track that has the hit, or NO_TRACK. ids: u32[n], LHCbIDs; tile ids of muon hits.
+    """
+
+    points: FloatArray
+    track: NDArray[np.int64]
+    ids: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneTrack:
+    """A track as the line through its hits, f64[n, 3]. Values that a VELO track does not have are NaN.
+
+    charge: -1, 1, or 0 where it is not known. hits: numbers by detector.
+    """
+
+    kind: str
+    line: FloatArray
+    eta: float
+    phi: float
+    backward: bool = False
+    charge: int = 0
+    p: float = float("nan")
+    pt: float = float("nan")
+    ip: float = float("nan")
+    ip_chi2: float = float("nan")
+    chi2: float = float("nan")
+    ghost_probability: float = float("nan")
+    is_muon: bool = False
+    hits: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneVertex:
+    """A primary vertex; `errors` are standard deviations of x, y, z; tracks: the sum of their weights."""
+
+    place: tuple[float, float, float]
+    errors: tuple[float, float, float]
+    tracks: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneDecay:
+    """A vertex of two long tracks: numbers of the tracks, names of what it is a candidate of, flight with respect to
+    its primary vertex, masses by hypothesis."""
+
+    place: tuple[float, float, float]
+    errors: tuple[float, float, float]
+    tracks: tuple[int, int]
+    kinds: tuple[str, ...]
+    chi2: float
+    pt: float
+    flight: float
+    flight_chi2: float
+    corrected_mass: float
+    masses: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneParticle:
+    """A true particle as the line from its origin through its hits, f64[n, 3]."""
+
+    line: FloatArray
+    pid: int
+    p: float
+    pt: float
+    eta: float
+    mother_pid: int
+    is_long: bool
+    from_beauty: bool
+    from_signal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneCollision:
+    """A true collision and its number of tracks."""
+
+    place: tuple[float, float, float]
+    tracks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """One event. `run` and `event` are None without a readable ODIN bank; lines: names of those that accepted it, None
+    where no trigger was run; flags: names of EventFlag; hits: by detector, VELO, UT, SciFi and Muon."""
+
+    run: int | None
+    event: int | None
+    lines: tuple[str, ...] | None
+    flags: tuple[str, ...]
+    hits: dict[str, SceneHits]
+    tracks: tuple[SceneTrack, ...]
+    vertices: tuple[SceneVertex, ...]
+    decays: tuple[SceneDecay, ...]
+    particles: tuple[SceneParticle, ...]
+    collisions: tuple[SceneCollision, ...]
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the event is a simulated one."""
+        return bool(self.particles or self.collisions)
+
+    @property
+    def title(self) -> str:
+        """Run and event number."""
+        if self.run is None:
+            return "event without run and number"
+        return f"run {self.run}, event {self.event}"
+
+    @property
+    def summary(self) -> str:
+        """What was found, in words."""
+        long = sum(track.kind == LONG_PART for track in self.tracks)
+        muons = sum(track.is_muon for track in self.tracks)
+        hits = ", ".join(f"{len(hits.ids)} {name} hits" for name, hits in self.hits.items())
+        return (
+            f"{hits}; {len(self.tracks)} tracks, {long} of them long, {muons} muons; {len(self.vertices)} primary and "
+            f"{len(self.decays)} secondary vertices"
+        )
