@@ -1,12 +1,13 @@
 """`python -m hltnode.daemon` is `hltnode`."""
 
-import signal
 import sys
+
+from hltnode.daemon.common.ending import end_at_once, run_to_its_end, take_signals
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C while it is being imported and made ends the process without a traceback."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Run the command line."""
+    take_signals(end_at_once)
     from typer.main import get_command
 
     from hltnode.daemon.cli import app, import_command
@@ -14,11 +15,7 @@ def main() -> None:
     command = get_command(app)
     for name in sys.argv[1:2]:
         import_command(name)
-    try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        command()
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+    run_to_its_end(lambda: command(prog_name="hltnode"))
 
 
 if __name__ == "__main__":

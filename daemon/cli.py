@@ -1,34 +1,41 @@
 """The command line: `hltnode COMMAND --help` explains each command with an example.
 
-A command is imported when it is asked for: all of them together take seconds.
+A command is imported when it is run: all of them together take seconds. What the list of commands says of each is read
+in its source.
 """
 
+import ast
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+COMMANDS = "hltnode.daemon.commands"
+
 _COMMANDS = {
+    "demo": "demo",
     "serve": "node.serve",
     "ctl": "node.ctl",
+    "keys": "node.keys",
     "replay": "mep_streams.replay",
     "record": "mep_streams.record",
-    "process": "events.process",
-    "replay-check": "events.replay_check",
-    "validate": "physics.validate",
-    "compare": "physics.compare",
-    "rates": "selection.rates",
-    "efficiency": "selection.efficiency",
     "simulate": "events.simulate",
-    "parametrise": "physics.parametrise",
     "inspect": "events.inspect",
     "display": "events.display",
+    "process": "events.process",
+    "replay-check": "events.replay_check",
     "lines": "selection.lines",
+    "rates": "selection.rates",
+    "efficiency": "selection.efficiency",
     "histograms": "selection.histograms",
-    "demo": "demo",
-    "keys": "node.keys",
     "tck": "selection.tck",
+    "validate": "physics.validate",
+    "compare": "physics.compare",
+    "parametrise": "physics.parametrise",
 }
 """Modules of `commands`: each has a function of its own name, or an `app` of several commands."""
 
@@ -39,10 +46,10 @@ def import_command(name: str) -> TyperCommand | TyperGroup | None:
     place = _COMMANDS.get(name)
     if place is None:
         return None
-    module = import_module(f"hltnode.daemon.commands.{place}")
+    module = import_module(f"{COMMANDS}.{place}")
     made = getattr(module, "app", None)
     if made is None:
-        made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         made.command(name)(getattr(module, place.rpartition(".")[2]))
     command = typer.main.get_command(made)
     command.name = name
@@ -50,19 +57,73 @@ def import_command(name: str) -> TyperCommand | TyperGroup | None:
     return command
 
 
+def command_names() -> list[str]:
+    """The names of all commands, in the order in which they are listed."""
+    return list(_COMMANDS)
+
+
+def _first_sentence(name: str) -> str:
+    """What a command is for: the first sentence of its help, without importing it."""
+    place = _COMMANDS[name]
+    # Only the folder above the command is imported.
+    spec = find_spec(f"{COMMANDS}.{place}")
+    assert spec is not None
+    assert spec.origin is not None
+    function = place.rpartition(".")[2]
+    for node in ast.parse(Path(spec.origin).read_bytes()).body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return ast.get_docstring(node) or ""
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "app":
+            assert isinstance(node.value, ast.Call)
+            [text] = [word.value for word in node.value.keywords if word.arg == "help"]
+            return str(ast.literal_eval(text))
+    raise AssertionError(f"{spec.origin}: no function {function}, and no app")
+
+
 class _Commands(TyperGroup):
-    """Imports a command when it is run, or when help is shown."""
+    """Imports a command when it is run."""
 
     def list_commands(self, _ctx: object) -> list[str]:
-        return list(_COMMANDS)
+        return command_names()
 
-    def get_command(self, _ctx: object, cmd_name: str) -> TyperCommand | TyperGroup | None:
-        return import_command(cmd_name)
+    def get_command(self, _ctx: object, cmd_name: str) -> TyperCommand | None:
+        """Name and help of a command, for the list of commands and for the shell."""
+        if cmd_name not in _COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=_first_sentence(cmd_name), rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that is run."""
+        if args and (command := import_command(args[0])) is not None:
+            return args[0], command, args[1:]
+        return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    # With rich, `hltnode --help` would take twice its time.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"hltnode {version('hltnode')}")
+        raise typer.Exit
 
 
 @app.callback()
-def _hltnode() -> None:
-    """The software of one trigger farm node."""
+def _hltnode(
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """The software of one trigger farm node.
+
+    hltnode COMMAND --help explains a command with an example.
+    """

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from hltnode.client import feeder, memory_socket, send_window, sockets
-from hltnode.daemon.cli import app
+from hltnode.daemon.cli import command_names, import_command
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
@@ -128,7 +127,7 @@ def command_line_page() -> str:
         "<!-- Written by tools/generate_reference.py from daemon/cli.py and daemon/commands. Do not edit. -->",
         "",
     ]
-    for name, command in _flat(typer.main.get_command(app)):
+    for name, command in _all_commands():
         lines += [f"## hltnode {name}", "", inspect.cleandoc(command.help or ""), ""]
         lines += ["| argument or option | default | meaning |", "|---|---|---|"]
         for parameter in command.params:
@@ -207,14 +206,15 @@ def _docstrings_of_members(enum: type) -> dict[str, str]:
     return texts
 
 
-def _flat(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _all_commands() -> Iterator[tuple[str, Any]]:
     """Commands with their names, those of groups too: `keys create`."""
-    for name in group.list_commands(None):
-        command = group.get_command(None, name)
+    for name in command_names():
+        command = import_command(name)
+        assert command is not None
         if hasattr(command, "commands"):
-            yield from _flat(command, f"{prefix}{name} ")
+            yield from ((f"{name} {part}", of_part) for part, of_part in command.commands.items())
         else:
-            yield prefix + name, command
+            yield name, command
 
 
 def _plain(default: object) -> str:

@@ -2,20 +2,15 @@
 
 import json
 import os
-import signal
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-
-from hltnode.processing.framework.backends.interface import BackendError
-from hltnode.processing.framework.event_files import EventFileError
 
 console = Console(stderr=True)
 """Progress and messages; results go to standard output."""
@@ -55,9 +50,24 @@ def user_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (EventFileError, BackendError, ValueError, OSError) as error:
-        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from error
+    except Exception as error:
+        if not _can_be_corrected(error):
+            raise
+        fail(str(error), error)
+
+
+def _can_be_corrected(error: Exception) -> bool:
+    # Imported here: commands that compute nothing do without NumPy.
+    from hltnode.processing.framework.backends.interface import BackendError
+    from hltnode.processing.framework.event_files import EventFileError
+
+    return isinstance(error, EventFileError | BackendError | ValueError | OSError)
+
+
+def fail(text: str, cause: Exception | None = None) -> NoReturn:
+    """Print an error and end with exit code 2."""
+    console.print(f"[red]error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
+    raise typer.Exit(2) from cause
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
@@ -93,29 +103,19 @@ def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> 
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name when it is complete; what is not complete is removed, also after SIGTERM.
+    """A file to write, which gets its name when it is complete; what is not complete is removed.
 
     Raises ValueError, which names the file, when a write fails.
     """
     unfinished = path.with_name(path.name + ".part")
     try:
-        with _termination_cleans_up(), unfinished.open("wb") as file:
+        with unfinished.open("wb") as file:
             yield file
         unfinished.replace(path)
     except OSError as error:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def _termination_cleans_up() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does, so that temporary files are removed."""
-    former = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
 
 
 def require_packages(what: str, *packages: str) -> None:

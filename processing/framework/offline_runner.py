@@ -5,6 +5,7 @@ Events are written as MFPs, exactly as a feeder would send them, so that the ker
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -142,10 +143,11 @@ class OfflineRunner:
     def warm_up(self, meps: Sequence[EncodedMep]) -> None:
         """Run some MEPs through every workspace, so that all memory has been touched. Raises BackendError."""
         first = next(batches_of(meps, self.engine.limits))
-        for workspace in self.workspaces:
-            _fill(workspace, first)
-            workspace.submit()
-            workspace.wait()
+        with self._waits_at_its_end():
+            for workspace in self.workspaces:
+                _fill(workspace, first)
+                workspace.submit()
+                workspace.wait()
 
     def take_histogram_counts(self) -> NDArray[np.uint64]:
         """What was added to the counters of the histograms since the last call; while no batch runs."""
@@ -155,22 +157,32 @@ class OfflineRunner:
 
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
         """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""
-        free = deque(self.workspaces)
-        running: deque[CompletedBatch] = deque()
-        for batch in batches_of(meps, self.engine.limits):
-            if not free:
+        with self._waits_at_its_end():
+            free = deque(self.workspaces)
+            running: deque[CompletedBatch] = deque()
+            for batch in batches_of(meps, self.engine.limits):
+                if not free:
+                    completed = running.popleft()
+                    completed.workspace.wait()
+                    yield completed
+                    free.append(completed.workspace)
+                workspace = free.popleft()
+                _fill(workspace, batch)
+                workspace.submit()
+                running.append(CompletedBatch(batch, workspace))
+            while running:
                 completed = running.popleft()
                 completed.workspace.wait()
                 yield completed
-                free.append(completed.workspace)
-            workspace = free.popleft()
-            _fill(workspace, batch)
-            workspace.submit()
-            running.append(CompletedBatch(batch, workspace))
-        while running:
-            completed = running.popleft()
-            completed.workspace.wait()
-            yield completed
+
+    @contextmanager
+    def _waits_at_its_end(self) -> Iterator[None]:
+        """However a run ends, by Ctrl-C too: the memory of a workspace must not be freed while a batch is in it."""
+        try:
+            yield
+        finally:
+            for workspace in self.workspaces:
+                workspace.wait()
 
 
 def _fill(workspace: Workspace, batch: Sequence[EncodedMep]) -> None:

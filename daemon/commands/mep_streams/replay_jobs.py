@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -169,7 +170,15 @@ class _Job:
         spawn = multiprocessing.get_context("spawn")
         self.states, theirs = spawn.Pipe()
         self.process = spawn.Process(target=_replay_part, args=(options, theirs), name=f"replay {options.part}")
-        self.process.start()
+        # Starting the resource tracker unblocks the signal, so it must run before the signal is blocked.
+        resource_tracker.ensure_running()
+        # Ctrl-C reaches all processes of a terminal; the first one passes it on. The others do not take it, from their
+        # first import on.
+        former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, former)
         theirs.close()
         self.state = ReplayState()
         self.has_begun = False
@@ -307,8 +316,7 @@ async def _led(replaying: Replaying, orders: Connection) -> tuple[FeedReport, in
 
 
 def _replay_part(options: ReplayOptions, states: Connection) -> None:
-    """The process of a job. Ctrl-C reaches all processes of a terminal; the first one passes it on."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """The process of a job."""
     log.configure("warning", LogFormat.CONSOLE)
     try:
         stream = make_stream(options)

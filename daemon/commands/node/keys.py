@@ -12,7 +12,12 @@ from hltnode.daemon.security.curve_keys import create_key_pair
 
 TOKEN_BYTES = 32
 
-app = typer.Typer(help="Write key pairs for CURVE and tokens for HTTP commands.", no_args_is_help=True)
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Write key pairs for CURVE and tokens for HTTP commands.",
+    no_args_is_help=True,
+)
 
 
 @app.command()

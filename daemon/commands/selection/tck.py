@@ -21,7 +21,12 @@ from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocume
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import installed_chain
 
-app = typer.Typer(help="List, show, compare and export trigger configurations by their keys.", no_args_is_help=True)
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    help="List, show, compare and export trigger configurations by their keys.",
+    no_args_is_help=True,
+)
 
 WhichArgument = Annotated[
     str, typer.Argument(metavar="TCK", help="Key of a built-in configuration (0x1234ABCD), or a document.")

@@ -10,6 +10,7 @@ import mmap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +101,8 @@ class CpuQueue:
     def wait(self) -> None:
         if self._batch is None:
             return
+        # Ctrl-C may end the wait, and not the batch: it still is in the memory of this queue.
+        wait_for((self._batch,))
         batch, self._batch = self._batch, None
         self._timings = Timings(0.0, batch.result(), 0.0)
 

@@ -78,11 +78,11 @@ class MuonCells:
             next_pad += _cross(
                 geometry, layout, tiles, cells, x_strips, y_strips, (rows, first_row, first_pad), place, next_pad
             )
-        cell_of_tile = np.full(int(channels.max()) + 1, NO_CELL, np.uint16)
-        cell_of_tile[tile[cells]] = cells
-        cell_of_tile[0] = NO_CELL
+        # Tile ids have 28 bits: a table of all of them costs half a second at the start of a node.
+        by_tile = cells[np.argsort(tile[cells])]
+        connected = np.flatnonzero(channels)
         cell_of_channel = np.full(MAX_CHANNELS, NO_CELL, np.uint16)
-        cell_of_channel[: len(channels)] = cell_of_tile[channels]
+        cell_of_channel[connected] = by_tile[np.searchsorted(tile[by_tile], channels[connected])]
         links = np.zeros(N_STREAMS, np.uint32) if geometry.links is None else geometry.links
         return cls(
             read_out=geometry.read_out,

@@ -110,10 +110,12 @@ def ctrl_c_is_not_ignored() -> Iterator[None]:
 
 @pytest.mark.process
 @pytest.mark.usefixtures("ctrl_c_is_not_ignored")
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status", "line"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_signal_ends_it_without_output_and_without_an_incomplete_file(
-    number: signal.Signals, status: int, jobs: str, tmp_path: Path
+def test_a_signal_ends_it_with_a_line_and_without_an_incomplete_file(
+    number: signal.Signals, status: int, line: str, jobs: str, tmp_path: Path
 ) -> None:
     command = (sys.executable, "-m", "hltnode.daemon", "simulate", "-n", "100000", "--nu", "0.5", "--jobs", jobs)
     with subprocess.Popen(
@@ -131,5 +133,5 @@ def test_a_signal_ends_it_without_output_and_without_an_incomplete_file(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == status
-    assert printed.strip() == ""
+    assert printed.strip() == line
     assert list(tmp_path.iterdir()) == []
