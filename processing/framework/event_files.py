@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hltnode.protocol.errors import MdfError, MepError, ProtocolError, RejectReason
-from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, is_mdf, iter_records
+from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, check_record_size, is_mdf, iter_records
 from hltnode.protocol.raw_data.mep import HEADER_SIZE as MEP_HEADER_SIZE
 from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.raw_data.mep import Mep, announced_size, iter_meps
@@ -25,19 +25,60 @@ class EventFileError(RuntimeError):
     """A file that cannot be read; the message names it and says what is wrong where."""
 
 
-def read_events(path: Path) -> Iterator[list[RawBank]]:
-    """The raw banks of each event of one file; payloads are views of the mapped file. Raises EventFileError."""
+def read_events(path: Path, begin: int = 0) -> Iterator[list[RawBank]]:
+    """The raw banks of each event of one file; payloads are views of the mapped file.
+
+    begin: the byte where an MDF record or a Run-3 MEP begins, 0 for other files.
+
+    Raises EventFileError.
+    """
+    content = _mapped(path)
+    try:
+        yield from _unpacked_events(path) if _is_gzip(content) else _events_of(content[begin:])
+    except ProtocolError as error:
+        behind = f" (behind byte {begin})" if begin else ""
+        raise EventFileError(f"{path}: {error}{behind}") from error
+
+
+def event_counts(path: Path) -> Iterator[tuple[int, int]]:
+    """Where the parts of a file begin, in bytes, and how many events each one has: MDF records, of which only the sizes
+    are read, and Run-3 MEPs; any other file is one part. Raises EventFileError."""
+    content = _mapped(path)
+    try:
+        if _is_gzip(content):
+            yield 0, sum(1 for _ in _unpacked_events(path))
+        elif _is_run3_mep(content):
+            at = 0
+            for mep in iter_meps(content):
+                yield at, mep.n_events
+                at += announced_size(content[at:], "MEP")
+        elif not is_mdf(content[: GENERIC_HEADER.size]):
+            yield 0, sum(1 for _ in _events_of(content))
+        else:
+            at = 0
+            while at < len(content):
+                yield at, 1
+                at += check_record_size(content[at:], f"MDF record at byte {at}")
+    except ProtocolError as error:
+        raise EventFileError(f"{path}: {error}") from error
+
+
+def _mapped(path: Path) -> memoryview:
     try:
         with path.open("rb") as file:
             if path.stat().st_size == 0:
                 raise EventFileError(f"{path}: the file is empty")
-            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise EventFileError(f"{path}: {error.strerror}") from error
-    try:
-        yield from _unpacked_events(path) if content[: len(GZIP_MAGIC)] == GZIP_MAGIC else _events_of(content)
-    except ProtocolError as error:
-        raise EventFileError(f"{path}: {error}") from error
+
+
+def _is_gzip(content: memoryview) -> bool:
+    return content[: len(GZIP_MAGIC)] == GZIP_MAGIC
+
+
+def _is_run3_mep(content: memoryview) -> bool:
+    return len(content) >= GENERIC_HEADER.size and struct.unpack_from("<H", content)[0] == MEP_MAGIC
 
 
 def read_meps(path: Path) -> Iterator[Mep]:
@@ -94,7 +135,7 @@ def _unpacked_events(path: Path) -> Iterator[list[RawBank]]:
 def _events_of(content: memoryview) -> Iterator[list[RawBank]]:
     if len(content) < GENERIC_HEADER.size:
         raise MdfError(RejectReason.TRUNCATED, f"{len(content)} bytes are less than any header")
-    if struct.unpack_from("<H", content)[0] == MEP_MAGIC:
+    if _is_run3_mep(content):
         for mep in iter_meps(content):
             yield from mep.events()
     elif GENERIC_HEADER.unpack_from(content)[6] == DATA_TYPE_MEP:

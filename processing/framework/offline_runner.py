@@ -78,11 +78,12 @@ def encode_meps(
     events_per_mep: int,
     encoding: str = AUTO,
     max_bytes: int | None = None,
+    first_event_id: int = 0,
 ) -> Iterator[EncodedMep]:
     """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer, and so do those of events
     that would have more than `max_bytes` together, or banks of several versions. An event alone may have more bytes."""
     iterator = iter(events)
-    first = 0
+    first = first_event_id
     while of_mep := list(islice(iterator, events_per_mep)):
         yield from _encode_in_parts(chain, of_mep, first, encoding, max_bytes)
         first += len(of_mep)

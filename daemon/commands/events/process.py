@@ -2,16 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from itertools import chain as chained
-from itertools import islice, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
@@ -32,32 +28,13 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
-from hltnode.daemon.commands.events.accepted_events import AcceptedEvents
+from hltnode.daemon.commands.events.dask_workers import dask_client, processed_ranges
+from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
+from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.storage.root_file import root_bytes, write_beside
-from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.engine import BatchOutput, Engine
 from hltnode.processing.framework.event_files import read_all_events
-from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.framework.histograms import contents, n_counts
-from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.offline_runner import (
-    CompletedBatch,
-    EncodedMep,
-    OfflineRunner,
-    encode_meps,
-)
-from hltnode.processing.framework.readout import AUTO, check_encoding
-from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-
-EVENTS_PER_MEP = 64
-CHUNK_MEPS = 64
-"""MEPs that are encoded before the time measurement starts; bounds the memory for long files."""
-
-LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
+from hltnode.processing.framework.histograms import contents
+from hltnode.processing.framework.readout import AUTO
 
 
 def process(
@@ -83,6 +60,13 @@ def process(
         Path | None,
         typer.Option("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEDULER",
+            help="Process them on the workers of this Dask scheduler (tcp://HOST:PORT), or in N processes (local:N).",
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Reconstruct and select the events of FILES.
@@ -91,19 +75,21 @@ def process(
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])
-        result = process_files(
-            files,
-            geometry=geometry,
-            backend=backend,
-            threads=thread_count(threads),
-            device=device,
-            repeat_count=repeat_count,
-            encoding=encoding,
-            chain=installed_chain(chain),
+        if dask is not None and repeat_count > 1:
+            raise ValueError("--repeat measures this process, it does not go with --dask")
+        setup = Setup(
+            chain=chain,
             trigger=trigger,
             sequence=sequence,
-            accepted=accepted,
-            histograms=histograms,
+            geometry=geometry,
+            backend=backend,
+            # On the workers of a cluster: one thread for each core there.
+            threads=thread_count(threads) if dask is None else threads,
+            device=device,
+            encoding=encoding,
+        )
+        result = process_files(
+            files, setup, repeat_count=repeat_count, dask=dask, accepted=accepted, histograms=histograms
         )
         write_json(json, result)
     ran = result["trigger"]
@@ -114,7 +100,8 @@ def process(
     n_accepted = sum(event["accepted"] for event in result["per_event"])
     typer.echo(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
-        f"{result['backend']}, {result['threads']} threads; {n_accepted} of {len(result['per_event'])} accepted"
+        f"{result['backend']}, {result['threads']} threads{_of_workers(dask, result)}; "
+        f"{n_accepted} of {len(result['per_event'])} accepted"
     )
     flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
     if flags:
@@ -122,163 +109,81 @@ def process(
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
 
 
+def _of_workers(dask: str | None, result: dict[str, Any]) -> str:
+    return "" if dask is None else f" of each of {result['workers']} workers"
+
+
 def process_files(
     files: Sequence[Path],
+    setup: Setup,
     *,
-    geometry: Path | None,
-    backend: str,
-    threads: int,
-    device: int,
-    repeat_count: int,
-    encoding: str,
-    chain: TriggerChain,
-    trigger: Path | None,
-    sequence: str | None = None,
+    repeat_count: int = 1,
+    dask: str | None = None,
     accepted: Path | None = None,
     histograms: Path | None = None,
 ) -> dict[str, Any]:
-    """The JSON object of `hltnode process`. `seconds` is the time in the pipeline; reading of files and the first
-    touch of memory, which a node has behind it when it reports ready, are not counted. The document of the trigger
-    configuration is written beside `accepted`."""
-    check_encoding(chain.readout, encoding)
-    configuration = chain.load_trigger(trigger, sequence)
-    engine = chain.create_engine(
-        create_backend(backend, chain.kernels, threads=threads, device=device),
-        chain.with_sequence(configuration.sequence).load_geometry(geometry),
-        configuration,
-        LIMITS,
-    )
-    runner = OfflineRunner(engine)
-    meps = encode_meps(engine.chain, read_all_events(files), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
-    per_event: list[dict[str, Any]] = []
-    objects = dict.fromkeys(engine.collections, 0)
-    counted = np.zeros(n_counts(engine.histograms), np.uint64)
-    events, seconds = 0, 0.0
+    """The JSON object of `hltnode process`. The document of the trigger configuration is written beside `accepted`.
+
+    dask: whose workers process the events, this process if None; `seconds` is then the time from the first range to
+    the last result, and else that of the pipeline (EventProcessor.process).
+    """
+    chain, configuration = setup.load()
+    document = chain.document(configuration)
+    shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with (
         Progress(*columns, console=console, transient=True) as progress,
         nullcontext() if accepted is None else complete_file(accepted) as file,
     ):
-        written = None if file is None else AcceptedEvents(file, engine)
         task = progress.add_task("", total=None)
-        for chunk in _chunks(meps):
-            again = _repeated(engine.chain, chunk, repeat_count - 1, encoding)
-            if not events:
-                runner.warm_up(chunk)
-            runner.take_histogram_counts()
-            begin = time.perf_counter()
-            results = [_copy(batch) for batch in runner.run(chunk)]
-            counted += runner.take_histogram_counts()
-            for batch in runner.run(again):
-                events += batch.workspace.n_events
-                progress.update(task, completed=events)
-            seconds += time.perf_counter() - begin
-            events += sum(mep.n_events for mep in chunk)
-            progress.update(task, completed=events)
-            for output in results:
-                for name, counts in output.counts.items():
-                    objects[name] += int(counts.sum())
-            per_event += _per_event(chunk, results, engine.lines)
-            if written is not None:
-                _write_accepted(written, chunk, results)
-    engine.close()
+        result = SampleResult(document.collections, shapes, file)
+        if dask is None:
+            _process_here(files, setup, repeat_count, result, lambda n: progress.advance(task, n))
+        else:
+            with dask_client(dask) as client:
+                begin = time.perf_counter()
+                for part in processed_ranges(client, files, setup, accepted=accepted is not None):
+                    result.add(part)
+                    progress.update(task, completed=result.events)
+                result.seconds = time.perf_counter() - begin
     if histograms is not None:
-        _write_histograms(histograms, engine, counted)
-    document = chain.document(configuration)
+        _write_histograms(histograms, result, document.name)
     if accepted is not None:
         write_text(accepted.with_name(document.file_name), document.text)
     return {
         "trigger": {
             "tck": document.name,
             "sequence": document.sequence,
-            "lines": len(engine.lines),
+            "lines": len(configuration.line_names),
             "of_built_in_menu": configuration.from_menu,
         },
-        "events": events,
-        "seconds": seconds,
-        "events_per_second": events / seconds if seconds else 0.0,
-        "backend": engine.backend.name,
-        "threads": engine.backend.threads,
-        "objects": objects,
-        "per_event": per_event,
+        "events": result.events,
+        "seconds": result.seconds,
+        "events_per_second": result.events / result.seconds if result.seconds else 0.0,
+        "backend": result.backend,
+        "threads": result.threads,
+        "workers": len(result.workers),
+        "objects": result.objects,
+        "per_event": result.per_event,
     }
 
 
-def _write_histograms(path: Path, engine: Engine, counts: NDArray[np.uint64]) -> None:
+def _process_here(
+    files: Sequence[Path], setup: Setup, times: int, result: SampleResult, processed: Callable[[int], None]
+) -> None:
+    processor = EventProcessor(setup)
+    try:
+        result.backend, result.threads = processor.engine.backend.name, processor.engine.backend.threads
+        accepted = result.accepted is not None
+        for part in processor.process(read_all_events(files), times=times, accepted=accepted, processed=processed):
+            result.add(part)
+    finally:
+        processor.close()
+
+
+def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:
     """Each event counts once, however often it is processed."""
-    held = list(contents(engine.histograms, counts))
-    moved = write_beside(path, root_bytes(held, {"tck": f"0x{engine.tck:08X}"}))
+    held = list(contents(result.histograms, result.histogram_counts))
+    moved = write_beside(path, root_bytes(held, {"tck": tck}))
     if moved is not None:
         console.print(f"{path} was there: it is {moved} now", highlight=False)
-
-
-def _write_accepted(written: AcceptedEvents, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> None:
-    events = chained.from_iterable(mep.events for mep in meps)
-    for output in outputs:
-        written.add(list(islice(events, len(output.accepted))), output)
-
-
-def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
-    iterator = iter(meps)
-    while chunk := list(islice(iterator, CHUNK_MEPS)):
-        yield chunk
-
-
-def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, `times` times. One that does not fill a MEP is packed several times into one."""
-    events = [banks for mep in chunk for banks in mep.events]
-    packing = max(1, EVENTS_PER_MEP // len(events))
-    if packing == 1 or times < packing:
-        return chained.from_iterable(repeat(chunk, times))
-    packed = list(encode_meps(chain, events * packing, EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
-    return chained.from_iterable(chained(repeat(packed, times // packing), repeat(chunk, times % packing)))
-
-
-def _copy(batch: CompletedBatch) -> BatchOutput:
-    """A copy of the results of a batch, because the next batch overwrites them."""
-    return batch.workspace.output.copy()
-
-
-def _per_event(
-    meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str]
-) -> list[dict[str, Any]]:
-    rows = chained.from_iterable(
-        zip(
-            zip(*(count.tolist() for count in output.counts.values()), strict=True),
-            output.accepted.tolist(),
-            _names_of_lines(output.lines, lines),
-            output.flags.tolist(),
-            strict=True,
-        )
-        for output in outputs
-    )
-    names = list(outputs[0].counts) if outputs else []
-    events = chained.from_iterable(mep.events for mep in meps)
-    return [
-        {
-            **_identity(banks),
-            **dict(zip(names, counts, strict=True)),
-            "accepted": bool(accepted),
-            "lines": fired,
-            "flags": [flag.name for flag in EventFlag(flags)],
-        }
-        for banks, (counts, accepted, fired, flags) in zip(events, rows, strict=True)
-    ]
-
-
-def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
-    """The lines that selected each event; `words` is u32[events, words]."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
-    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
-
-
-def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
-    """Run and event number from the ODIN bank; None without a readable one (the event is flagged)."""
-    for bank in banks:
-        if bank.type == BankType.ODIN:
-            try:
-                odin = decode_odin(bank)
-            except ProtocolError:
-                break
-            return {"run": odin.run, "event": odin.event_id}
-    return {"run": None, "event": None}

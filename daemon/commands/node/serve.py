@@ -34,6 +34,7 @@ from hltnode.processing.selection.trigger_chain import installed_chain
 
 # The longest that the node takes to close after a second signal.
 LAST_SECONDS = 2.5
+STDERR = 2
 
 logger = log.get_logger("serve")
 
@@ -116,7 +117,7 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
     stops without draining; whatever then still holds up the node (a driver, a disk) holds it for `LAST_SECONDS`.
     """
     # The watchdog of systemd ends a node that hangs by SIGABRT: the log then has the stack of each thread.
-    faulthandler.enable()
+    faulthandler.enable(STDERR)
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

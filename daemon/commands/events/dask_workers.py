@@ -1,0 +1,199 @@
+"""A sample on the workers of a Dask cluster, with the results of one machine.
+
+The sample is divided into ranges of events. A worker reads the events of a range itself, so it needs the files under
+the same path, and the same version of hltnode; it checks that it has the same trigger configuration and the same
+geometry. A range whose worker has died is given to another one by the scheduler. Results are taken in the order of the
+sample, and the number of ranges that are on their way bounds the memory of this process.
+"""
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from hltnode.daemon.commands.common import thread_count
+from hltnode.daemon.commands.events.event_processor import EVENTS_PER_MEP, EventProcessor, Setup, hash_of
+from hltnode.daemon.commands.events.sample_results import PartResult
+from hltnode.processing.framework.event_ranges import EventRange, event_ranges
+from hltnode.processing.framework.histograms import HistogramShape
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+EVENTS_PER_RANGE = 4 * EVENTS_PER_MEP
+"""Some 0.1 s to 1 s of a core: far more than a task costs, and little is lost with a worker. Whole MEPs, so that events
+are packed as on one machine."""
+
+RANGES_PER_THREAD = 4
+"""Ranges on their way for each thread of the workers: enough that none waits while results are taken in order."""
+
+CONNECT_SECONDS = 30.0
+LOCAL = "local:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a worker must have so that its results are those of this machine."""
+
+    version: str
+    tck: int
+    geometry: str
+    """Hash of the constants of the detector."""
+    histograms: tuple[HistogramShape, ...]
+
+
+@contextmanager
+def dask_client(scheduler: str) -> "Iterator[Client]":
+    """A client of a scheduler that has workers, given by its address, or of `local:N`, N worker processes that end with
+    it. Raises ValueError, which says what is wrong."""
+    if find_spec("distributed") is None:
+        raise ValueError("--dask needs distributed: pip install -e '.[dask]' in the folder of hltnode")
+    from distributed import Client, LocalCluster
+
+    with _no_longer_than_needed(scheduler, LocalCluster) as (address, n_workers):
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise ValueError(f"{scheduler}: no Dask scheduler answers there: {error}") from error
+        with client:
+            try:
+                client.wait_for_workers(n_workers, timeout=CONNECT_SECONDS)
+            except TimeoutError as error:
+                raise ValueError(f"{scheduler}: the scheduler has no worker") from error
+            yield client
+
+
+@contextmanager
+def _no_longer_than_needed(scheduler: str, cluster_type: Any) -> Iterator[tuple[str, int]]:
+    """Address of the scheduler, and the number of workers to wait for; those of `local:N` are started and ended."""
+    if not scheduler.startswith(LOCAL):
+        yield scheduler, 1
+        return
+    number = scheduler.removeprefix(LOCAL)
+    if not number.isdigit() or int(number) == 0:
+        raise ValueError(f"--dask {scheduler}: local:N needs the number of worker processes")
+    with cluster_type(
+        n_workers=int(number),
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        # The memory of an engine is bounded by the limits of its batches.
+        memory_limit=None,
+    ) as local:
+        yield local.scheduler_address, int(number)
+
+
+def processed_ranges(client: "Client", files: Sequence[Path], setup: Setup, *, accepted: bool) -> Iterator[PartResult]:
+    """The results of all events of some files, in their order.
+
+    Raises EventFileError for a file, ValueError for a worker that has something else than this machine, or for a range
+    with which several workers have died.
+    """
+    from distributed import KilledWorker
+
+    expected, setup = expected_of(setup), _as_workers_find_it(setup, client)
+    ranges = event_ranges([path.absolute() for path in files], EVENTS_PER_RANGE)
+    name = f"hltnode-process-{uuid4().hex}"
+    pending: deque[tuple[EventRange, Any]] = deque()
+
+    def submit(n: int) -> None:
+        for part in islice(ranges, n):
+            arguments = (expected, setup, part, accepted)
+            pending.append((part, client.submit(process_range, *arguments, key=f"{name}-{part.first}", pure=False)))
+
+    try:
+        submit(RANGES_PER_THREAD * max(1, sum(client.nthreads().values())))
+        while pending:
+            part, future = pending[0]
+            try:
+                results = future.result()
+            except KilledWorker as error:
+                last = part.first + part.n_events - 1
+                raise ValueError(
+                    f"events {part.first} to {last}: each worker that had them has died: {error}"
+                ) from error
+            pending.popleft()
+            future.release()
+            submit(1)
+            yield from results
+    finally:
+        # After Ctrl-C or an error workers are not to go on with what is no longer wanted.
+        client.cancel([future for _, future in pending], force=True)
+
+
+def expected_of(setup: Setup) -> Expected:
+    """What a worker must have for a setup, as this machine has it."""
+    chain, configuration = setup.load()
+    return Expected(
+        version=version("hltnode"),
+        tck=chain.document(configuration).tck,
+        geometry=hash_of(chain.with_sequence(configuration.sequence).load_geometry(setup.geometry)),
+        histograms=tuple(histogram.shape for histogram in chain.filled_histograms(configuration)),
+    )
+
+
+def _as_workers_find_it(setup: Setup, client: "Client") -> Setup:
+    """The setup with absolute paths; the cores of one machine are shared by the workers on it."""
+    threads = setup.threads
+    if not threads:
+        hosts = [worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+        threads = max(1, thread_count(0) // len(hosts)) if set(hosts) == {"127.0.0.1"} else 0
+    return replace(
+        setup,
+        threads=threads,
+        trigger=setup.trigger and setup.trigger.absolute(),
+        geometry=setup.geometry and setup.geometry.absolute(),
+    )
+
+
+# One engine in a worker process, for all its ranges.
+_processors: dict[tuple[Expected, Setup], EventProcessor] = {}
+_one_range_at_a_time = threading.Lock()
+
+
+def process_range(expected: Expected, setup: Setup, part: EventRange, accepted: bool) -> list[PartResult]:
+    """Process a range in a worker. Raises ValueError, which names the worker, where it lacks what is expected."""
+    from distributed import get_worker
+
+    worker = get_worker().address
+    with _one_range_at_a_time:
+        processor = _processors.get((expected, setup))
+        if processor is None:
+            processor = checked_processor(expected, replace(setup, threads=thread_count(setup.threads)), worker)
+            for former in _processors.values():
+                former.close()
+            _processors.clear()
+            _processors[expected, setup] = processor
+        results = processor.process(part.read(), first_event_id=part.first, accepted=accepted)
+        return [replace(result, worker=worker) for result in results]
+
+
+def checked_processor(expected: Expected, setup: Setup, worker: str) -> EventProcessor:
+    """An event processor that has what is expected. Raises ValueError, which names the worker."""
+    processor = EventProcessor(setup)
+    engine = processor.engine
+    has = Expected(
+        version=version("hltnode"), tck=engine.tck, geometry=processor.geometry_hash, histograms=engine.histograms
+    )
+    for what, mine, wanted in (
+        ("hltnode", has.version, expected.version),
+        ("TCK", f"0x{has.tck:08X}", f"0x{expected.tck:08X}"),
+        ("geometry", has.geometry, expected.geometry),
+        ("histograms", has.histograms, expected.histograms),
+    ):
+        if mine != wanted:
+            processor.close()
+            raise ValueError(
+                f"worker {worker} on {socket.gethostname()} has another {what}"
+                + ("" if what == "histograms" else f", {mine} instead of {wanted}")
+            )
+    return processor

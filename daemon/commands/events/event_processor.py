@@ -1,0 +1,221 @@
+"""Events of files through the pipeline of a node, without sockets: what a process does with its part of a sample."""
+
+import hashlib
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain as chained
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.daemon.commands.events.accepted_events import AcceptedEvents
+from hltnode.daemon.commands.events.sample_results import PartResult
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.chain import Chain
+from hltnode.processing.framework.engine import BatchOutput
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import (
+    CompletedBatch,
+    EncodedMep,
+    OfflineRunner,
+    encode_meps,
+)
+from hltnode.processing.framework.readout import check_encoding
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+
+EVENTS_PER_MEP = 64
+CHUNK_MEPS = 64
+"""MEPs that are encoded before the time measurement starts; bounds the memory for long files."""
+
+LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What an event processor is made of. Every process that has the files makes the same from it."""
+
+    chain: str
+    trigger: Path | None
+    sequence: str | None
+    geometry: Path | None
+    backend: str
+    threads: int
+    device: int
+    encoding: str
+
+    def load(self) -> tuple[TriggerChain, TriggerConfig]:
+        """Chain and trigger configuration. Raises ValueError, which names what is wrong where."""
+        chain = installed_chain(self.chain)
+        check_encoding(chain.readout, self.encoding)
+        return chain, chain.load_trigger(self.trigger, self.sequence)
+
+
+class EventProcessor:
+    """An engine of a setup, and what runs events through it. For one thread.
+
+    Raises ValueError, which names what is wrong with the setup, and BackendError.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        chain, configuration = setup.load()
+        geometry = chain.with_sequence(configuration.sequence).load_geometry(setup.geometry)
+        self.geometry_hash = hash_of(geometry)
+        self.engine = chain.create_engine(
+            create_backend(setup.backend, chain.kernels, threads=setup.threads, device=setup.device),
+            geometry,
+            configuration,
+            LIMITS,
+        )
+        self._runner = OfflineRunner(self.engine)
+        self._warm = False
+
+    def process(
+        self,
+        events: Iterable[Sequence[RawBank]],
+        *,
+        first_event_id: int = 0,
+        times: int = 1,
+        accepted: bool = False,
+        processed: Callable[[int], None] = lambda _: None,
+    ) -> Iterator[PartResult]:
+        """Process consecutive events, in parts that bound the memory.
+
+        first_event_id: number of the first one in the sample, a multiple of EVENTS_PER_MEP; times: how often the
+        pipeline runs them, they count once in all results but `events`; accepted: write those that are accepted;
+        processed: called with the number of events that were processed since the last call.
+
+        `seconds` is the time in the pipeline; reading of files and the first touch of memory, which a node has behind
+        it when it reports ready, are not counted.
+        """
+        chain, encoding = self.engine.chain, self._setup.encoding
+        meps = encode_meps(chain, events, EVENTS_PER_MEP, encoding, LIMITS.input_bytes, first_event_id)
+        for chunk in _chunks(meps):
+            yield self._process_chunk(chunk, times, accepted, processed)
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.engine.close()
+
+    def _process_chunk(
+        self, chunk: list[EncodedMep], times: int, accepted: bool, processed: Callable[[int], None]
+    ) -> PartResult:
+        engine, runner = self.engine, self._runner
+        again = _repeated(engine.chain, chunk, times - 1, self._setup.encoding)
+        if not self._warm:
+            runner.warm_up(chunk)
+            self._warm = True
+        runner.take_histogram_counts()
+        begin = time.perf_counter()
+        results = [_copy(batch) for batch in runner.run(chunk)]
+        counted = runner.take_histogram_counts()
+        events = sum(mep.n_events for mep in chunk)
+        processed(events)
+        for batch in runner.run(again):
+            events += batch.workspace.n_events
+            processed(batch.workspace.n_events)
+        seconds = time.perf_counter() - begin
+        return PartResult(
+            per_event=_per_event(chunk, results, engine.lines),
+            objects={name: sum(int(output.counts[name].sum()) for output in results) for name in engine.collections},
+            histogram_counts=counted,
+            accepted=self._records(chunk, results) if accepted else b"",
+            events=events,
+            seconds=seconds,
+            backend=engine.backend.name,
+            threads=engine.backend.threads,
+        )
+
+    def _records(self, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> bytes:
+        """The accepted events as MDF records."""
+        file = io.BytesIO()
+        written = AcceptedEvents(file, self.engine)
+        events = chained.from_iterable(mep.events for mep in meps)
+        for output in outputs:
+            written.add(list(islice(events, len(output.accepted))), output)
+        return file.getvalue()
+
+
+def hash_of(constants: Mapping[str, NDArray[np.uint8]]) -> str:
+    """SHA-256 of constants and their names."""
+    found = hashlib.sha256()
+    for name in sorted(constants):
+        found.update(name.encode() + b"\0")
+        found.update(constants[name].tobytes())
+    return found.hexdigest()
+
+
+def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
+    iterator = iter(meps)
+    while chunk := list(islice(iterator, CHUNK_MEPS)):
+        yield chunk
+
+
+def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
+    """The MEPs of a chunk, `times` times. One that does not fill a MEP is packed several times into one."""
+    events = [banks for mep in chunk for banks in mep.events]
+    packing = max(1, EVENTS_PER_MEP // len(events))
+    if packing == 1 or times < packing:
+        return chained.from_iterable(repeat(chunk, times))
+    packed = list(encode_meps(chain, events * packing, EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
+    return chained.from_iterable(chained(repeat(packed, times // packing), repeat(chunk, times % packing)))
+
+
+def _copy(batch: CompletedBatch) -> BatchOutput:
+    """A copy of the results of a batch, because the next batch overwrites them."""
+    return batch.workspace.output.copy()
+
+
+def _per_event(
+    meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str]
+) -> list[dict[str, Any]]:
+    rows = chained.from_iterable(
+        zip(
+            zip(*(count.tolist() for count in output.counts.values()), strict=True),
+            output.accepted.tolist(),
+            _names_of_lines(output.lines, lines),
+            output.flags.tolist(),
+            strict=True,
+        )
+        for output in outputs
+    )
+    names = list(outputs[0].counts) if outputs else []
+    events = chained.from_iterable(mep.events for mep in meps)
+    return [
+        {
+            **_identity(banks),
+            **dict(zip(names, counts, strict=True)),
+            "accepted": bool(accepted),
+            "lines": fired,
+            "flags": [flag.name for flag in EventFlag(flags)],
+        }
+        for banks, (counts, accepted, fired, flags) in zip(events, rows, strict=True)
+    ]
+
+
+def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
+    """The lines that selected each event; `words` is u32[events, words]."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
+    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
+
+
+def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
+    """Run and event number from the ODIN bank; None without a readable one (the event is flagged)."""
+    for bank in banks:
+        if bank.type == BankType.ODIN:
+            try:
+                odin = decode_odin(bank)
+            except ProtocolError:
+                break
+            return {"run": odin.run, "event": odin.event_id}
+    return {"run": None, "event": None}

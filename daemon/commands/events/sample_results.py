@@ -1,0 +1,73 @@
+"""What comes of the events of a sample: of some consecutive ones, and, merged, of all.
+
+It is the same however the sample was divided, and wherever its parts were processed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.histograms import HistogramShape, n_counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartResult:
+    """What came of some consecutive events.
+
+    per_event: as in the JSON object of `hltnode process`; objects: sums of the collections; histogram_counts: u64, as
+    Workspace.take_histogram_counts; accepted: MDF records of the accepted events, empty where they were not asked for;
+    events: how many were processed, repetitions included; seconds: in the pipeline; worker: who did it, "" for this
+    process.
+    """
+
+    per_event: list[dict[str, Any]]
+    objects: dict[str, int]
+    histogram_counts: NDArray[np.uint64]
+    accepted: bytes
+    events: int
+    seconds: float
+    backend: str
+    threads: int
+    worker: str = ""
+
+
+@dataclass(slots=True)
+class SampleResult:
+    """The parts of a sample, added in its order. The records of accepted events go to `accepted` at once."""
+
+    collections: Sequence[str]
+    histograms: Sequence[HistogramShape]
+    accepted: BinaryIO | None = None
+    per_event: list[dict[str, Any]] = field(default_factory=list)
+    objects: dict[str, int] = field(init=False)
+    histogram_counts: NDArray[np.uint64] = field(init=False)
+    events: int = 0
+    seconds: float = 0.0
+    backend: str = ""
+    threads: int = 0
+    workers: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.objects = dict.fromkeys(self.collections, 0)
+        self.histogram_counts = np.zeros(n_counts(self.histograms), np.uint64)
+
+    def add(self, part: PartResult) -> None:
+        """Add the events behind those that are there. Raises ValueError for a part from another back end, whose
+        floating point results may differ in the last bit."""
+        if self.backend and part.backend != self.backend:
+            raise ValueError(
+                f"worker {part.worker} computes on {part.backend}, others on {self.backend}: choose one by --backend"
+            )
+        self.backend, self.threads = part.backend, part.threads
+        if self.accepted is not None:
+            self.accepted.write(part.accepted)
+        self.per_event += part.per_event
+        for name, count in part.objects.items():
+            self.objects[name] += count
+        self.histogram_counts += part.histogram_counts
+        self.events += part.events
+        self.seconds += part.seconds
+        self.workers.add(part.worker)
