@@ -1,0 +1,52 @@
+"""README and tutorial do what they say, from the first command to the last."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.docs.followed_page import ROOT, Reader, blocks
+
+# Processes one after the other: seconds on a free machine, more than the usual limit on a loaded one.
+pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(400)]
+
+README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+
+NOT_RUN = {
+    (README, "the test has an environment that is built"),
+    (TUTORIAL, "the test has an environment that is built"),
+    (TUTORIAL, "the test has a folder and a PATH of its own"),
+}
+"""Why blocks of these pages are not run; tests/docs/test_commands.py looks whether their commands are there."""
+
+
+@pytest.fixture(autouse=True)
+def curl() -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl, with which the pages look at a node, is not installed")
+
+
+def test_who_follows_the_readme_sees_what_it_shows(tmp_path: Path) -> None:
+    with Reader(tmp_path) as reader:
+        reader.follow(README)
+
+
+def test_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) -> None:
+    with Reader(tmp_path, "tutorial") as reader:
+        reader.follow(TUTORIAL)
+
+
+def test_each_block_is_run_but_those_that_are_named_here() -> None:
+    not_run = {
+        (page, block.mark.removeprefix("skip, "))
+        for page in (README, TUTORIAL)
+        for block in blocks(page)
+        if block.mark.startswith("skip, ")
+    }
+    assert not_run == NOT_RUN
+
+
+def test_the_menu_of_the_tutorial_is_that_of_the_examples() -> None:
+    files = [block.content for block in blocks(TUTORIAL) if block.mark == "file trigger.toml"]
+    assert files == [(ROOT / "examples" / "trigger.toml").read_text("utf-8")]
