@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE_SOURCES := $(shell find client protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+NATIVE_SOURCES := $(shell find client daemon protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
 LINKS := $(addprefix build/typecheck/hltnode/,client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))

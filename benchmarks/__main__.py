@@ -27,7 +27,6 @@ from benchmarks.measure import Result
 NAMES = (
     "sequences",
     "occupancy",
-    "event_builder",
     "receive_and_build",
     "replay",
     "gather",

@@ -1,7 +1,8 @@
 """Receive and build against a bare PULL loop: the same frames over TCP from another process, in turn.
 
 The baseline receives each frame with recv_into and discards it. The node drains the socket, checks header, CRC32C
-and MFP, builds MEPs of eight sources and copies each MFP to its place in a slot. Slots are freed once they are sealed.
+and MFP, builds MEPs of eight sources (of 1,024 if frames are small) and copies each MFP to its place in a slot. Slots
+are freed once they are sealed.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -35,9 +38,10 @@ from hltnode.protocol.transport.frame_header import encode_frame
 
 FIGURES = "receive"
 KIB = 1024
-FRAME_BYTES = (64 * KIB, 256 * KIB, 4096 * KIB)
+FRAME_BYTES = (KIB, 64 * KIB, 256 * KIB, 4096 * KIB)
+TARGETS = {KIB: None, 64 * KIB: 0.95, 256 * KIB: 0.95, 4096 * KIB: 0.95}
 TOTAL_BYTES = 512 * KIB * KIB
-SOURCES = range(4096, 4104)
+MAX_FRAMES = 1 << 17
 EVENTS_PER_MEP = 64
 RUN = 7
 HWM = 8
@@ -46,14 +50,20 @@ SLOT_BYTES = 128 * KIB * KIB
 MAX_MEP_BYTES = 40 * KIB * KIB
 
 
+def sources_of(frame_bytes: int) -> range:
+    """The sources of a readout whose frames have this size."""
+    return range(4096, 4096 + (1024 if frame_bytes <= 16 * KIB else 8))
+
+
 def make_frames(frame_bytes: int) -> list[bytes]:
-    """Whole MEPs, source after source, about TOTAL_BYTES in all."""
+    """Whole MEPs, source after source, about TOTAL_BYTES or MAX_FRAMES in all."""
+    sources = sources_of(frame_bytes)
     fragment = bytes(range(256)) * (frame_bytes // EVENTS_PER_MEP // 256 + 1)
     size = (frame_bytes - 512) // EVENTS_PER_MEP & ~7
-    n_meps = TOTAL_BYTES // (frame_bytes * len(SOURCES))
+    n_meps = min(TOTAL_BYTES // frame_bytes, MAX_FRAMES) // len(sources)
     frames = []
     for mep in range(n_meps):
-        for source in SOURCES:
+        for source in sources:
             mfp = encode_mfp(
                 source_id=source,
                 event_id=mep * EVENTS_PER_MEP,
@@ -83,6 +93,7 @@ def send(frame_bytes: int, orders: Connection) -> None:
 def receive_bare(frame_bytes: int, orders: Connection) -> None:
     """Baseline process: for each requested number of frames, report the endpoint, receive them, report the rate."""
     buffer = bytearray(2 * frame_bytes)
+    n_first = len(sources_of(frame_bytes))
     while True:
         n_frames = orders.recv()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -90,23 +101,23 @@ def receive_bare(frame_bytes: int, orders: Connection) -> None:
             socket.setsockopt(zmq.RCVHWM, HWM)
             socket.bind("tcp://127.0.0.1:*")
             orders.send(socket.getsockopt_string(zmq.LAST_ENDPOINT))
-            for _ in SOURCES:
+            for _ in range(n_first):
                 socket.recv_into(buffer)
             watch = Stopwatch()
-            for _ in range(n_frames - len(SOURCES)):
+            for _ in range(n_frames - n_first):
                 socket.recv_into(buffer)
-            measured = watch.throughput(n_frames - len(SOURCES))
+            measured = watch.throughput(n_frames - n_first)
         context.term()
         orders.send(measured)
 
 
-def receive_and_build(_frame_bytes: int, orders: Connection) -> None:
+def receive_and_build(frame_bytes: int, orders: Connection) -> None:
     """Node process: the same with the receiver and the event builder of the node."""
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     while True:
         n_frames = orders.recv()
-        orders.send(uvloop.run(receive_frames(orders, n_frames, buffers)))
+        orders.send(uvloop.run(receive_frames(orders, frame_bytes, n_frames, buffers)))
 
 
 class Peer:
@@ -146,7 +157,7 @@ def compare_receivers(
             peer.close()
 
 
-def results(what: str, baseline: str, frame_bytes: int, found: Comparison, target: float) -> Iterator[Result]:
+def results(what: str, baseline: str, frame_bytes: int, found: Comparison, target: float | None) -> Iterator[Result]:
     """The rows of one frame size: frames per second, and processor time per frame."""
     name = f"{what}{frame_bytes // KIB} KiB frames"
     gbits = found.second.per_second * frame_bytes * 8e-9
@@ -170,6 +181,7 @@ def results(what: str, baseline: str, frame_bytes: int, found: Comparison, targe
 
 async def receive_frames(
     orders: Connection,
+    frame_bytes: int,
     n_frames: int,
     buffers: list[memoryview],
     sealed: Callable[[EventBuilder, int], None] = lambda _builder, _slot: None,
@@ -190,6 +202,7 @@ async def receive_frames(
         ),
         counters,
     )
+    sources = sources_of(frame_bytes)
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Throughput] = loop.create_future()
     watch: Stopwatch | None = None
@@ -204,20 +217,19 @@ async def receive_frames(
                 built = tuple(mep.mep for mep in effect.batch.meps)
                 carry_out(builder.handle(time.monotonic_ns(), MepsAcknowledged(built)))
         if counters.fragments_received == n_frames and not done.done():
-            done.set_result(watch.throughput(n_frames - len(SOURCES)))
+            done.set_result(watch.throughput(n_frames - len(sources)))
 
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    receiver = Receiver(
-        context,
-        "tcp://127.0.0.1:*",
+    handler = FrameHandler(
         builder,
         buffers,
         counters,
         carry_out,
         max_frame_bytes=16 << 20,
-        received=ReceivedInput(),
+        clock=ReadingClock(time.monotonic_ns),
     )
-    builder.handle(0, StartRun(run=RUN, sources=tuple(SOURCES), first_mep=0, events_per_mep=EVENTS_PER_MEP))
+    receiver = Receiver(context, "tcp://127.0.0.1:*", handler, max_frame_bytes=16 << 20, received=ReceivedInput())
+    builder.handle(0, StartRun(run=RUN, sources=tuple(sources), first_mep=0, events_per_mep=EVENTS_PER_MEP))
     receiver.start(loop)
     orders.send(receiver.endpoint)
     measured = await done
@@ -232,7 +244,7 @@ def run(_shared: Path) -> Iterator[Result]:
     """Measure each frame size, baseline and node in turn."""
     for frame_bytes in FRAME_BYTES:
         found = compare_receivers(frame_bytes, receive_bare, receive_and_build)
-        yield from results("", "bare PULL recv_into", frame_bytes, found, 0.95)
+        yield from results("", "bare PULL recv_into", frame_bytes, found, TARGETS[frame_bytes])
 
 
 def summary(results: list[Result]) -> dict[str, object]:

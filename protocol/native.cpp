@@ -10,13 +10,12 @@
 #include "buffer_view.h"
 #include "crc32c.h"
 #include "event_records.h"
+#include "fragment_frame.h"
 #include "jenkins.h"
 #include "mfp.h"
 #include "packing.h"
-#include "private_copy.h"
 #include "raw_bank.h"
 #include "shared_frames.h"
-#include "transport_frame.h"
 
 namespace nb = nanobind;
 
@@ -34,76 +33,26 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
     return padded_fragments(mfp.data() + mfp_header_size, mfp.data() + sizes_at, n, align);
 }
 
-// The transport header (docs/formats/transport-frame.md) at the beginning of a frame.
-struct FrameHeader {
-    uint32_t magic, run, length, crc;
-    uint16_t version, source, reserved;
-    uint64_t mep;
-
-    explicit FrameHeader(const uint8_t* frame)
-        : magic(u32_at(frame)),
-          run(u32_at(frame + 8)),
-          length(u32_at(frame + 12)),
-          crc(u32_at(frame + crc_at)),
-          version(u16_at(frame + 4)),
-          source(u16_at(frame + 32)),
-          reserved(u16_at(frame + 34)),
-          mep(u64_at(frame + 16))
-    {
-    }
-};
-
-// Why the header of a frame is refused, as a RejectReason's value, or "": the checks of frame_header.decode_header.
-const char* refusal_of_header(const FrameHeader& header, std::size_t size)
-{
-    if (size < frame_header_size) return "truncated";
-    if (header.magic != frame_magic) return "bad_magic";
-    if (header.version != frame_version) return "bad_version";
-    if (header.length > size) return "oversized";
-    if (header.length > size - frame_header_size) return "truncated";
-    if (header.length < size - frame_header_size) return "bad_size";
-    return header.reserved ? "malformed" : "";
-}
-
 // What a frame says of itself: whether its header can be read, why frame or MFP is refused ("" if it is not), run,
-// source, MEP, bytes of the MFP, first event, number of events. The CRC is not looked at. Another process may change
-// the bytes meanwhile: both headers are read once.
+// source, MEP, bytes of the MFP, first event, number of events. The CRC is not looked at.
 nb::tuple inspect_frame(const nb::handle& received)
 {
     const View frame(received.ptr());
-    const PrivateCopy<frame_header_size + mfp_header_size> head(frame.bytes(), frame.size());
-    const FrameHeader header(head.bytes);
-    const char* refusal = refusal_of_header(header, frame.size());
-    if (*refusal) return nb::make_tuple(false, refusal, 0, 0, 0, 0, 0, 0);
-    const uint8_t* mfp = head.bytes + frame_header_size;
-    refusal = refusal_of_mfp(mfp, frame.bytes() + frame_header_size, header.length);
-    if (*refusal) return nb::make_tuple(true, refusal, header.run, header.source, header.mep, header.length, 0, 0);
-    if (u16_at(mfp + 16) != header.source) refusal = "malformed";
-    return nb::make_tuple(true, refusal, header.run, header.source, header.mep, header.length, u64_at(mfp + 8),
-                          u16_at(mfp + 2));
+    const InspectedFrame found(frame.bytes(), frame.size());
+    if (!found.is_readable) return nb::make_tuple(false, found.refusal, 0, 0, 0, 0, 0, 0);
+    const FrameHeader& header = found.header;
+    return nb::make_tuple(true, found.refusal, header.run, header.source, header.mep, header.length, found.first_event,
+                          found.n_events);
 }
 
 // A thread that gives the interpreter up may have to wait for it afterwards: not for a microsecond's work.
 constexpr std::size_t long_work = 1 << 14;
 
-// Copy the MFP of a frame to `to`, unless that is null, and compute the CRC on the way; whether it is the announced
-// one. A frame whose header is not sound is not copied, and has no right CRC.
 bool copy_and_check(const View& frame, uint8_t* to, crc32c::Copy copy)
 {
-    const PrivateCopy<frame_header_size> head(frame.bytes(), frame.size());
-    if (*refusal_of_header(FrameHeader(head.bytes), frame.size())) return false;
-    const std::size_t size = frame.size() - frame_header_size;
-    const auto work = [&] {
-        return copy(copy(0, head.bytes, nullptr, crc_at), frame.bytes() + frame_header_size, to, size);
-    };
-    uint32_t crc;
-    if (size < long_work) {
-        crc = work();
-    } else {
-        const nb::gil_scoped_release released;
-        crc = work();
-    }
-    return crc == FrameHeader(head.bytes).crc;
+    if (frame.size() < long_work) return ::copy_and_check(frame.bytes(), frame.size(), to, copy);
+    const nb::gil_scoped_release released;
+    return ::copy_and_check(frame.bytes(), frame.size(), to, copy);
 }
 
 crc32c::Copy implementation_at(std::size_t index)

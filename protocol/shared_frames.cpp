@@ -5,51 +5,22 @@
 #include <cstdint>
 
 #include "buffer_view.h"
-#include "little_endian.h"
-#include "mfp.h"
-#include "private_copy.h"
-#include "transport_frame.h"
+#include "fragment_frame.h"
+#include "frame_range.h"
 
 namespace nb = nanobind;
 
 namespace {
 
-constexpr std::size_t length_at = 12;
-constexpr int64_t alignment = 64;
+constexpr int64_t alignment = shared_frame_alignment;
 
-// Begin and end of up to `most` frames that lie one behind the other in a range, from `at` on, and where the next one
-// begins. Each length is read once, and the end follows from it: what the frame says later is compared with it. One
-// that reaches beyond the range, or has no header, ends with the range: its header says that it is damaged.
-nb::tuple frames_in(const nb::handle& range, std::size_t at, std::size_t most)
-{
-    const View bytes(range.ptr());
-    nb::list frames;
-    for (std::size_t i = 0; i < most && at < bytes.size(); ++i) {
-        const std::size_t left = bytes.size() - at;
-        std::size_t end = bytes.size(), next = end;
-        if (left >= frame_header_size) {
-            const std::size_t length = u32_at(PrivateCopy<4>(bytes.bytes() + at + length_at, 4).bytes);
-            if (length <= left - frame_header_size) {
-                end = at + frame_header_size + length;
-                next = (end + alignment - 1) / alignment * alignment;
-            }
-        }
-        frames.append(nb::make_tuple(at, end));
-        at = next;
-    }
-    return nb::make_tuple(frames, at < bytes.size() ? at : bytes.size());
-}
-
-// Why what was placed of a frame is not the MFP that its header had announced, as a RejectReason's value, or "".
-const char* refusal_of_placed(const nb::handle& slot, std::size_t offset, std::size_t size, uint16_t source,
-                              uint64_t first_event, uint16_t n_events)
+// As in fragment_frame.h, of the bytes at an offset of a slot.
+const char* refusal_in_slot(const nb::handle& slot, std::size_t offset, std::size_t size, uint16_t source,
+                            uint64_t first_event, uint16_t n_events)
 {
     const View bytes(slot.ptr());
     if (offset > bytes.size() || size > bytes.size() - offset) throw nb::value_error("the MFP is not in the slot");
-    const uint8_t* mfp = bytes.bytes() + offset;
-    if (const char* refusal = refusal_of_mfp(mfp, size); *refusal) return refusal;
-    const bool is_it = u16_at(mfp + 16) == source && u64_at(mfp + 8) == first_event && u16_at(mfp + 2) == n_events;
-    return is_it ? "" : "malformed";
+    return ::refusal_of_placed(bytes.bytes() + offset, size, source, first_event, n_events);
 }
 
 int64_t offset_of(const View& segment, const View& part)
@@ -95,9 +66,7 @@ nb::tuple ranges_in(const nb::handle& segment, const nb::list& frames, std::size
 
 void add_shared_frames(nb::module_& module)
 {
-    module.def("frames_in", &frames_in, nb::arg("range"), nb::arg("at"), nb::arg("most"),
-               "Begin and end of the next frames in a range, and where the one after them begins");
-    module.def("refusal_of_placed", &refusal_of_placed, nb::arg("slot"), nb::arg("offset"), nb::arg("size"),
+    module.def("refusal_of_placed", &refusal_in_slot, nb::arg("slot"), nb::arg("offset"), nb::arg("size"),
                nb::arg("source"), nb::arg("first_event"), nb::arg("n_events"),
                "Why what lies in a slot is not the MFP that was announced, or an empty text");
     module.def("ranges_in", &ranges_in, nb::arg("segment"), nb::arg("frames"), nb::arg("most"),

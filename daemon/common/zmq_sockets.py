@@ -8,11 +8,8 @@ import ctypes
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
 
 import zmq
-
-Message = TypeVar("Message")
 
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
 MAX_CONTROL_BYTES = 1 << 20
@@ -42,9 +39,7 @@ def largest_frame(max_frame_bytes: int) -> int:
     return max_frame_bytes + max_frame_bytes // 4
 
 
-# The loop gets its turn after this number of messages or this time, whichever comes first: timers, control and HTTP
-# have to be served while fragments of megabytes arrive.
-BUDGET_MESSAGES = 256
+# The loop gets its turn after this time: timers, control and HTTP have to be served while fragments arrive.
 BUDGET_NS = 5_000_000
 
 
@@ -127,26 +122,22 @@ class SocketWatch:
         self._changed()
 
 
-class SocketDrain(Generic[Message]):
-    """Hands each message of a socket to `handle`; `begin` is called each time before it reads.
+class SocketDrain:
+    """Has a socket read when something may have come, and again while something is left.
 
     ZMQ_FD is edge-triggered: it is readable only when the state changes. So the drain reads until the socket is empty
     or schedules itself again, and whoever *sends* on the same socket must call `kick` afterwards.
+
+    Args:
+        read_until: reads until the socket is empty (True), or until about this time of the monotonic clock in ns.
     """
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        socket: zmq.Socket[bytes],
-        receive: Callable[[], Message],
-        handle: Callable[[Message], None],
-        begin: Callable[[], None] = lambda: None,
+        self, loop: asyncio.AbstractEventLoop, socket: zmq.Socket[bytes], read_until: Callable[[int], bool]
     ) -> None:
         self._loop = loop
         self._socket = socket
-        self._receive = receive
-        self._handle = handle
-        self._begin = begin
+        self._read_until = read_until
         self._scheduled = False
         self._running = False
 
@@ -179,17 +170,7 @@ class SocketDrain(Generic[Message]):
 
     def read(self) -> bool:
         """Read what is there; False if the budget has ended before the socket was empty."""
-        if not self._running:
+        if not self._running or self._read_until(time.monotonic_ns() + BUDGET_NS):
             return True
-        self._begin()
-        end = time.monotonic_ns() + BUDGET_NS
-        for _ in range(BUDGET_MESSAGES):
-            try:
-                message = self._receive()
-            except zmq.Again:
-                return True
-            self._handle(message)
-            if time.monotonic_ns() >= end:
-                break
         self.kick()
         return False

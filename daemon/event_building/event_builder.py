@@ -65,9 +65,6 @@ SOON_NS = 5_000_000
 # While MEPs are open their feeders are looked at this often, and the clock of the deadlines gets its reading.
 LONGEST_LOOK_NS = 25_000_000
 NEVER_NS = 1 << 62
-# Half the cost of Place(slot, offset), which counts at a million fragments per second.
-_new_place = tuple.__new__
-_NO_EFFECTS: Sequence[Effect] = ()
 # Reasons that pass: there will be a place; a feeder that does not know of a revocation will get to know it, or the MEP
 # has just been assigned to this node again.
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
@@ -98,9 +95,8 @@ class EventBuilder:
         self._settled = SettledMeps(limits.closed_ring)
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
-        self._note_completed = self.history.mep_completed
         self._feeders = AwaitedFeeders(limits.feeder_timeout_ns)
-        self._bit_of: dict[int, int] = {}
+        self._column_of: dict[int, int] = {}
         self._all_sources = 0
         self._events_per_mep = 1
         self._places_of_a_slot = 0
@@ -136,7 +132,7 @@ class EventBuilder:
             self.wake_ns = self._next_wake_ns(now_ns)
         else:
             self._look_soon(now_ns)
-        # Fragments are noted by `fragment_copied` and `reject`, which the receiver calls itself.
+        # Fragments are noted by `mep_complete` and `reject`.
         if kind is not FragmentArrived and (effects or kind is not Tick):
             self.history.note(now_ns, stimulus, effects)
         return effects
@@ -181,7 +177,7 @@ class EventBuilder:
 
     def missing(self, mep: MepRecord) -> tuple[int, ...]:
         """The sources of the run that a MEP lacks."""
-        return tuple(source for source, bit in self._bit_of.items() if not mep.sources & bit)
+        return tuple(source for source, column in self._column_of.items() if not mep.arrived.has(column))
 
     def recent_history(self) -> list[str]:
         """The last stimuli and effects as text, and the MEPs that are open; what explains a broken identity."""
@@ -221,7 +217,8 @@ class EventBuilder:
         self.starts += 1
         self.sources = tuple(sorted(start.sources))
         self._feeders = AwaitedFeeders(self._limits.feeder_timeout_ns)
-        self._bit_of = {source: 1 << i for i, source in enumerate(self.sources)}
+        self.pool.meps.start_run(start.run, self.sources)
+        self._column_of = {source: i for i, source in enumerate(self.sources)}
         self._all_sources = (1 << len(self.sources)) - 1
         self._events_per_mep = start.events_per_mep
         self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
@@ -238,8 +235,8 @@ class EventBuilder:
         return effects
 
     def _await_feeders(self, now_ns: int, awaited: AwaitFeeders) -> list[Effect]:
-        bit_of = self._bit_of
-        masks = [sum(bit_of.get(source, 0) for source in set(feeder.sources)) for feeder in awaited.feeders]
+        columns = self._column_of
+        masks = [sum(1 << columns[each] for each in columns.keys() & feeder.sources) for feeder in awaited.feeders]
         self._feeders.expect(now_ns, zip(masks, awaited.feeders, strict=True))
         return []
 
@@ -248,16 +245,17 @@ class EventBuilder:
     ) -> Place | RejectReason:
         """Where the MFP of a fragment goes, or why the fragment is refused; nothing changes. Sizes in bytes.
 
-        The place is free until `fragment_copied` is called for it, or another stimulus comes. If neither follows,
-        because the bytes were damaged, no trace is left.
+        Compiled code places most fragments of open MEPs, by the same rules (`OpenMeps.find`). The place is free until
+        `fragment_copied` is called for it, or another stimulus comes. If neither follows, because the bytes were
+        damaged, no trace is left.
         """
-        bit = self._bit_of.get(source)
-        if bit is None or run != self.run:
+        column = self._column_of.get(source)
+        if column is None or run != self.run:
             return self._foreign(run)
         needed = (size + _PADDING) & _WHOLE
         mep = self.open.get(mep_id)
         if mep is None:
-            refusal = self._refusal(mep_id, bit, n_events, needed)
+            refusal = self._refusal(mep_id, 1 << column, n_events, needed)
             if refusal is not None:
                 return refusal
             slot = self.pool.find_place(n_events)
@@ -269,39 +267,36 @@ class EventBuilder:
                 first_event=first_event,
                 n_events=n_events,
                 opened_ns=now_ns,
+                n_sources=len(self.sources),
                 sent_again=mep_id < self._complete_up_to or mep_id <= self._refused_up_to,
             )
-        elif mep.sources & bit:
+        elif mep.arrived.has(column):
             return RejectReason.DUPLICATE
         elif mep.n_events != n_events or mep.first_event != first_event:
             return RejectReason.MISMATCH
-        elif mep.bytes + needed > self._mep_bytes:
+        elif mep.arrived.bytes + needed > self._mep_bytes:
             return RejectReason.OVERSIZED
-        index = mep.slot
-        return _new_place(Place, (index, self._slots[index].cursor, size, source, bit, mep))
+        return Place(mep.slot, self.pool.meps.cursor(mep.slot), size, source, mep)
 
     def fragment_copied(self, now_ns: int, place: Place) -> Sequence[Effect]:
         """The MFP of a sound fragment lies at the place that `place_for` gave for it just before."""
-        index, offset, size, source, bit, mep = place
-        slot = self._slots[index]
-        if not mep.sources:
-            self._open(now_ns, slot, mep)
-        needed = (size + _PADDING) & _WHOLE
-        slot.cursor = offset + needed
-        mep.bytes += needed
-        mep.last_ns = now_ns
-        mep.sources = sources = mep.sources | bit
-        mep.places.extend((source, offset, size))
-        if sources != self._all_sources:
-            return _NO_EFFECTS
+        mep = place.record
+        if not mep.n_fragments:
+            self._open(now_ns, self._slots[place.slot], mep)
+        is_complete = self.pool.meps.add(mep.mep, place.source, place.offset, place.size, now_ns)
+        return self.mep_complete(now_ns, mep.mep) if is_complete else ()
+
+    def mep_complete(self, now_ns: int, mep_id: int) -> list[Effect]:
+        """The last fragment of an open MEP lies at its place."""
+        mep = self.open[mep_id]
         effects: list[Effect] = []
         self._close(mep, CloseReason.COMPLETE, effects)
-        self._seal_if_due(now_ns, slot, effects)
+        self._seal_if_due(now_ns, self._slots[mep.slot], effects)
         self._look_soon(now_ns)
         # While half a slot of credits is out, the next tick is early enough for more.
         if self.window.outstanding * 2 < self._places_of_a_slot:
             self._grant(effects, at_least=0)
-        self._note_completed(mep.mep)
+        self.history.mep_completed(mep_id)
         if len(effects) > 1:
             self.history.note(now_ns, None, effects[1:])
         return effects
@@ -426,7 +421,7 @@ class EventBuilder:
 
     def _drop(self, mep: MepRecord) -> None:
         del self.open[mep.mep]
-        self._slots[mep.slot].abandon_mep(mep)
+        self.pool.abandon_mep(mep)
         self.window.freed(1)
         self.counters.meps_abandoned += 1
 
@@ -466,7 +461,7 @@ class EventBuilder:
     def _close(self, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
         self._settled.close(mep.mep, mep.sources)
-        self._slots[mep.slot].close_mep(mep)
+        self.pool.close_mep(mep)
         mep.close_reason = reason
         if reason is CloseReason.COMPLETE:
             self._complete_up_to = max(self._complete_up_to, mep.mep)

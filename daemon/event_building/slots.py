@@ -7,6 +7,7 @@ be completed; what it did not use is released when it closes.
 
 from dataclasses import dataclass
 
+from hltnode.daemon._native import OpenMeps
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 
@@ -37,7 +38,7 @@ class SlotLimits:
 
 
 class Slot:
-    """One slot: state, bump pointer, reservations and the MEPs in it, in the order in which they opened.
+    """One slot: state, reservations and the MEPs in it, in the order in which they opened.
 
     ``committed`` are the bytes of closed MEPs and, of open ones, the bytes that they may come to need.
     """
@@ -45,7 +46,6 @@ class Slot:
     __slots__ = (
         "closing",
         "committed",
-        "cursor",
         "deadline_ns",
         "events",
         "index",
@@ -63,7 +63,6 @@ class Slot:
         self.state = SlotState.FREE
         self.meps: list[MepRecord] = []
         self.open_meps = 0
-        self.cursor = 0
         self.committed = 0
         self.events = 0
         self.deadline_ns = 0
@@ -89,7 +88,7 @@ class Slot:
     def close_mep(self, mep: MepRecord) -> None:
         """Release what an open MEP had reserved and did not use."""
         self.open_meps -= 1
-        self.committed -= self.limits.mep_bytes - mep.bytes
+        self.committed -= self.limits.mep_bytes - mep.arrived.bytes
 
     def abandon_mep(self, mep: MepRecord) -> None:
         """Remove an open MEP; its bytes stay unused until the slot is free again."""
@@ -108,20 +107,23 @@ class Slot:
         self.state = SlotState.FREE
         self.meps = []
         self.open_meps = 0
-        self.cursor = 0
         self.committed = 0
         self.events = 0
         self.closing = False
 
 
 class SlotPool:
-    """The slots of a node and the choice of one for a new MEP."""
+    """The slots of a node and the choice of one for a new MEP.
+
+    `meps` is what compiled code knows of the open MEPs and of where the next fragment of each slot goes.
+    """
 
     def __init__(self, count: int, limits: SlotLimits) -> None:
         # With one slot nothing could back the credits while it is computed: see `EventBuilder._seal_if_due`.
         if count < 2:
             raise ValueError("at least two slots are needed: one fills while the other computes")
         self.limits = limits
+        self.meps = OpenMeps(count, limits.mep_bytes)
         self.slots = [Slot(index, limits) for index in range(count)]
         self.filling: list[Slot] = []
 
@@ -148,6 +150,17 @@ class SlotPool:
         if slot.state is SlotState.FREE:
             self.filling.append(slot)
         slot.open_mep(mep)
+        self.meps.open(mep.mep, mep.slot, mep.first_event, mep.n_events, mep.arrived)
+
+    def close_mep(self, mep: MepRecord) -> None:
+        """Nothing more is added to an open MEP; what it had reserved and did not use is free."""
+        self.meps.close(mep.mep)
+        self.slots[mep.slot].close_mep(mep)
+
+    def abandon_mep(self, mep: MepRecord) -> None:
+        """Remove an open MEP from its slot."""
+        self.meps.close(mep.mep)
+        self.slots[mep.slot].abandon_mep(mep)
 
     def free_places(self, events_per_mep: int) -> int:
         """Places for MEPs in slots that are free."""
@@ -173,6 +186,7 @@ class SlotPool:
         if slot in self.filling:
             self.filling.remove(slot)
         slot.free()
+        self.meps.set_cursor(index, 0)
 
     def by_state(self) -> dict[SlotState, int]:
         """Number of slots in each state, every state named."""

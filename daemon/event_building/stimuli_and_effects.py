@@ -4,13 +4,13 @@ Stimuli and effects are named tuples: immutable, and quick to make and unpack, w
 per second.
 """
 
-from array import array
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.daemon._native import MepFragments
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.protocol.errors import RejectReason
 
@@ -36,52 +36,57 @@ class BuilderLimits:
 
 
 class MepRecord:
-    """One MEP in a slot: which sources have delivered, and where the fragments lie.
+    """One MEP in a slot, of a run with ``n_sources`` sources.
 
-    ``places`` holds source id, offset in the slot and size in bytes of each fragment, one behind the other, in the
-    order of arrival; ``sources`` is a bit mask over the expected sources of the run; times are in ns of the injected
-    clock, ``first_ns`` (of its first fragment) and ``closed_ns`` in ns of the clock of who carries out the CloseMep.
-    ``error_stream`` says that the policy of its close reason takes all its events to the error stream. ``sent_again``:
-    opened after a younger MEP was complete, or after one that is not older found no place, so feeders send it out of
-    the order of ids. ``ahead``: opened before an older one.
+    ``arrived`` says which sources have delivered and where their fragments lie; compiled code adds to it while the MEP
+    is open. Times are in ns of the injected clock, ``first_ns`` (of the first fragment) and ``closed_ns`` in ns of the
+    clock of who carries out the CloseMep. ``error_stream`` says that the policy of its close reason takes all its
+    events to the error stream. ``sent_again``: opened after a younger MEP was complete, or after one that is not older
+    found no place, so feeders send it out of the order of ids. ``ahead``: opened before an older one.
     """
 
     __slots__ = (
+        "_masked",
+        "_sources",
         "ahead",
-        "bytes",
+        "arrived",
         "close_reason",
         "closed_ns",
         "error_stream",
         "first_event",
         "first_ns",
-        "last_ns",
         "mep",
         "missing",
         "n_events",
         "opened_ns",
         "overtaken_ns",
-        "places",
         "sent_again",
         "slot",
-        "sources",
     )
 
     def __init__(
-        self, *, mep: int, slot: int, first_event: int, n_events: int, opened_ns: int, sent_again: bool = False
+        self,
+        *,
+        mep: int,
+        slot: int,
+        first_event: int,
+        n_events: int,
+        opened_ns: int,
+        n_sources: int,
+        sent_again: bool = False,
     ) -> None:
         self.mep = mep
         self.slot = slot
         self.first_event = first_event
         self.n_events = n_events
         self.opened_ns = opened_ns
-        self.last_ns = opened_ns
+        self.arrived = MepFragments(n_sources)
+        self.arrived.last_ns = opened_ns
         self.first_ns = opened_ns
         self.closed_ns = 0
         self.sent_again = sent_again
         self.ahead = False
-        self.sources = 0
-        self.bytes = 0
-        self.places = array("q")
+        self._masked = self._sources = 0
         self.close_reason: CloseReason | None = None
         self.error_stream = False
         self.overtaken_ns: int | None = None
@@ -90,12 +95,25 @@ class MepRecord:
     @property
     def n_fragments(self) -> int:
         """Fragments that have come."""
-        return len(self.places) // 3
+        return len(self.arrived)
+
+    @property
+    def last_ns(self) -> int:
+        """When the last of them has come."""
+        return self.arrived.last_ns
+
+    @property
+    def sources(self) -> int:
+        """Bit mask over the sources of the run: those that have come."""
+        n = len(self.arrived)
+        if n != self._masked:
+            self._masked, self._sources = n, self.arrived.sources
+        return self._sources
 
     @property
     def fragments(self) -> NDArray[np.int64]:
-        """The places as i64[n, 3]. While this view is there, no fragment can be added."""
-        return np.frombuffer(self.places, dtype=np.int64).reshape(-1, 3)
+        """Source id, offset in the slot and size in bytes of each, in the order of arrival: a view i64[n, 3]."""
+        return self.arrived.rows
 
     def __repr__(self) -> str:
         end = "open" if self.close_reason is None else str(self.close_reason)
@@ -283,15 +301,14 @@ Stimulus = (
 class Place(NamedTuple):
     """Copy the MFP to this offset (bytes) of this slot, before the effects that follow are carried out.
 
-    The rest is for `EventBuilder.fragment_copied`: size in bytes and source of the MFP, the bit of the source, and the
-    MEP, which the fragment opens if nothing of it is there yet.
+    The rest is for `EventBuilder.fragment_copied`: size in bytes and source of the MFP, and the MEP, which the fragment
+    opens if nothing of it is there yet.
     """
 
     slot: int
     offset: int
     size: int
     source: int
-    bit: int
     record: MepRecord
 
 

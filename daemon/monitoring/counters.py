@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.daemon._native import SourceTable
 from hltnode.daemon.common.vocabulary import (
     CloseReason,
     DeadTimeReason,
@@ -69,19 +70,6 @@ class Histogram:
         """Count `value`; one that equals a bound belongs below it, as Prometheus' `le` says."""
         self.counts[bisect_left(self.bounds, value)] += times
         self.total += value * times
-
-
-@dataclass(slots=True)
-class SourceCounters:
-    """One readout source."""
-
-    fragments: int = 0
-    """Fragments received from it whose header could be read, rejected ones included."""
-    bytes: int = 0
-    missing: int = 0
-    """MEPs that were closed without it."""
-    last_seen_ns: int | None = None
-    """Loop time (monotonic, ns) of its last fragment."""
 
 
 @dataclass(slots=True)
@@ -176,7 +164,7 @@ class Counters:
     fragments_abandoned: int = 0
     """Fragments of MEPs that were open when a stop was forced; they are not acknowledged."""
     fragments_rejected: dict[RejectReason, int] = field(default_factory=lambda: dict.fromkeys(RejectReason, 0))
-    sources: dict[int, SourceCounters] = field(default_factory=dict)
+    sources: SourceTable = field(default_factory=SourceTable)
     """By source id; only expected sources have an entry, so that hostile input cannot grow it."""
 
     # Control
@@ -247,8 +235,7 @@ class Counters:
 
     def expect_sources(self, sources: Iterable[int]) -> None:
         """Give each source id its entry; what an entry has counted stays."""
-        for source in sources:
-            self.sources.setdefault(source, SourceCounters())
+        self.sources.expect(tuple(sources))
 
     def set_lines(self, names: Iterable[str]) -> None:
         """Name the selection lines; bit i % 32 of an event's word i // 32 is the i-th name."""

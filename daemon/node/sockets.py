@@ -13,6 +13,7 @@ from hltnode.daemon.output.output_sockets import DecisionPublisher
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.security.access_control import AccessControl
@@ -99,18 +100,22 @@ class NodeSockets:
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,
             clock_ns=core.clock.current_ns,
         )
-        self.receiver = Receiver(
-            self._context,
-            config.network.data,
+        handler = FrameHandler(
             core.builder,
             core.buffers,
             counters,
             executor.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
-            received=self.access.received(Endpoint.DATA),
-            prepare=self.access.guard(Endpoint.DATA),
             clock=core.clock,
             tap=self.tap,
+        )
+        self.receiver = Receiver(
+            self._context,
+            config.network.data,
+            handler,
+            max_frame_bytes=config.network.max_frame_bytes,
+            received=self.access.received(Endpoint.DATA),
+            prepare=self.access.guard(Endpoint.DATA),
         )
         self._closers.append(lambda _linger_ms: self.receiver.close())
         if config.shared_memory.socket is not None:
@@ -118,9 +123,10 @@ class NodeSockets:
                 config.shared_memory.socket,
                 config.shared_memory,
                 core.registry.knows,
-                self.receiver.handler.shared_frame_arrived,
+                handler.shared_frames_arrived,
+                handler.begin_turn,
                 counters.shared_memory,
-                core.clock,
+                core.clock_ns,
             )
             self._closers.append(lambda _linger_ms: memory_receiver.close())
         self.publisher = DecisionPublisher(

@@ -1,6 +1,7 @@
 """The control socket of the node (ROUTER): messages to and from feeders and operators, garbage answered and counted."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 
 import zmq
@@ -19,6 +20,8 @@ from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.
 CONTROL_HWM = 1000
+# The loop gets its turn after this number of messages, whatever time they take.
+BUDGET_MESSAGES = 256
 # Identity and message are two. A peer that sends more than this is no feeder with a defect, and its connection ends.
 MAX_PARTS = 64
 # Answer to a message of a feeder whose sender has another role.
@@ -56,7 +59,7 @@ class ControlSocket:
             zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
-        self._drain: SocketDrain[zmq.Frame] | None = None
+        self._drain: SocketDrain | None = None
         self._parts: list[zmq.Frame] = []
         self._n_parts = 0
         self._n_bytes = 0
@@ -78,7 +81,7 @@ class ControlSocket:
         self._handle = handle
         self._execute = execute
         self._may_feed = may_feed
-        self._drain = SocketDrain(loop, self._socket, self._receive, self._part_arrived, self._reading_clock.read)
+        self._drain = SocketDrain(loop, self._socket, self._read_until)
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
 
@@ -121,13 +124,19 @@ class ControlSocket:
             return error.errno == zmq.EAGAIN
         return True
 
-    def _receive(self) -> zmq.Frame:
-        # Frames and not bytes: they have the properties of their sender. Copied messages do not.
-        try:
-            return self._socket.recv(zmq.NOBLOCK, copy=False)
-        except zmq.Again:
-            self._received.empty()
-            raise
+    def _read_until(self, end_ns: int) -> bool:
+        self._reading_clock.read()
+        for _ in range(BUDGET_MESSAGES):
+            try:
+                # Frames and not bytes: they have the properties of their sender. Copied messages do not.
+                part = self._socket.recv(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                self._received.tally.empty()
+                return True
+            self._part_arrived(part)
+            if time.monotonic_ns() >= end_ns:
+                break
+        return False
 
     def _part_arrived(self, part: zmq.Frame) -> None:
         """Collect a message part by part: one of a million parts must not hold up the loop, nor fill the memory."""

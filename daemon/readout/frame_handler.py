@@ -1,7 +1,12 @@
-"""What is done with each frame: checked, placed by the event builder, copied while its CRC is computed."""
+"""What is done with each frame: checked, placed by the event builder, copied while its CRC is computed.
+
+Compiled code does that for fragments of MEPs that are open (`FragmentIntake`), and leaves all other frames to
+`frame_arrived`, which takes any: the first of a MEP, those that are refused, those that are damaged.
+"""
 
 from collections.abc import Callable, Sequence
 
+from hltnode.daemon._native import FragmentIntake, Outcome
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
 from hltnode.daemon.monitoring.counters import Counters
@@ -18,7 +23,7 @@ _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
 
 
 class FrameHandler:
-    """Takes the frames one by one; no sockets.
+    """Takes frames; no sockets. `intake` is the compiled part.
 
     The place of a MFP has to be known before it is copied, and whether it was damaged is known after that. So the
     builder is asked for the place first, and hears of the fragment when its CRC was right. A wrong CRC counts before
@@ -48,10 +53,37 @@ class FrameHandler:
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
         self._clock = clock
         self._tap = tap
+        self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes)
 
-    def shared_frame_arrived(self, frame: memoryview) -> None:
-        """Take one frame from memory that its feeder may change meanwhile, whatever its bytes."""
-        self.frame_arrived(frame, is_shared=True)
+    def begin_turn(self) -> ReadingClock:
+        """Sockets are about to be read; returns the clock of all frames until the next turn."""
+        self._clock.read()
+        # A recorder gets frames, of which compiled code keeps none.
+        self.intake.is_on = self._tap is None or not self._tap.has_recorder
+        return self._clock
+
+    def taken(self, outcome: Outcome) -> None:
+        """Count what the compiled part has taken, and close the MEP that is complete."""
+        frames, nbytes = self.intake.take_counts()
+        self._counters.fragments_received += frames
+        self._counters.fragment_bytes_received += nbytes
+        if outcome is Outcome.COMPLETE:
+            self._carry_out(self._builder.mep_complete(self._clock.now_ns, self.intake.last_mep))
+
+    def shared_frames_arrived(self, frames: memoryview, at: int, end_ns: int) -> int:
+        """Take frames of a range that its feeder may change meanwhile, from `at` on; returns where the next one begins.
+
+        Whatever their bytes, until a time of the monotonic clock (ns); after `begin_turn`.
+        """
+        clock = self._clock
+        while True:
+            outcome, begin, end, at = self.intake.take_range(frames, at, clock.now_ns, clock.true_ns, end_ns)
+            self.taken(outcome)
+            if outcome is Outcome.LEFT:
+                with frames[begin:end] as frame:
+                    self.frame_arrived(frame, is_shared=True)
+            elif outcome is not Outcome.COMPLETE:
+                return at
 
     def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> None:
         """Take one frame, whatever its bytes; with `is_shared` they may change meanwhile, but not their number."""
@@ -65,11 +97,7 @@ class FrameHandler:
             # Whose frame it is, is not known.
             counters.fragments_rejected[RejectReason(refusal)] += 1
             return
-        source = counters.sources.get(source_id)
-        if source is not None:
-            source.fragments += 1
-            source.bytes += n_bytes
-            source.last_seen_ns = self._clock.true_ns
+        counters.sources.count(source_id, n_bytes, self._clock.true_ns)
         if size > self._max_mfp_bytes:
             self._refuse_damaged(now_ns, RejectReason.OVERSIZED, source_id, mep)
             return

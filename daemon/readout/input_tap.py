@@ -72,9 +72,14 @@ class InputTap:
         self._watch.start(loop)
         self.changed()
 
+    @property
+    def has_recorder(self) -> bool:
+        """Whether anybody has subscribed."""
+        return self._counters.subscribers > 0
+
     def fragment_taken(self, frame: Buffer, run: int, mep: int) -> None:
         """Publish a frame that has become part of a MEP."""
-        if not self._counters.subscribers:
+        if not self.has_recorder:
             return
         sequence = self._next()
         if (run, mep) in self._dropped:

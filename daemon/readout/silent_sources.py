@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
+from hltnode.daemon._native import SourceCounters
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.monitoring.counters import Counters, SourceCounters
+from hltnode.daemon.monitoring.counters import Counters
 
 # How often the sources are checked: often enough for a limit of seconds.
 LOOK_NS = 100_000_000

@@ -287,7 +287,7 @@ class ConnectionLimiter:
         watched.table.closed(descriptor)
         connection.cut()
         if watched.inputs is not None:
-            watched.inputs.received.refuse(descriptor)
+            watched.inputs.received.tally.refuse(descriptor)
             self._ended_bytes += watched.inputs.closed(descriptor)
         self._counters.count_refused(watched.endpoint, reason)
         if (left_out := self._limit.due((watched.endpoint, reason))) is not None:

@@ -89,12 +89,10 @@ class InputWatch:
 
     def opened(self, descriptor: int) -> None:
         """Begin to watch a connection."""
-        received = self.received
-        received.admit(descriptor)
-        self._accounts[descriptor] = _Account(
-            messages_before=received.messages.get(descriptor, 0),
-            wire_bytes_before=received.wire_bytes.get(descriptor, 0),
-        )
+        tally = self.received.tally
+        tally.admit(descriptor)
+        messages, wire_bytes = tally.of(descriptor)
+        self._accounts[descriptor] = _Account(messages_before=messages, wire_bytes_before=wire_bytes)
 
     def closed(self, descriptor: int) -> int:
         """Forget a connection; returns the memory that its end may give back."""
@@ -104,11 +102,12 @@ class InputWatch:
     def look(self, now_ns: int, read: dict[int, int]) -> list[tuple[int, ConnectionRefusal]]:
         """Judge all connections by the bytes that have been read of each; returns those that have to end."""
         received = self.received
-        was_empty = received.times_empty != self._times_empty
+        times_empty, messages = received.tally.times_empty, received.tally.total
+        was_empty = times_empty != self._times_empty
         # The socket takes one message of each connection in turn.
-        had_its_turn = was_empty or received.total - self._total > 2 * len(self._accounts)
+        had_its_turn = was_empty or messages - self._total > 2 * len(self._accounts)
         if had_its_turn:
-            self._times_empty, self._total = received.times_empty, received.total
+            self._times_empty, self._total = times_empty, messages
         # After a pause of the whole process the time says nothing about the peers.
         passed_ns = min(now_ns - self._last_look_ns, LONGEST_LOOK_NS) if had_its_turn else 0
         self._last_look_ns = now_ns
@@ -148,8 +147,8 @@ class InputWatch:
         return descriptor, suspects[descriptor]
 
     def _update(self, descriptor: int, account: _Account, nbytes: int, passed_ns: int, was_empty: bool) -> None:
-        messages = self.received.messages.get(descriptor, 0) - account.messages_before
-        wire_bytes = self.received.wire_bytes.get(descriptor, 0) - account.wire_bytes_before
+        all_messages, all_bytes = self.received.tally.of(descriptor)
+        messages, wire_bytes = all_messages - account.messages_before, all_bytes - account.wire_bytes_before
         if messages > account.messages:
             account.mean_size = (wire_bytes - account.wire_bytes) // (messages - account.messages)
             account.messages, account.wire_bytes = messages, wire_bytes

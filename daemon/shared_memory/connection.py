@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from hltnode.daemon.shared_memory.segment import Segment, SegmentRefusedError
 from hltnode.protocol.errors import MessageError, RejectReason
-from hltnode.protocol.shared_frames import frames_in
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.shared_memory import (
     MAX_MEMORY_MESSAGE_SIZE,
@@ -22,8 +21,6 @@ from hltnode.protocol.transport.shared_memory import (
     encode_memory_message,
 )
 
-# Frames whose places are looked up at a time.
-FRAMES_AT_A_TIME = 64
 # More descriptors than one in a message are a mistake; those that do not fit here are closed by the kernel.
 _MOST_DESCRIPTORS = 4
 _CREDENTIALS = struct.Struct("3i")
@@ -114,22 +111,20 @@ class MemoryConnection:
         else:
             self.left_on_purpose = True
 
-    def next_frames(self) -> list[memoryview]:
-        """Some of the frames that the feeder has named, to be released; empty if there are none.
+    def read_range(self, take: Callable[[memoryview, int], int]) -> None:
+        """Have `take` read frames of the next range, from a place on; it returns the place of the next one.
 
         Raises SegmentRefusedError.
         """
         if self._range is None:
             if not self._ranges or self._segment is None:
-                return []
+                return
             self._range = self._segment.range(*self._ranges.popleft())
             self._at = 0
-        found, self._at = frames_in(self._range, self._at, FRAMES_AT_A_TIME)
-        frames = [self._range[begin:end] for begin, end in found]
+        self._at = take(self._range, self._at)
         if self._at == len(self._range):
             self._range.release()
             self._range = None
-        return frames
 
     def refuse(self, refusal: SegmentRefusedError) -> None:
         """Let the feeder know why the connection ends, if it reads."""

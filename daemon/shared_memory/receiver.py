@@ -39,7 +39,9 @@ class MemoryReceiver:
     Args:
         path: where the socket is bound; one that a killed node has left there is replaced.
         knows: whether a feeder of this name and session has said hello.
-        handle: takes each frame; the memory may change while it does.
+        take: takes frames of a range from a place on, until a time of the monotonic clock (ns); returns where the next
+            one begins. The memory may change while it does.
+        begin_turn: called before anything is read.
 
     Raises:
         OSError: the socket cannot be bound, or there is no such group.
@@ -50,17 +52,18 @@ class MemoryReceiver:
         path: Path,
         settings: SharedMemorySection,
         knows: Callable[[str, str], bool],
-        handle: Callable[[memoryview], None],
+        take: Callable[[memoryview, int, int], int],
+        begin_turn: Callable[[], ReadingClock],
         counters: SharedMemoryCounters,
-        clock: ReadingClock,
+        clock_ns: Callable[[], int],
     ) -> None:
         self._path = path
         self._settings = settings
         self._knows = knows
-        self._handle = handle
+        self._take = take
+        self._begin_turn = begin_turn
         self._counters = counters
-        self._clock = clock
-        self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.true_ns)
+        self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._connections: dict[MemoryConnection, asyncio.TimerHandle | None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_scheduled = False
@@ -81,12 +84,14 @@ class MemoryReceiver:
         """Take what is there; False if there is more than fits one turn of the loop."""
         if not self._connections:
             return True
-        self._clock.read()
-        end = time.monotonic_ns() + BUDGET_NS
+        self._begin_turn()
+        end_ns = time.monotonic_ns() + BUDGET_NS
         waiting = list(self._connections)
         while waiting:
-            waiting = [connection for connection in waiting if self._read_some(connection)]
-            if waiting and time.monotonic_ns() >= end:
+            # Each has its share of the time, so that none keeps the others waiting.
+            share_ns = (end_ns - time.monotonic_ns()) // len(waiting)
+            waiting = [connection for connection in waiting if self._read_some(connection, share_ns)]
+            if waiting and time.monotonic_ns() >= end_ns:
                 self._schedule()
                 return False
         return True
@@ -189,23 +194,21 @@ class MemoryReceiver:
 
     # Reading
 
-    def _read_some(self, connection: MemoryConnection) -> bool:
+    def _read_some(self, connection: MemoryConnection, within_ns: int) -> bool:
         """Take some frames of a connection; False if it has none."""
         if connection not in self._connections:
             return False
         try:
             if not connection.has_frames and not self._receive(connection):
                 return False
-            frames = connection.next_frames()
+            end_ns = time.monotonic_ns() + within_ns
+            connection.read_range(lambda frames, at: self._take(frames, at, end_ns))
         except EndedError:
             self._ended(connection)
             return False
         except SegmentRefusedError as refusal:
             self._refuse(connection, refusal)
             return False
-        for frame in frames:
-            self._handle(frame)
-            frame.release()
         return True
 
     def _receive(self, connection: MemoryConnection) -> bool:

@@ -66,7 +66,8 @@ class Bench:
 
     def submit(self, slot: int, *meps: int, run: int = 1) -> None:
         records = [
-            MepRecord(mep=mep, slot=slot, first_event=4 * mep, n_events=4, opened_ns=0) for mep in meps or (slot,)
+            MepRecord(mep=mep, slot=slot, first_event=4 * mep, n_events=4, opened_ns=0, n_sources=1)
+            for mep in meps or (slot,)
         ]
         self.pipeline.submit(Batch(slot, run, tuple(records)))
 
@@ -308,7 +309,7 @@ def test_stopping_finishes_what_is_in_flight(bench: Bench) -> None:
 
 
 def test_events_of_a_mep_with_a_missing_source_are_flagged() -> None:
-    mep = MepRecord(mep=0, slot=0, first_event=0, n_events=4, opened_ns=0)
+    mep = MepRecord(mep=0, slot=0, first_event=0, n_events=4, opened_ns=0, n_sources=1)
     assert flags_of(mep) == EventFlag(0)
     mep.missing = (5,)
     assert flags_of(mep) is EventFlag.INCOMPLETE

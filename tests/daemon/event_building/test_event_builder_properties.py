@@ -93,7 +93,7 @@ class BuilderMachine(RuleBasedStateMachine):
         """Nothing would come of a tick now, unless the builder has asked for one, now or soon."""
         builder = self.builder
         if builder.wake_ns > self.now:
-            shared = {id(part): part for part in (builder.history, builder.counters)}
+            shared = {id(part): part for part in (builder.history, builder.counters, builder.pool.meps)}
             effects = copy.deepcopy(builder, shared).handle(self.now, Tick())
             in_a_hurry = [effect for effect in effects if not isinstance(effect, GrantCredit)]
             assert not in_a_hurry
@@ -191,7 +191,7 @@ class BuilderMachine(RuleBasedStateMachine):
             for (offset, size), (following, _) in itertools.pairwise(spans):
                 assert offset + size <= following
             assert all(offset % 8 == 0 and offset + size <= SLOT_BYTES for offset, size in spans)
-            assert 0 <= slot.cursor <= slot.committed <= SLOT_BYTES
+            assert 0 <= self.builder.pool.meps.cursor(slot.index) <= slot.committed <= SLOT_BYTES
             assert sum(mep.n_events for mep in slot.meps) == slot.events <= 3 * EVENTS
 
     @invariant()

@@ -10,7 +10,7 @@ LIMITS = SlotLimits(input_bytes=4096, events=40, meps=8, fragments=16, mep_bytes
 
 
 def record(mep: int = 0, n_events: int = 10, slot: int = 0) -> MepRecord:
-    return MepRecord(mep=mep, slot=slot, first_event=0, n_events=n_events, opened_ns=0)
+    return MepRecord(mep=mep, slot=slot, first_event=0, n_events=n_events, opened_ns=0, n_sources=0)
 
 
 def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None:
@@ -18,8 +18,7 @@ def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None
     mep = record()
     slot.open_mep(mep)
     assert slot.places(10) == 3
-    mep.bytes = 24
-    slot.cursor = 24
+    mep.arrived.bytes = 24
     slot.close_mep(mep)
     assert slot.committed == 24
     assert slot.places(1) == (4096 - 24) // 1024

@@ -101,7 +101,7 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
         assert incomplete == 0
         assert rejected[RejectReason.DUPLICATE] == report.injected[Fault.DUPLICATE]
     elif plan.delay == plan.corrupt == plan.duplicate == 0:
-        missing = sum(source.missing for source in counters.sources.values())
+        missing = sum(source.missing for _, source in counters.sources.items())
         # A MEP that is lost as a whole is sent again, and then it is not missing any more.
         assert missing <= report.injected[Fault.DROP] <= missing + report.resent
 

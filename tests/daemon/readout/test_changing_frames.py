@@ -51,7 +51,7 @@ def take(bench: Bench, memory: bytearray, change: Callable[[], None]) -> list[Ef
     bench.effects = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench.builder, "place_for", changed_meanwhile)
-        bench.handler.shared_frame_arrived(memoryview(memory).toreadonly())
+        bench.handler.frame_arrived(memoryview(memory).toreadonly(), is_shared=True)
     assert closes(accounting(bench.counters, bench.builder))
     return bench.effects
 
@@ -124,7 +124,7 @@ def test_every_fragment_in_a_slot_is_sound_while_its_feeder_changes_all_bytes_al
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             bench.effects = []
-            bench.handler.shared_frame_arrived(memoryview(memory).toreadonly())
+            bench.handler.frame_arrived(memoryview(memory).toreadonly(), is_shared=True)
             if not any(isinstance(effect, Reject) for effect in bench.effects):
                 taken += 1
                 assert not any(isinstance(effect, CloseMep) for effect in bench.effects)

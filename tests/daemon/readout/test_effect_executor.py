@@ -47,9 +47,9 @@ def bench() -> Bench:
 
 
 def test_a_sealed_slot_goes_to_the_pipeline_as_the_batch_that_the_effect_carries(bench: Bench) -> None:
-    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0)
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, n_sources=2)
     batch = Batch(1, RUN, (record,), floor=2)
-    bench.executor.carry_out([Place(slot=1, offset=0, size=8, source=1, bit=1, record=record), SealSlot(batch)])
+    bench.executor.carry_out([Place(slot=1, offset=0, size=8, source=1, record=record), SealSlot(batch)])
     assert bench.batches == [batch]
     assert not bench.connections.sent
 
@@ -89,7 +89,7 @@ def test_an_acknowledgement_that_was_missed_is_repeated_with_the_rejection(bench
 
 
 def test_a_complete_mep_needs_no_action_when_it_is_closed(bench: Bench) -> None:
-    bench.executor.carry_out([CloseMep(MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0))])
+    bench.executor.carry_out([CloseMep(MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, n_sources=2))])
     assert not bench.connections.sent
     assert not bench.batches
 
@@ -98,7 +98,7 @@ def test_who_had_to_send_a_missing_source_of_a_closed_mep_is_informed_once_for_t
     run = bench.registry.current
     assert run is not None
     bench.registry.hello(0, b"b", run, Hello("b", "s", RUN, (2, 3), 0, 10, 1000, False), MepRanges())
-    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0)
+    record = MepRecord(mep=4, slot=1, first_event=0, n_events=3, opened_ns=0, n_sources=2)
     record.missing = (2, 3, 99)
     bench.executor.carry_out([CloseMep(record)])
     assert bench.connections.sent == [((b"b",), Missed(RUN, 2, ((4, 4),)))]

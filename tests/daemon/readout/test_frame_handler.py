@@ -89,13 +89,23 @@ class Bench:
         """All that a fragment could have changed, its own counts aside."""
         builder, counters = self.builder, self.counters
         slots = [
-            (slot.state, slot.cursor, slot.committed, slot.events, slot.open_meps, slot.deadline_ns, len(slot.meps))
+            (slot.state, slot.committed, slot.events, slot.open_meps, slot.deadline_ns, len(slot.meps))
             for slot in builder.pool.slots
         ]
+        cursors = [builder.pool.meps.cursor(slot.index) for slot in builder.pool.slots]
         filling = [slot.index for slot in builder.pool.filling]
-        meps = [(mep.mep, mep.sources, mep.bytes, mep.fragments.tolist()) for mep in builder.open.values()]
+        meps = [(mep.mep, mep.sources, mep.arrived.bytes, mep.fragments.tolist()) for mep in builder.open.values()]
         window = builder.window.held, builder.window.outstanding
-        return slots, filling, meps, window, counters.meps_opened, dict(counters.meps_closed), counters.fragments_built
+        return (
+            slots,
+            cursors,
+            filling,
+            meps,
+            window,
+            counters.meps_opened,
+            dict(counters.meps_closed),
+            counters.fragments_built,
+        )
 
 
 @pytest.fixture

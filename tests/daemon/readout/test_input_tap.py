@@ -5,6 +5,7 @@ import time
 import pytest
 import zmq
 
+from hltnode.daemon._native import OpenMeps
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.monitoring.counters import TapCounters
 from hltnode.daemon.readout.input_tap import InputTap
@@ -18,10 +19,13 @@ FRAGMENTS = 4
 
 
 def take_mep(tap: InputTap, number: int) -> None:
-    record = MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0)
+    record = MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0, n_sources=FRAGMENTS)
+    meps = OpenMeps(1, FRAGMENTS * len(FRAME))
+    meps.start_run(1, range(FRAGMENTS))
+    meps.open(number, 0, 0, 1, record.arrived)
     for source in range(FRAGMENTS):
         tap.fragment_taken(FRAME, 1, number)
-        record.places.extend((source, 0, len(FRAME)))
+        meps.add(number, source, 0, len(FRAME), 0)
     tap.mep_closed(1, record)
 
 
@@ -87,6 +91,8 @@ def test_nothing_is_kept_without_a_recorder() -> None:
         )
         for number in range(20):
             tap.fragment_taken(FRAME, 1, number)
-            tap.mep_closed(1, MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0))
+            tap.mep_closed(
+                1, MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0, n_sources=FRAGMENTS)
+            )
         assert counters == TapCounters()
         tap.close(0)

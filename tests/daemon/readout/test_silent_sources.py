@@ -1,9 +1,10 @@
 """A source is silent when others deliver and it does not."""
 
+from hltnode.daemon._native import SourceCounters
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, EndRun, StartRun
-from hltnode.daemon.monitoring.counters import Counters, SourceCounters
+from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor, SilentSources
 
 SECOND = 1_000_000_000

@@ -36,11 +36,11 @@ class Wire:
         self.read[descriptor] = 100  # greeting and handshake
 
     def delivered(self, descriptor: int, nbytes: int) -> bool:
-        return self.received.take(FakeFrame(descriptor), nbytes)  # type: ignore[arg-type]
+        return self.received.take(FakeFrame(descriptor), nbytes, 1)  # type: ignore[arg-type]
 
     def look(self, *, was_empty: bool = True, after_ns: int = LOOK_NS) -> list[tuple[int, ConnectionRefusal]]:
         if was_empty:
-            self.received.empty()
+            self.received.tally.empty()
         self.now_ns += after_ns
         refused = self.watch.look(self.now_ns, self.read)
         for descriptor, _ in refused:
@@ -125,7 +125,7 @@ def test_small_frames_are_counted_with_the_memory_that_each_of_them_takes() -> N
 def test_what_a_refused_connection_has_queued_is_dropped_until_its_descriptor_is_used_again() -> None:
     wire = Wire()
     wire.opened(7)
-    wire.received.refuse(7)
+    wire.received.tally.refuse(7)
     assert not wire.delivered(7, 100)
     assert wire.delivered(8, 100)
     wire.opened(7)

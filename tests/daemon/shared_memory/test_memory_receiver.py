@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SourceTable
 from hltnode.daemon.configuration.model import SharedMemorySection
 from hltnode.daemon.monitoring.counters import SharedMemoryCounters
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -60,6 +61,9 @@ class Bench:
         self.counters = SharedMemoryCounters()
         self.read: list[bytes] = []
         self.now = 0
+        self.clock = ReadingClock(lambda: self.now)
+        # Without open MEPs it leaves every frame.
+        self.intake = FragmentIntake(OpenMeps(1, 1), SourceTable(), [], 0)
         self.receiver = self.make()
         self.receiver.start(asyncio.get_running_loop())
 
@@ -68,10 +72,18 @@ class Bench:
             self.path,
             self.settings,
             lambda name, session: len(name) == 1 and session == "s",
-            lambda frame: self.read.append(bytes(frame)),
+            self.take,
+            lambda: self.clock,
             self.counters,
-            ReadingClock(lambda: self.now),
+            lambda: self.now,
         )
+
+    def take(self, frames: memoryview, at: int, end_ns: int) -> int:
+        while True:
+            outcome, begin, end, at = self.intake.take_range(frames, at, 0, 0, end_ns)
+            if outcome is not Outcome.LEFT:
+                return at
+            self.read.append(bytes(frames[begin:end]))
 
     def refused(self) -> dict[MemoryRefusal, int]:
         return {reason: count for reason, count in self.counters.refused.items() if count}

@@ -1,0 +1,122 @@
+// The MEPs that are open, as the compiled way of a fragment sees them: which sources have come, and where the next
+// fragment goes. Opening and closing are the event builder's (event_builder.py), which shares this state.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+// As a row of MepRecord.fragments.
+struct PlacedFragment {
+    int64_t source, offset, size;
+};
+
+// Fragments lie at multiples of it in a slot, as ALIGNMENT of slots.py.
+constexpr int64_t fragment_alignment = 8;
+
+constexpr int64_t padded_fragment(int64_t size) { return (size + fragment_alignment - 1) & -fragment_alignment; }
+
+// What has come of one MEP. The rows never move: views of them stay right while others are added.
+class MepFragments {
+  public:
+    explicit MepFragments(std::size_t n_sources)
+        : capacity_(n_sources), seen_((n_sources + 63) / 64), rows_(new PlacedFragment[n_sources])
+    {
+    }
+    MepFragments(const MepFragments& other);
+
+    // `column` is the place of a source among those of the run.
+    bool has(std::size_t column) const { return seen_[column / 64] >> column % 64 & 1; }
+
+    // The fragment of a source that has not come; there are no more than sources.
+    void add(std::size_t column, const PlacedFragment& fragment, int64_t now_ns)
+    {
+        seen_[column / 64] |= uint64_t{1} << column % 64;
+        rows_[n_++] = fragment;
+        bytes += padded_fragment(fragment.size);
+        last_ns = now_ns;
+    }
+
+    bool is_complete() const { return n_ == capacity_; }
+    std::size_t size() const { return n_; }
+    std::size_t capacity() const { return capacity_; }
+    const std::vector<uint64_t>& seen() const { return seen_; }
+    PlacedFragment* rows() { return rows_.get(); }
+
+    int64_t bytes = 0;    // with padding
+    int64_t last_ns = 0;  // of the last fragment, in ns of the builder's clock
+
+  private:
+    std::size_t capacity_, n_ = 0;
+    std::vector<uint64_t> seen_;
+    std::unique_ptr<PlacedFragment[]> rows_;
+};
+
+// What a sound frame says of its fragment; size of the MFP in bytes.
+struct Fragment {
+    uint32_t run;
+    uint16_t source;
+    uint64_t mep;
+    uint32_t size;
+    uint64_t first_event;
+    uint16_t n_events;
+};
+
+class OpenMeps {
+  public:
+    struct Entry {
+        uint32_t slot;
+        uint64_t first_event;
+        uint16_t n_events;
+        std::shared_ptr<MepFragments> fragments;
+    };
+    struct Place {
+        Entry* mep;  // null if the rules of the event builder have to decide
+        std::size_t column;
+        int64_t offset;
+    };
+
+    OpenMeps(std::size_t n_slots, int64_t mep_bytes)
+        : mep_bytes_(mep_bytes), cursors_(n_slots), columns_(std::size_t{1} << 16, -1)
+    {
+    }
+
+    // A run begins: no MEP is open.
+    void start_run(uint32_t run, const std::vector<uint16_t>& sources);
+
+    void open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t n_events,
+              std::shared_ptr<MepFragments> fragments);
+    void close(uint64_t mep) { open_.erase(mep); }
+
+    // Where the next fragment goes, in bytes of a slot.
+    int64_t& cursor(std::size_t slot) { return cursors_.at(slot); }
+
+    // Where a fragment goes that an open MEP lacks and that agrees with it. Nothing changes.
+    Place find(const Fragment& fragment);
+
+    // The fragment of a source that an open MEP lacks lies at its place; whether the MEP is complete with it. The
+    // caller has it closed then.
+    bool add(const Place& place, const Fragment& fragment, int64_t now_ns)
+    {
+        place.mep->fragments->add(place.column, {fragment.source, place.offset, fragment.size}, now_ns);
+        cursors_[place.mep->slot] = place.offset + padded_fragment(fragment.size);
+        return place.mep->fragments->is_complete();
+    }
+
+    // The same by number, of a fragment that the event builder has placed.
+    bool add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size, int64_t now_ns);
+
+  private:
+    int64_t mep_bytes_;
+    std::vector<int64_t> cursors_;
+    std::vector<int32_t> columns_;  // by source id, -1 for a source that is not of the run
+    std::size_t n_sources_ = 0;
+    uint32_t run_ = 0;
+    std::unordered_map<uint64_t, Entry> open_;
+};
+
+void add_open_meps(nanobind::module_& module);

@@ -1,0 +1,50 @@
+// What is counted of each readout source.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+struct SourceCounters {
+    uint64_t fragments = 0;  // whose header could be read, rejected ones included
+    uint64_t bytes = 0;
+    uint64_t missing = 0;                 // MEPs that were closed without the source
+    std::optional<int64_t> last_seen_ns;  // loop time (monotonic, ns) of the last fragment
+};
+
+// Only expected sources have an entry, so that hostile input cannot make the table grow.
+class SourceTable {
+  public:
+    SourceTable() : at_(std::size_t{1} << 16, -1) {}
+
+    // Gives each source its entry; what an entry has counted stays.
+    void expect(const std::vector<uint16_t>& sources);
+
+    // Null for a source that is not expected. The entry stays where it is.
+    SourceCounters* find(uint32_t source)
+    {
+        return source < at_.size() && at_[source] >= 0 ? &entries_[static_cast<std::size_t>(at_[source])] : nullptr;
+    }
+
+    void count(uint16_t source, std::size_t nbytes, int64_t now_ns)
+    {
+        if (SourceCounters* entry = find(source)) {
+            ++entry->fragments;
+            entry->bytes += nbytes;
+            entry->last_seen_ns = now_ns;
+        }
+    }
+
+    const std::vector<uint16_t>& sources() const { return sources_; }
+
+  private:
+    std::vector<uint16_t> sources_;  // in the order of the entries
+    std::deque<SourceCounters> entries_;
+    std::vector<int32_t> at_;
+};
+
+void add_source_table(nanobind::module_& module);

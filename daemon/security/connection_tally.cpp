@@ -1,0 +1,80 @@
+#include "connection_tally.h"
+
+#include <nanobind/stl/pair.h>
+
+namespace nb = nanobind;
+
+namespace {
+
+// ZMTP writes the length of a frame in one byte, or in eight.
+constexpr std::size_t short_frame = 255, short_header = 2, long_header = 9;
+
+}  // namespace
+
+ConnectionTally::Connection& ConnectionTally::at(int descriptor)
+{
+    const auto index = static_cast<std::size_t>(descriptor);
+    if (index >= connections_.size()) connections_.resize(index + 1);
+    return connections_[index];
+}
+
+bool ConnectionTally::take(int descriptor, std::size_t nbytes, std::size_t parts)
+{
+    if (descriptor < 0 || !parts) return true;
+    const std::size_t header = nbytes / parts + overhead_ <= short_frame ? short_header : long_header;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Connection& connection = at(descriptor);
+    connection.wire_bytes += nbytes + parts * (overhead_ + header);
+    ++connection.messages;
+    ++total_;
+    return !connection.is_refused;
+}
+
+void ConnectionTally::empty()
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++times_empty_;
+}
+
+std::pair<uint64_t, uint64_t> ConnectionTally::of(int descriptor) const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto index = static_cast<std::size_t>(descriptor);
+    if (descriptor < 0 || index >= connections_.size()) return {0, 0};
+    return {connections_[index].messages, connections_[index].wire_bytes};
+}
+
+uint64_t ConnectionTally::total() const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return total_;
+}
+
+uint64_t ConnectionTally::times_empty() const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return times_empty_;
+}
+
+void ConnectionTally::refuse(int descriptor, bool is_refused)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (descriptor >= 0) at(descriptor).is_refused = is_refused;
+}
+
+void add_connection_tally(nb::module_& module)
+{
+    nb::class_<ConnectionTally>(module, "ConnectionTally", "What was taken of each connection of one socket")
+        .def(nb::init<std::size_t>(), nb::arg("overhead"))
+        .def("take", &ConnectionTally::take, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("parts"))
+        .def("empty", &ConnectionTally::empty)
+        .def("of", &ConnectionTally::of, nb::arg("descriptor"))
+        .def_prop_ro("total", &ConnectionTally::total)
+        .def_prop_ro("times_empty", &ConnectionTally::times_empty)
+        .def(
+            "refuse", [](ConnectionTally& self, int descriptor) { self.refuse(descriptor, true); },
+            nb::arg("descriptor"))
+        .def(
+            "admit", [](ConnectionTally& self, int descriptor) { self.refuse(descriptor, false); },
+            nb::arg("descriptor"));
+}

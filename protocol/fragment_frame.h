@@ -1,0 +1,92 @@
+// A frame and the MFP in it, as a node takes them: the checks are those of frame_header.decode_header, Mfp.parse and
+// frame_header.check_crc. Another process may change the bytes meanwhile: both headers are read once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "crc32c.h"
+#include "little_endian.h"
+#include "mfp.h"
+#include "private_copy.h"
+#include "transport_frame.h"
+
+// The transport header (docs/formats/transport-frame.md) at the beginning of a frame.
+struct FrameHeader {
+    uint32_t magic, run, length, crc;
+    uint16_t version, source, reserved;
+    uint64_t mep;
+
+    explicit FrameHeader(const uint8_t* frame)
+        : magic(u32_at(frame)),
+          run(u32_at(frame + 8)),
+          length(u32_at(frame + 12)),
+          crc(u32_at(frame + crc_at)),
+          version(u16_at(frame + 4)),
+          source(u16_at(frame + 32)),
+          reserved(u16_at(frame + 34)),
+          mep(u64_at(frame + 16))
+    {
+    }
+};
+
+// Why the header of a frame is refused, as a RejectReason's value, or "".
+inline const char* refusal_of_header(const FrameHeader& header, std::size_t size)
+{
+    if (size < frame_header_size) return "truncated";
+    if (header.magic != frame_magic) return "bad_magic";
+    if (header.version != frame_version) return "bad_version";
+    if (header.length > size) return "oversized";
+    if (header.length > size - frame_header_size) return "truncated";
+    if (header.length < size - frame_header_size) return "bad_size";
+    return header.reserved ? "malformed" : "";
+}
+
+// What a frame says of itself; its CRC is not looked at.
+struct InspectedFrame {
+    bool is_readable;
+    const char* refusal;  // why frame or MFP is refused, or ""
+    FrameHeader header;
+    uint64_t first_event;
+    uint16_t n_events;
+
+    InspectedFrame(const uint8_t* frame, std::size_t size)
+        : InspectedFrame(PrivateCopy<frame_header_size + mfp_header_size>(frame, size), frame, size)
+    {
+    }
+
+  private:
+    InspectedFrame(const PrivateCopy<frame_header_size + mfp_header_size>& head, const uint8_t* frame, std::size_t size)
+        : refusal(nullptr), header(head.bytes), first_event(0), n_events(0)
+    {
+        refusal = refusal_of_header(header, size);
+        is_readable = !*refusal;
+        if (!is_readable) return;
+        const uint8_t* mfp = head.bytes + frame_header_size;
+        refusal = refusal_of_mfp(mfp, frame + frame_header_size, header.length);
+        if (*refusal) return;
+        if (u16_at(mfp + 16) != header.source) refusal = "malformed";
+        first_event = u64_at(mfp + 8);
+        n_events = u16_at(mfp + 2);
+    }
+};
+
+// Copies the MFP of a frame to `to`, unless that is null, and computes the CRC on the way; whether it is the announced
+// one. A frame whose header is not sound is not copied, and has no right CRC.
+inline bool copy_and_check(const uint8_t* frame, std::size_t size, uint8_t* to, crc32c::Copy copy)
+{
+    const PrivateCopy<frame_header_size> head(frame, size);
+    const FrameHeader header(head.bytes);
+    if (*refusal_of_header(header, size)) return false;
+    const uint32_t crc = copy(0, head.bytes, nullptr, crc_at);
+    return copy(crc, frame + frame_header_size, to, size - frame_header_size) == header.crc;
+}
+
+// Why what was placed of a frame is not the MFP that it had announced, as a RejectReason's value, or "".
+inline const char* refusal_of_placed(const uint8_t* mfp, std::size_t size, uint16_t source, uint64_t first_event,
+                                     uint16_t n_events)
+{
+    if (const char* refusal = refusal_of_mfp(mfp, size); *refusal) return refusal;
+    const bool is_it = u16_at(mfp + 16) == source && u64_at(mfp + 8) == first_event && u16_at(mfp + 2) == n_events;
+    return is_it ? "" : "malformed";
+}

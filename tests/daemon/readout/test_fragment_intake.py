@@ -1,0 +1,300 @@
+"""The compiled way of fragments and the way in Python do the same with whatever comes.
+
+The rules of the event builder in Python are the oracle. Two readouts get the same frames, hostile ones among them: one
+takes all in Python, the other what it can in compiled code, from shared memory as a feeder would name it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+import zmq
+
+from hltnode.daemon._native import Outcome
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.event_building.event_builder import EventBuilder
+from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
+from hltnode.daemon.event_building.stimuli_and_effects import (
+    AcknowledgedBelow,
+    Batch,
+    BuilderLimits,
+    CloseMep,
+    CloseOpen,
+    Effect,
+    MepsAcknowledged,
+    ReturnMeps,
+    RevokeMeps,
+    SealSlot,
+    SlotFreed,
+    StartRun,
+    Stimulus,
+    Tick,
+)
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.readout.receiver import Receiver
+from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
+from tests.daemon.readout.mutations import FrameSource, mutate_frame
+
+RUN = 7
+SOURCES = (1, 2, 70, 4096, 65_535)
+EVENTS = 4
+MEP_BYTES = 1024
+SLOT_BYTES = 4 * MEP_BYTES
+MAX_FRAME_BYTES = 400
+GUARD = 0xA5
+NEVER_NS = 1 << 62
+STEPS = 400
+
+
+class Readout:
+    """A handler, its builder and its slots, with an alignment of bytes on both sides that nothing may touch."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.counters = Counters()
+        limits = SlotLimits(input_bytes=SLOT_BYTES, events=64, meps=8, fragments=100, mep_bytes=MEP_BYTES)
+        times = BuilderLimits(
+            mep_timeout_ns=100,
+            feeder_timeout_ns=1000,
+            overtaken_ns=30,
+            evict_ns=10,
+            flush_deadline_ns=20,
+            closed_ring=64,
+        )
+        self.builder = EventBuilder(SlotPool(2, limits), times, self.counters)
+        self.memory = [bytearray([GUARD]) * (SLOT_BYTES + 128) for _ in range(2)]
+        self.effects: list[Effect] = []
+        self.clock = ReadingClock(lambda: self.now)
+        self.handler = FrameHandler(
+            self.builder,
+            [memoryview(memory)[64:-64] for memory in self.memory],
+            self.counters,
+            self.effects.extend,
+            max_frame_bytes=MAX_FRAME_BYTES,
+            clock=self.clock,
+        )
+
+    def stimulate(self, stimulus: Stimulus) -> None:
+        self.effects += self.builder.handle(self.clock.current_ns(), stimulus)
+
+    def state(self) -> tuple[object, ...]:
+        """All that there is to see of it."""
+        builder, counters = self.builder, self.counters
+        cursors = [builder.pool.meps.cursor(slot.index) for slot in builder.pool.slots]
+        slots = [(slot.state, slot.committed, slot.open_meps, slot.deadline_ns) for slot in builder.pool.slots]
+        meps = [
+            (repr(mep), mep.sources, mep.last_ns, mep.arrived.bytes, mep.fragments.tolist())
+            for mep in builder.open.values()
+        ]
+        sources = [
+            (source, of.fragments, of.bytes, of.missing, of.last_seen_ns) for source, of in counters.sources.items()
+        ]
+        counted = [
+            counters.fragments_received,
+            counters.fragment_bytes_received,
+            dict(counters.fragments_rejected),
+            counters.fragments_built,
+            counters.meps_opened,
+            dict(counters.meps_closed),
+        ]
+        return cursors, slots, meps, sources, counted, builder.wake_ns, builder.window.limit, self.memory
+
+
+Arrive = Callable[[Readout, Sequence[bytes]], None]
+
+
+def in_python(readout: Readout, frames: Sequence[bytes]) -> None:
+    """Frames of a socket, taken by the rules in Python."""
+    readout.handler.begin_turn()
+    for frame in frames:
+        readout.handler.frame_arrived(frame)
+
+
+def from_memory(readout: Readout, frames: Sequence[bytes], *, is_on: bool = True) -> None:
+    """Frames one behind the other in a range of shared memory; what they say of their lengths is believed."""
+    padded = b"".join(frame.ljust(-(-len(frame) // FRAME_ALIGNMENT) * FRAME_ALIGNMENT, b"\0") for frame in frames)
+    readout.handler.begin_turn()
+    readout.handler.intake.is_on = is_on
+    at = 0
+    while at < len(padded):
+        at = readout.handler.shared_frames_arrived(memoryview(padded), at, NEVER_NS)
+
+
+def from_memory_in_python(readout: Readout, frames: Sequence[bytes]) -> None:
+    """The same range, taken by the rules in Python."""
+    from_memory(readout, frames, is_on=False)
+
+
+def seen(effects: Sequence[Effect]) -> list[object]:
+    """Effects, and what lies where of the MEPs that are closed."""
+    return [
+        (repr(effect), effect.record.fragments.tolist(), effect.record.missing)
+        if isinstance(effect, CloseMep)
+        else repr(effect)
+        for effect in effects
+    ]
+
+
+class Input:
+    """Frames and stimuli for two readouts; all follows from the seed."""
+
+    def __init__(self, seed: int, builder: EventBuilder) -> None:
+        self.builder = builder
+        self.rng = Random(seed)
+        self.source = FrameSource(EVENTS, 12)
+        self.sent: deque[bytes] = deque(maxlen=64)
+        self.queue: deque[tuple[int, int]] = deque()
+        self.run = RUN
+        self.next_mep = 0
+        self.sealed: deque[Batch] = deque()
+
+    def frames(self) -> list[bytes]:
+        return [self._frame() for _ in range(self.rng.randrange(1, 12))]
+
+    def _frame(self) -> bytes:
+        rng = self.rng
+        if rng.randrange(4) and (self.queue or self.builder.window.outstanding > 1):
+            if not self.queue:
+                # Two MEPs whose fragments come mixed.
+                meps = self.next_mep, self.next_mep + 1
+                fragments = [(mep, source) for mep in meps for source in SOURCES]
+                rng.shuffle(fragments)
+                # Some never come.
+                self.queue.extend(fragments[rng.choice((0, 0, 0, 1, 3)) :])
+                self.next_mep += 2
+            frame = self.source.frame(rng, self.run, *self.queue.popleft())
+        elif self.sent and rng.randrange(3) == 0:
+            frame = bytearray(rng.choice(self.sent))
+        else:
+            mep = max(
+                0, self.next_mep + rng.choice((-40, -3, -2, -1, 0, 1, 63, 64, 1 << 40, (1 << 63) - self.next_mep))
+            )
+            run = self.run if rng.randrange(6) else rng.choice((0, self.run + 1, (1 << 32) - 1))
+            events = None if rng.randrange(4) else rng.choice((1, EVENTS - 1, EVENTS + 1, 30))
+            frame = self.source.frame(rng, run, mep, rng.choice((*SOURCES, 0, 3, 65_534)), events=events)
+            if rng.randrange(2):
+                mutate_frame(rng, frame)
+        self.sent.append(bytes(frame))
+        return bytes(frame)
+
+    def stimulus(self) -> Stimulus | None:
+        rng = self.rng
+        kind = rng.randrange(20)
+        if self.sealed and kind < 10:
+            return SlotFreed(self.sealed[0].slot)
+        if kind < 13:
+            return Tick()
+        if kind < 16:
+            return AcknowledgedBelow(max(0, self.next_mep - rng.randrange(2, 8)))
+        if kind == 16:
+            first = max(0, self.next_mep - rng.randrange(4))
+            return RevokeMeps(((first, first + 1),))
+        if kind == 17:
+            return ReturnMeps(((0, self.next_mep),))
+        if kind == 18:
+            return CloseOpen()
+        return None
+
+
+def drive(seed: int, steps: int, arrive: Arrive, oracle: Arrive, compiled: Readout, python: Readout) -> None:
+    """Both readouts get the same; AssertionError names seed and step after which they differ."""
+    given = Input(seed, compiled.builder)
+    both = (compiled, arrive), (python, oracle)
+    for readout, _ in both:
+        readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    for step in range(steps):
+        where = f"seed {seed}, step {step}"
+        if given.rng.randrange(3):
+            frames = given.frames()
+            for readout, take in both:
+                take(readout, frames)
+        else:
+            passed_ns = given.rng.choice((0, 1, 5, 25, 60))
+            stimulus = given.stimulus()
+            for readout, _ in both:
+                readout.now += passed_ns
+                if stimulus is not None:
+                    readout.stimulate(stimulus)
+            if isinstance(stimulus, SlotFreed):
+                batch = given.sealed.popleft()
+                for readout, _ in both:
+                    readout.stimulate(MepsAcknowledged(tuple(mep.mep for mep in batch.meps)))
+        assert seen(compiled.effects) == seen(python.effects), where
+        assert compiled.state() == python.state(), where
+        assert closes(accounting(compiled.counters, compiled.builder)), where
+        given.sealed += [effect.batch for effect in compiled.effects if isinstance(effect, SealSlot)]
+        for readout, _ in both:
+            readout.effects.clear()
+            for memory in readout.memory:
+                assert memory[:64] == memory[-64:] == bytes([GUARD]) * 64, where
+
+
+def counted_in_compiled_code(monkeypatch: pytest.MonkeyPatch, readout: Readout) -> list[int]:
+    """A list that gets the MEPs that are completed without a last fragment in Python."""
+    complete: list[int] = []
+    taken = readout.handler.taken
+
+    def noted(outcome: Outcome) -> None:
+        if outcome is Outcome.COMPLETE:
+            complete.append(readout.handler.intake.last_mep)
+        taken(outcome)
+
+    monkeypatch.setattr(readout.handler, "taken", noted)
+    return complete
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 600))])
+def test_frames_of_shared_memory_are_taken_as_in_python(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    compiled = Readout()
+    complete = counted_in_compiled_code(monkeypatch, compiled)
+    drive(seed, STEPS, from_memory, from_memory_in_python, compiled, Readout())
+    assert len(complete) > STEPS // 20, complete
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 600))])
+async def test_frames_of_the_socket_are_taken_as_in_python(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    compiled = Readout()
+    complete = counted_in_compiled_code(monkeypatch, compiled)
+    with zmq.Context() as context, context.socket(zmq.PUSH) as feeder:
+        receiver = Receiver(
+            context, "inproc://data", compiled.handler, max_frame_bytes=MAX_FRAME_BYTES, received=ReceivedInput()
+        )
+        receiver.start(asyncio.get_running_loop())
+        feeder.connect("inproc://data")
+
+        def through_the_socket(_readout: Readout, frames: Sequence[bytes]) -> None:
+            for frame in frames:
+                feeder.send(frame)
+            while not receiver.read():
+                pass
+
+        drive(seed, STEPS, through_the_socket, in_python, compiled, Readout())
+        receiver.close()
+    assert len(complete) > STEPS // 20, complete
+
+
+def test_what_a_recorder_is_to_get_is_left_to_python() -> None:
+    readout = Readout()
+    readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    source = FrameSource(EVENTS, 12)
+    from_memory(readout, [bytes(source.frame(Random(1), RUN, 0, SOURCES[0]))], is_on=False)
+    assert readout.handler.intake.take_counts() == (0, 0)
+    assert readout.builder.open[0].n_fragments == 1
+
+
+def test_a_range_is_left_when_its_time_is_over_and_gone_on_with_later() -> None:
+    readout = Readout()
+    readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    frame = bytes(FrameSource(EVENTS, 12).frame(Random(1), RUN, 0, SOURCES[0]))
+    readout.handler.begin_turn()
+    assert readout.handler.shared_frames_arrived(memoryview(frame), 0, time.monotonic_ns()) == 0
+    assert readout.counters.fragments_received == 0
+    assert readout.handler.shared_frames_arrived(memoryview(frame), 0, NEVER_NS) == len(frame)
+    assert readout.counters.fragments_received == 1
