@@ -190,7 +190,8 @@ class EventBuilder:
     def held(self, sources: Iterable[int], until_ns: int) -> list[tuple[int, int]]:
         """The (first, last) ranges of the MEPs of which nothing more is needed from the feeder of some sources: those
         that were opened at this time or before and have all of them, or are closed and not acknowledged yet."""
-        mask = sum(self._bit_of.get(source, 0) for source in set(sources))
+        columns = {self._column_of[source] for source in sources if source in self._column_of}
+        mask = sum(1 << column for column in columns)
         closed, held = list(self._gathered), []
         for slot in self._slots:
             for mep in slot.meps:
