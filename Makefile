@@ -17,7 +17,7 @@ GPU_PYTHON ?= $(BIN)/python
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo test test-all soak attacks check docs format bench gpu headers reference clean
+.PHONY: demo test test-all soak attacks alerts check docs format bench gpu headers reference clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -39,6 +39,11 @@ soak: $(VENV)/.developed
 attacks: $(VENV)/.developed
 	$(BIN)/python -m tests.attacks
 
+# Provokes every alert on real nodes, with Prometheus and Alertmanager from Debian's packages: ten minutes or so.
+# ALERTS_ARGUMENTS='Hlt1NodeDown --at-once 2' for some of them.
+alerts: $(VENV)/.developed
+	$(BIN)/python -m tests.alerts $(ALERTS_ARGUMENTS)
+
 check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,7 +54,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python tools/generate_device_headers.py --check
 	$(BIN)/python tools/generate_reference.py --check
-	$(BIN)/python tools/generate_dashboard.py --check
+	$(BIN)/python -m tools.generate_dashboard --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 	$(BUILD_SITE)
 
@@ -79,7 +84,7 @@ headers: | $(LINKS)
 
 reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
-	$(BIN)/python tools/generate_dashboard.py
+	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
 
 # The package itself, editable, with its kernels compiled.

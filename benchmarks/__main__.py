@@ -33,6 +33,7 @@ NAMES = (
     "real_readout",
     "shared_memory",
     "latency",
+    "scrape",
     "safe_delivery",
     "simulation",
 )

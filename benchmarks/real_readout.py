@@ -132,8 +132,8 @@ def process(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         running.wait()
 
 
-def node_us(directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
-    """Processor time of a node for each event (µs)."""
+def write_config(directory: Path, mep: ReadoutMep, trigger: Path, geometry: Path) -> tuple[Path, tuple[str, ...], int]:
+    """Configuration of a node for such MEPs in its directory; returns it, the options of its feeders, its HTTP port."""
     data, control, decisions, http = free_ports(4)
     mep_bytes = max(int(mep.data.nbytes * 1.3), 16 * MIB)
     config = directory / "node.toml"
@@ -161,15 +161,26 @@ directory = "{directory / "output"}"
 [http]
 port = {http}
 """)
+    to = ("--to", f"tcp://127.0.0.1:{data}", "--control", f"tcp://127.0.0.1:{control}")
+    return config, to, http
+
+
+def wait_until_it_runs(node: subprocess.Popen[bytes], http: int) -> None:
+    """Until a node that was started takes data."""
+    end = time.monotonic() + SECONDS
+    while (status := status_of(http)) is None or status["state"] != "running":
+        if node.poll() is not None or time.monotonic() > end:
+            raise RuntimeError("the node did not start")
+        time.sleep(0.2)
+
+
+def node_us(directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
+    """Processor time of a node for each event (µs)."""
+    config, to, http = write_config(directory, mep, trigger, geometry)
     fed = FED[mep.n_events]
     repeat = -(-fed // n_of_file)
     with process("serve", "--config", config) as node:
-        end = time.monotonic() + SECONDS
-        while (status := status_of(http)) is None or status["state"] != "running":
-            if node.poll() is not None or time.monotonic() > end:
-                raise RuntimeError("the node did not start")
-            time.sleep(0.2)
-        to = ("--to", f"tcp://127.0.0.1:{data}", "--control", f"tcp://127.0.0.1:{control}")
+        wait_until_it_runs(node, http)
         how = ("--sources", 1, "--repeat", repeat, "--events-per-mep", mep.n_events)
         with process("replay", events, *to, *how) as feeder:
             before = _when_processed(http, node, feeder, repeat * n_of_file // 4)

@@ -63,7 +63,7 @@ def exported_names() -> set[str]:
 
 
 def files_with_metric_names() -> list[Path]:
-    boards = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
+    boards = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
     return [*boards, ALERTS, RECORDING, *UNIT_TESTS, *sorted(ROOT.glob("docs/**/*.md"))]
 
 

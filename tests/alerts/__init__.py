@@ -1,0 +1,1 @@
+"""Every alert provoked on real nodes, with Prometheus and Alertmanager: `make alerts`."""

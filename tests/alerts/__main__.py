@@ -1,0 +1,222 @@
+"""Provoke every alert: python -m tests.alerts [NAME ...] [--divisor 20] [--at-once 6]; NAME is a part of its name.
+
+Prometheus and Alertmanager are fetched from Debian (tools/fetch_prometheus.sh). All durations of rules and routes are
+divided by one number; a node's own times are as they are.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from tests.alerts import of_the_input, of_the_node, of_the_output
+from tests.alerts.monitoring import FILES, Monitoring
+from tests.alerts.scaled import seconds
+from tests.alerts.scenarios import SCENARIOS, Scenario
+from tests.alerts.site import ROOT, Site
+from tests.soak.nodes import can_mount
+
+PARTS = (of_the_node, of_the_input, of_the_output)
+"""Importing them registers the scenarios."""
+
+LOOK_SECONDS = 0.5
+# What is normal before: no alert of a node that has just begun to work.
+QUIET_SECONDS = 6.0
+# For the load of the machine, one scrape, one evaluation, and a notification with its group.
+SLACK_SECONDS = 20.0
+# After the alert its consequences would come: longer than the longest `for` but that of kept runs, scaled.
+CONSEQUENCES_SECONDS = 20.0
+SILENCE_SECONDS = 45.0
+# The longest window of a rule, 15 minutes, scaled, and two groups of notifications.
+CLEAR_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one scenario has shown; `problem` is empty if it is as it should be."""
+
+    scenario: Scenario
+    fired_after: float | None = None
+    cleared_after: float | None = None
+    others: set[str] = field(default_factory=set)
+    held_back: set[str] = field(default_factory=set)
+    problem: str = ""
+
+
+def longest_seconds(alert: str) -> float:
+    """The time that the rule itself takes at most: its `for` and five minutes of a window."""
+    groups = yaml.safe_load((FILES / "alerts.yml").read_text())["groups"]
+    [rule] = [rule for group in groups for rule in group["rules"] if rule["alert"] == alert]
+    return seconds(rule.get("for", "0s")) + seconds("5m")
+
+
+class Observation:
+    """Which alerts of a node fire, and who was told."""
+
+    def __init__(self, monitoring: Monitoring, site: Site) -> None:
+        self._monitoring = monitoring
+        self._site = site
+        self.fired: set[str] = set()
+
+    async def firing(self) -> set[str]:
+        """What fires now."""
+        found = await asyncio.to_thread(self._monitoring.firing, self._site.instance)
+        self.fired |= found
+        return found
+
+    async def watch(self, duration: float) -> None:
+        """Note what fires for some time."""
+        end = time.monotonic() + duration
+        while time.monotonic() < end:
+            await self.firing()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def until(self, alert: str, *, fires: bool, limit: float) -> float | None:
+        """Seconds until the alert fires, or until nothing does; None if that does not come in time."""
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < limit:
+            found = await self.firing()
+            if alert in found if fires else not found:
+                return passed
+            await asyncio.sleep(LOOK_SECONDS)
+        return None
+
+
+async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, divisor: int) -> Outcome:
+    """Run a scenario; what does not go as it should is in the outcome."""
+    outcome = Outcome(scenario)
+    seen = Observation(monitoring, site)
+    steps = scenario.steps(site)
+    await anext(steps)
+    monitoring.scrape(site.instance)
+    begin = time.monotonic()
+    await seen.watch(QUIET_SECONDS)
+    # A node that is not there yet does not answer.
+    before = seen.fired - ({"Hlt1NodeDown"} if site.process is None else set())
+    if before:
+        outcome.problem = f"before: {', '.join(sorted(before))}"
+    provoked = asyncio.ensure_future(anext(steps))
+    if scenario.alert is None:
+        await provoked
+        await seen.watch(SILENCE_SECONDS)
+    else:
+        limit = longest_seconds(scenario.alert) / divisor + scenario.detection + SLACK_SECONDS
+        outcome.fired_after = await seen.until(scenario.alert, fires=True, limit=limit)
+        await provoked
+        if outcome.fired_after is None:
+            outcome.problem = f"does not fire within {limit:.0f} s"
+        await seen.watch(CONSEQUENCES_SECONDS)
+    await anext(steps, None)
+    if scenario.alert is not None:
+        outcome.cleared_after = await seen.until(scenario.alert, fires=False, limit=CLEAR_SECONDS)
+        if outcome.cleared_after is None:
+            outcome.problem = outcome.problem or f"does not clear: {', '.join(sorted(await seen.firing()))}"
+    told = monitoring.receivers.told(site.instance, begin)
+    outcome.others = told - {scenario.alert}
+    outcome.held_back = seen.fired - told - {scenario.alert}
+    unexpected = outcome.others - set(scenario.tolerated)
+    if site.process is not None and scenario.how.startswith("a back end that does not answer"):
+        unexpected -= {"Hlt1NodeDown"}
+    if unexpected:
+        outcome.problem = outcome.problem or f"also: {', '.join(sorted(unexpected))}"
+    info = scenario.alert == "Hlt1RunKept"
+    if scenario.alert is not None and outcome.fired_after is not None and (scenario.alert in told) is info:
+        outcome.problem = outcome.problem or ("somebody was told" if info else "nobody was told")
+    return outcome
+
+
+async def run_one(
+    number: int, scenario: Scenario, root: Path, monitoring: Monitoring, divisor: int, places: asyncio.Semaphore
+) -> Outcome:
+    """A scenario on a node of its own."""
+    async with places:
+        site = Site(root / f"{number:02}", scenario.settings, events=scenario.events)
+        try:
+            outcome = await provoke(scenario, site, monitoring, divisor)
+        except Exception as error:
+            outcome = Outcome(scenario, problem=f"{type(error).__name__}: {error}")
+        finally:
+            monitoring.forget(site.instance)
+            await site.close()
+        verdict = outcome.problem or "ok"
+        print(f"{scenario.alert or 'nothing'}: {scenario.how}: {verdict}", flush=True)
+        return outcome
+
+
+async def run(
+    scenarios: list[Scenario], root: Path, monitoring: Monitoring, divisor: int, at_once: int
+) -> list[Outcome]:
+    """All scenarios, some at a time."""
+    places = asyncio.Semaphore(at_once)
+    runs = [run_one(number, scenario, root, monitoring, divisor, places) for number, scenario in enumerate(scenarios)]
+    return list(await asyncio.gather(*runs))
+
+
+def table_of(outcomes: list[Outcome]) -> Table:
+    """The report."""
+    table = Table("alert", "provoked by", "s to fire", "others that somebody was told", "held back", "s to clear", "")
+    for outcome in sorted(outcomes, key=lambda each: each.scenario.alert or "~"):
+        numbers = ["" if value is None else f"{value:.1f}" for value in (outcome.fired_after, outcome.cleared_after)]
+        table.add_row(
+            outcome.scenario.alert or "none may fire",
+            outcome.scenario.how,
+            numbers[0],
+            ", ".join(sorted(outcome.others)),
+            ", ".join(sorted(outcome.held_back)),
+            numbers[1],
+            outcome.problem or "ok",
+        )
+    return table
+
+
+def main() -> int:
+    """Provoke the alerts that are asked for; 1 if one is not as it should be."""
+    parser = argparse.ArgumentParser(prog="python -m tests.alerts", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--divisor", type=int, default=20, help="what all durations of rules and routes are divided by")
+    parser.add_argument("--at-once", type=int, default=6, help="nodes at a time")
+    chosen = parser.parse_args()
+    script = ROOT / "tools" / "fetch_prometheus.sh"
+    programs = Path(subprocess.run([script], check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip())
+    for name in ("prometheus", "prometheus-alertmanager"):
+        asked = subprocess.run([programs / name, "--version"], check=True, capture_output=True, text=True)
+        print((asked.stdout + asked.stderr).splitlines()[0])
+    with tempfile.TemporaryDirectory(prefix="hltnode-alerts-") as folder:
+        root = Path(folder)
+        mounts = can_mount(root)
+        wanted = [
+            each
+            for each in SCENARIOS
+            if not chosen.names or any(name in f"{each.alert} {each.steps.__name__}" for name in chosen.names)
+        ]
+        left_out = [each for each in wanted if each.needs_mount and not mounts]
+        for each in left_out:
+            print(f"left out, needs root to mount a tmpfs: {each.alert} by {each.how}")
+        wanted = [each for each in wanted if each not in left_out]
+        (root / "prometheus").mkdir()
+        monitoring = Monitoring(root / "prometheus", programs, chosen.divisor)
+        begin = time.monotonic()
+        try:
+            outcomes = asyncio.run(run(wanted, root, monitoring, chosen.divisor, chosen.at_once))
+        finally:
+            monitoring.close()
+    Console(width=200).print(table_of(outcomes))
+    bad = [outcome for outcome in outcomes if outcome.problem]
+    print(
+        f"{len(outcomes) - len(bad)} of {len(outcomes)} as they should be, in {time.monotonic() - begin:.0f} s; "
+        f"durations of rules and routes divided by {chosen.divisor}, load of the machine {os.getloadavg()[0]:.1f}"
+    )
+    return 1 if bad or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""Prometheus and Alertmanager as processes, with the scaled files of deploy/prometheus, and who is told what."""
+
+import http.server
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hltnode.daemon.commands.demo import free_ports
+from tests.alerts.scaled import scaled
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ROOT / "deploy" / "prometheus"
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One alert of one node as a receiver was told."""
+
+    at: float
+    receiver: str
+    alert: str
+    instance: str
+    status: str
+
+
+class Receivers:
+    """The webhooks of the pager and the chat."""
+
+    def __init__(self) -> None:
+        self.notifications: list[Notification] = []
+        receivers = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                now = time.monotonic()
+                for alert in body["alerts"]:
+                    labels = alert["labels"]
+                    note = Notification(now, self.path[1:], labels["alertname"], labels["instance"], alert["status"])
+                    receivers.notifications.append(note)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_arguments: object) -> None:
+                """Nothing: the report has what matters."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def told(self, instance: str, since: float) -> set[str]:
+        """The alerts of a node that somebody was told of since a time."""
+        return {
+            note.alert
+            for note in list(self.notifications)
+            if note.instance == instance and note.at >= since and note.status == "firing"
+        }
+
+    def close(self) -> None:
+        """Take no more."""
+        self._server.shutdown()
+
+
+def _with_templates(programs: Path) -> list[str]:
+    """Debian's Alertmanager reads its templates in /usr/share: one that is not installed gets a view with its own."""
+    share = programs.parent / "share"
+    if Path("/usr/share/prometheus/alertmanager/default.tmpl").exists() or not share.is_dir():
+        return []
+    mount = f"mount -t overlay overlay -o lowerdir={share}:/usr/share /usr/share"
+    return ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+
+
+class Monitoring:
+    """Both processes and the receivers, from construction to `close`.
+
+    Args:
+        programs: folder of the programs.
+        divisor: what all durations are divided by.
+    """
+
+    def __init__(self, directory: Path, programs: Path, divisor: int) -> None:
+        self._directory = directory
+        self._targets: set[str] = set()
+        self.receivers = Receivers()
+        prometheus, alertmanager, cluster = free_ports(3)
+        self.url = f"http://127.0.0.1:{prometheus}"
+        self._write_files(divisor, alertmanager)
+        self._pages = (f"{self.url}/-/ready", f"http://127.0.0.1:{alertmanager}/-/ready")
+        self._processes = [
+            self._start(
+                *_with_templates(programs),
+                programs / "prometheus-alertmanager",
+                f"--config.file={directory / 'alertmanager.yml'}",
+                f"--storage.path={directory / 'alertmanager'}",
+                f"--web.listen-address=127.0.0.1:{alertmanager}",
+                f"--cluster.listen-address=127.0.0.1:{cluster}",
+            ),
+            self._start(
+                programs / "prometheus",
+                f"--config.file={directory / 'prometheus.yml'}",
+                f"--storage.tsdb.path={directory / 'data'}",
+                f"--web.listen-address=127.0.0.1:{prometheus}",
+                "--rules.alert.resend-delay=1s",
+            ),
+        ]
+        end = time.monotonic() + START_SECONDS
+        while not self._is_ready():
+            if time.monotonic() > end:
+                self.close()
+                logs = "\n".join(path.read_text()[-1500:] for path in sorted(directory.glob("*.log")))
+                raise RuntimeError(f"Prometheus or Alertmanager does not start:\n{logs}")
+            time.sleep(0.2)
+
+    def _write_files(self, divisor: int, alertmanager: int) -> None:
+        directory = self._directory
+        for name in ("recording.yml", "alerts.yml", "alertmanager.yml"):
+            text = scaled((FILES / name).read_text(), divisor)
+            (directory / name).write_text(
+                re.sub(r"http://127\.0\.0\.1:\d+/", f"http://127.0.0.1:{self.receivers.port}/", text)
+            )
+        config = yaml.safe_load(scaled((FILES / "prometheus.yml").read_text(), divisor))
+        # A second is short enough for the shortest range, and nodes are not scraped twenty times as often for it.
+        config["global"]["scrape_interval"] = "1s"
+        for job in config["scrape_configs"]:
+            job["scrape_timeout"] = "1s"
+        (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
+        (directory / "alertmanagers").mkdir()
+        self._write_targets(directory / "alertmanagers" / "local.yml", {f"127.0.0.1:{alertmanager}"})
+        (directory / "targets").mkdir()
+        self._write_targets(directory / "targets" / "nodes.yml", set())
+
+    def _write_targets(self, path: Path, targets: set[str]) -> None:
+        # Prometheus must not read half a file.
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(yaml.safe_dump([{"targets": sorted(targets)}]))
+        temporary.rename(path)
+
+    def _start(self, *command: str | Path) -> subprocess.Popen[bytes]:
+        [program] = [part for part in command if isinstance(part, Path)]
+        with (self._directory / f"{program.name}.log").open("wb") as log:
+            return subprocess.Popen([str(part) for part in command], stdout=log, stderr=log)
+
+    def _is_ready(self) -> bool:
+        try:
+            for page in self._pages:
+                urllib.request.urlopen(page, timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def scrape(self, instance: str) -> None:
+        """From now on."""
+        self._targets.add(instance)
+        self._write_targets(self._directory / "targets" / "nodes.yml", self._targets)
+
+    def forget(self, instance: str) -> None:
+        """Scrape a node no more."""
+        self._targets.discard(instance)
+        self._write_targets(self._directory / "targets" / "nodes.yml", self._targets)
+
+    def get(self, path: str) -> Any:
+        """The data of an answer of Prometheus' API."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=20) as answer:
+            return json.load(answer)["data"]
+
+    def firing(self, instance: str) -> set[str]:
+        """Alerts of a node that fire for Prometheus, those included that Alertmanager holds back."""
+        alerts = self.get("alerts")["alerts"]
+        mine = [alert["labels"]["alertname"] for alert in alerts if alert["labels"].get("instance") == instance]
+        states = [alert["state"] for alert in alerts if alert["labels"].get("instance") == instance]
+        return {name for name, state in zip(mine, states, strict=True) if state == "firing"}
+
+    def close(self) -> None:
+        """End both processes."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.wait()
+        self.receivers.close()

@@ -1,0 +1,177 @@
+"""Scenarios of the node itself: its process, its back end, commands and connections."""
+
+import asyncio
+import signal
+import socket
+
+from hltnode.protocol.transport.feeder_messages import Revoked
+from tests.alerts.scenarios import NODE_IS_DOWN, Steps, scenario
+from tests.alerts.site import Site
+from tests.daemon.fakes import RUN
+
+
+async def running(site: Site) -> None:
+    """A node in a run with one feeder."""
+    await site.start()
+    await site.feed()
+    await site.processed(50)
+
+
+@scenario("Hlt1NodeDown", "SIGSTOP of the node")
+async def stopped(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.signal(signal.SIGSTOP)
+    yield
+    site.signal(signal.SIGCONT)
+
+
+@scenario("Hlt1NodeDown", "SIGKILL of the node")
+async def killed(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.kill()
+    yield
+    await site.start()
+
+
+@scenario("Hlt1RestartLoop", "three SIGKILLs, each with a new start", detection=40.0, tolerated=NODE_IS_DOWN)
+async def restarted(site: Site) -> Steps:
+    await running(site)
+    yield
+    for _ in range(3):
+        site.kill()
+        await site.start()
+        # Every session is scraped once at least.
+        await asyncio.sleep(2.0)
+    yield
+
+
+@scenario("Hlt1StartHangs", "a back end that does not answer the first, empty batch")
+async def start_hangs(site: Site) -> Steps:
+    yield
+    site.behave(hang=True)
+    await site.start(ready=False)
+    yield
+    site.behave()
+
+
+@scenario("Hlt1Unhealthy", "a back end that hangs", settings={"node": {"unhealthy_after_ms": 2000}}, detection=4.0)
+async def hangs(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(hang=True)
+    yield
+    site.behave()
+
+
+@scenario("Hlt1BackendErrors", "a batch that fails")
+async def batch_fails(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(fail=1)
+    yield
+
+
+@scenario(
+    "Hlt1MepsNotProcessed", "two sessions killed while they compute a MEP", detection=30.0, tolerated=NODE_IS_DOWN
+)
+async def left_out(site: Site) -> Steps:
+    await running(site)
+    site.behave(hang=True)
+    await asyncio.sleep(1.0)
+    yield
+    site.kill()
+    # The second session warms up, gets the MEPs again, and computes them alone.
+    site.behave()
+    await site.start()
+    site.behave(hang=True)
+    await asyncio.sleep(6.0)
+    site.kill()
+    site.behave()
+    await site.start()
+    yield
+
+
+@scenario("Hlt1DeadTimeHigh", "batches of 0.5 s, and MEPs as fast as they are taken", detection=6.0)
+async def slow_back_end(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(seconds=0.5)
+    site.feeders[0].rate = 2000.0
+    yield
+    site.behave()
+    site.feeders[0].rate = 8.0
+
+
+@scenario("Hlt1LatencyP99High", "batches of 1.5 s, and one MEP in three seconds")
+async def slow_batches(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(seconds=1.5)
+    site.feeders[0].rate = 0.6
+    yield
+    site.behave()
+    site.feeders[0].rate = 8.0
+
+
+def flagged(alert: str, flag: str) -> None:
+    """The scenario of a flag that the kernels set."""
+
+    @scenario(alert, f"a back end that flags all events with {flag}")
+    async def steps(site: Site) -> Steps:
+        await running(site)
+        yield
+        site.behave(flag=flag.upper())
+        yield
+        site.behave()
+
+
+flagged("Hlt1EventsCut", "global_event_cut")
+flagged("Hlt1DetectorMissing", "missing_detector")
+flagged("Hlt1EventsTooLarge", "too_many_clusters")
+
+
+@scenario("Hlt1ReloadRefused", "SIGHUP with a file that is not valid")
+async def bad_reload(site: Site) -> Steps:
+    await running(site)
+    good = site.config.read_text()
+    yield
+    site.config.write_text(good + '\n[builder]\nfeeders = "many"\n')
+    site.signal(signal.SIGHUP)
+    yield
+    site.config.write_text(good)
+
+
+@scenario("Hlt1LoginsRefused", "commands over HTTP without a token")
+async def no_token(site: Site) -> Steps:
+    await running(site)
+    yield
+    for _ in range(12):
+        await asyncio.to_thread(site.post, "/control/pause")
+        await asyncio.sleep(0.3)
+    yield
+
+
+@scenario(
+    "Hlt1ConnectionsRefused",
+    "60 connections where 8 are allowed",
+    settings={"limits": {"connections_of_this_machine": 8}},
+)
+async def flood(site: Site) -> Steps:
+    await running(site)
+    yield
+    for _ in range(6):
+        connections = [socket.create_connection(("127.0.0.1", site.data_port), 5) for _ in range(20)]
+        await asyncio.sleep(1.0)
+        for connection in connections:
+            connection.close()
+    yield
+
+
+@scenario("Hlt1RevocationRefused", "a feeder that revokes MEPs and does not supervise")
+async def revocation(site: Site) -> Steps:
+    await running(site)
+    yield
+    await site.feeders[0].connection.send_message(Revoked(RUN, ((0, 1),)))
+    yield

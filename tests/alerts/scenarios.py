@@ -1,0 +1,59 @@
+"""What provokes each alert. A scenario prepares, yields, provokes, yields, and repairs.
+
+An alert without a scenario is in `UNIT_TESTED`, with the reason; tests/deploy/test_alerts.py compares both with the
+rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from tests.alerts.site import Site
+
+Steps = AsyncIterator[None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One way to provoke an alert.
+
+    `detection` is how many seconds the node itself needs, which are not scaled; `tolerated` are other alerts that are
+    true at the same time, with the reason.
+    """
+
+    alert: str | None
+    how: str
+    steps: Callable[[Site], Steps]
+    settings: dict[str, dict[str, object]] = field(default_factory=dict)
+    detection: float = 2.0
+    tolerated: dict[str, str] = field(default_factory=dict)
+    events: int = 8
+    needs_mount: bool = False
+
+
+SCENARIOS: list[Scenario] = []
+
+UNIT_TESTED = {
+    "Hlt1LossUnaccounted": "a defect of the node, which has none that is known",
+    "Hlt1ErrorContained": "a defect of the node, which has none that is known",
+    "Hlt1RevokedOutOfReach": "needs two nodes and a file that is finished between two messages",
+    "Hlt1GpuSlowedDown": "needs a GPU that is too hot",
+    "Hlt1GpuMemoryErrors": "needs a GPU with damaged memory",
+}
+"""Alerts that only the unit tests of promtool see, and why."""
+
+
+def scenario(
+    alert: str | None, how: str, **options: object
+) -> Callable[[Callable[[Site], Steps]], Callable[[Site], Steps]]:
+    """Register a function as a scenario; without an alert nothing may fire."""
+
+    def register(steps: Callable[[Site], Steps]) -> Callable[[Site], Steps]:
+        SCENARIOS.append(Scenario(alert, how, steps, **options))  # type: ignore[arg-type]
+        return steps
+
+    return register
+
+
+NODE_IS_DOWN = {"Hlt1NodeDown": "a start takes longer than the scaled 30 s"}

@@ -1,0 +1,50 @@
+"""The rules of `make alerts` are those of a farm with their durations divided, and each alert is provoked by it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.alerts.__main__ import PARTS
+from tests.alerts.monitoring import FILES
+from tests.alerts.scaled import scaled, seconds
+from tests.alerts.scenarios import SCENARIOS, UNIT_TESTED
+
+DURATION = re.compile(r"(?:\[|for: |offset |group_wait: |group_interval: |repeat_interval: )(\d+)(ms|[smh])\b")
+MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+
+
+def durations_ms(text: str) -> list[int]:
+    return [int(n) * MS[unit] for n, unit in DURATION.findall(text)]
+
+
+@pytest.mark.parametrize("name", ["recording.yml", "alerts.yml", "alertmanager.yml"])
+def test_every_duration_is_divided_and_nothing_else_changes(name: str) -> None:
+    text = (FILES / name).read_text()
+    small = scaled(text, 20)
+    assert durations_ms(text)
+    assert durations_ms(small) == [duration // 20 for duration in durations_ms(text)]
+
+    def without_durations(of: str) -> str:
+        return re.sub(r"(predict_linear\([^,]+, )\d+", r"\1", DURATION.sub("", of))
+
+    assert without_durations(small) == without_durations(text)
+
+
+def test_the_horizon_of_a_forecast_is_a_duration_too() -> None:
+    assert scaled("predict_linear(x[30m], 14400) < 10e9", 20) == "predict_linear(x[90000ms], 720) < 10e9"
+
+
+def test_no_duration_of_a_rule_is_longer_than_what_make_alerts_waits_for() -> None:
+    rules = [rule for group in yaml.safe_load((FILES / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
+    assert all(seconds(rule.get("for", "0s")) <= 1800 for rule in rules)
+
+
+def test_every_alert_is_provoked_or_says_why_that_is_not_possible() -> None:
+    assert len(PARTS) == len(list(Path(__file__).parent.glob("of_the_*.py")))
+    rules = [rule for group in yaml.safe_load((FILES / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
+    provoked = {scenario.alert for scenario in SCENARIOS if scenario.alert is not None}
+    assert provoked | set(UNIT_TESTED) == {rule["alert"] for rule in rules}
+    assert not provoked & set(UNIT_TESTED)
+    assert sum(scenario.alert is None for scenario in SCENARIOS) >= 5

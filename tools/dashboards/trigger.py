@@ -1,0 +1,96 @@
+"""What the lines accept, and what becomes of it."""
+
+from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, rate
+
+TRIGGER = Board(
+    uid="hltnode-trigger",
+    title="HLT1: trigger rates",
+    numbers=(
+        number("Events per second", f"sum({rate('hlt1_events_processed_total')})"),
+        number("Accepted per second", f"sum({rate('hlt1_events_accepted_total')})"),
+        number(
+            "Accepted",
+            f"sum({rate('hlt1_events_accepted_total')}) / sum({rate('hlt1_events_processed_total')})",
+            "percentunit",
+        ),
+        number("Events flagged per second", f"sum({rate('hlt1_events_flagged_total')})"),
+        number("Written", f"sum({rate('hlt1_event_bytes_written_total')})", "Bps"),
+        number("Decisions dropped per second", f"sum({rate('hlt1_decisions_dropped_total')})", warn=0.01, alarm=1),
+    ),
+    rows={
+        "Lines": (
+            Panel(
+                "Events accepted by line",
+                "short",
+                (Query(rate("hlt1_line_accepts_total", "line"), "{{line}}"),),
+                width=12,
+            ),
+            Panel(
+                "Part of the events, by line",
+                "percentunit",
+                (
+                    Query(
+                        f"{rate('hlt1_line_accepts_total', 'line')}"
+                        f" / on () group_left () sum({rate('hlt1_events_processed_total')})",
+                        "{{line}}",
+                    ),
+                ),
+                "A line whose part jumps has other data, or another threshold.",
+                width=12,
+            ),
+        ),
+        "Events": (
+            Panel("Events with a flag", "short", (Query(rate("hlt1_events_flagged_total", "flag"), "{{flag}}"),)),
+            Panel(
+                "Objects of an event",
+                "short",
+                (
+                    Query(
+                        f"{rate('hlt1_objects_total', 'collection')}"
+                        f" / on () group_left () sum({rate('hlt1_events_processed_total')})",
+                        "{{collection}}",
+                    ),
+                ),
+                "Mean number, by collection of the chain.",
+            ),
+            Panel(
+                "Candidates left out of reports",
+                "short",
+                (Query(rate("hlt1_report_candidates_left_out_total"), "{{instance}}"),),
+            ),
+        ),
+        "Outputs": (
+            Panel(
+                "Event files",
+                "Bps",
+                (Query(rate("hlt1_event_bytes_written_total", "stream"), "{{stream}}"),),
+                "",
+                Shape.STACKED,
+            ),
+            Panel("Files finished", "short", (Query(rate("hlt1_event_files_finished_total", "stream"), "{{stream}}"),)),
+            Panel(
+                "Decisions",
+                "short",
+                (
+                    Query(rate("hlt1_decisions_published_total"), "published {{instance}}"),
+                    Query(rate("hlt1_decisions_dropped_total"), "dropped {{instance}}"),
+                    gauge("hlt1_decision_subscriptions", "subscriptions {{instance}}"),
+                ),
+            ),
+            Panel("Messages sent", "short", (Query(rate("hlt1_output_messages_sent_total", "output"), "{{output}}"),)),
+            Panel(
+                "Messages dropped",
+                "short",
+                (Query(rate("hlt1_output_messages_dropped_total", "output"), "{{output}}"),),
+            ),
+            Panel(
+                "Consumers that do not keep up",
+                "short",
+                (
+                    Query(rate("hlt1_output_blocked_total", "output"), "refused per second {{output}}"),
+                    Query(f"sum by (output) (hlt1_output_messages_queued{{{NODES}}})", "kept for later {{output}}"),
+                ),
+            ),
+        ),
+    },
+)
