@@ -11,6 +11,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from hltnode.daemon.common.recent_lines import RECENT_LINES
 from hltnode.daemon.common.vocabulary import LogFormat
 
 
@@ -21,6 +22,7 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        RECENT_LINES,
     ]
     render: list[Processor]
     if format is LogFormat.JSON:

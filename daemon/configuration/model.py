@@ -326,12 +326,15 @@ class HistogramsSection(_Section):
 
 
 class HttpSection(_Section):
-    """/metrics, /histograms, /healthz, /readyz, /status and /control."""
+    """The status page, /metrics, /histograms, /healthz, /readyz, /status and /control."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
     port: int = Field(default=9105, ge=0, le=65_535)
     """TCP port; 0 takes a free one."""
+    event_picture_s: float = Field(default=10.0, ge=0.0, le=3600.0)
+    """Time in seconds from one accepted event that is drawn for the status page, while somebody looks at it, to the
+    next one; 0: no event is drawn."""
 
 
 def _expand_credentials(value: object) -> object:

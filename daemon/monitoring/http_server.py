@@ -1,4 +1,4 @@
-"""Read-only pages over HTTP/1.1: /metrics, /histograms, /healthz, /readyz and /status; commands by POST to /control.
+"""Read-only pages over HTTP/1.1: /, /metrics, /histograms, /healthz, /readyz and /status; commands by POST to /control.
 
 Strict: one request per connection, GET and HEAD without a body, POST of little JSON (`http_control` answers it), a
 limit on the size of a request, on the time it may take and on the number of connections, in all and of one address.
@@ -20,6 +20,7 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.http_places import HttpPlaces
+from hltnode.daemon.monitoring.status_page.page import HTML_TYPE, POLICY
 
 MAX_REQUEST_BYTES = 8192
 # A command with its run number; nothing that is posted is larger.
@@ -71,6 +72,7 @@ class HttpServer:
             that one is called in a worker thread, one call at a time, so that a scrape of many series does not hold up
             the event loop.
         histograms: makes the body of /histograms, in a worker thread likewise.
+        page: makes the status page, as `metrics` does.
         health: state behind /healthz and /readyz.
         status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
@@ -86,6 +88,7 @@ class HttpServer:
         post: Callable[[Request], Response],
         *,
         histograms: Callable[[], bytes] = lambda: b"{}\n",
+        page: Callable[[], Callable[[], bytes]] = lambda: lambda: b"",
         refused: Callable[[ConnectionRefusal], None] = lambda _reason: None,
         places: HttpPlaces | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
@@ -93,6 +96,7 @@ class HttpServer:
     ) -> None:
         self._metrics = metrics
         self._histograms = histograms
+        self._status_page = page
         self._health = health
         self._status = status
         self._post = post
@@ -190,6 +194,10 @@ class HttpServer:
             async with self._scraping:
                 body = await asyncio.to_thread(self._histograms)
             return Response(HTTPStatus.OK, JSON_TYPE, body)
+        if path == "/":
+            async with self._scraping:
+                body = await asyncio.to_thread(self._status_page())
+            return Response(HTTPStatus.OK, HTML_TYPE, body, (("Content-Security-Policy", POLICY),))
         now = self._monotonic_ns()
         if path == "/healthz":
             return _verdict(self._health.health_problems(now))
@@ -200,7 +208,7 @@ class HttpServer:
             return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
         if path.startswith(CONTROL_PATH):
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", (("Allow", "POST"),))
-        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /metrics, /histograms, /healthz, /readyz and /status")
+        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /, /metrics, /histograms, /healthz, /readyz and /status")
 
 
 def _address(writer: asyncio.StreamWriter) -> str:

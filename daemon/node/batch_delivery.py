@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hltnode.daemon.common.vocabulary import MepStage, Stage
 from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.node.event_pictures import EventPictures
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
@@ -17,6 +18,7 @@ class BatchDelivery:
 
     Args:
         failed: called with the reason when it cannot go on: nothing would be acknowledged any more.
+        pictures: draws accepted events when it is asked to.
     """
 
     def __init__(
@@ -27,6 +29,7 @@ class BatchDelivery:
         protocol: FeederProtocol,
         failed: Callable[[str], None],
         clock_ns: Callable[[], int],
+        pictures: EventPictures | None = None,
     ) -> None:
         self._outputs = outputs
         self._room = room
@@ -34,6 +37,7 @@ class BatchDelivery:
         self._protocol = protocol
         self._failed = failed
         self._clock_ns = clock_ns
+        self._pictures = pictures
         self._written: asyncio.Queue[GatheredBatch] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
@@ -91,3 +95,5 @@ class BatchDelivery:
         self._observe_stages(computed.batch, self._clock_ns())
         self._protocol.batch_done(computed.batch)
         self._room.take(written.nbytes)
+        if self._pictures is not None and self._pictures.wanted:
+            self._pictures.offer(written)

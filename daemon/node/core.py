@@ -12,6 +12,7 @@ from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo
+from hltnode.daemon.monitoring.status_page.rates import RateWindow
 from hltnode.daemon.node.free_space import FreeSpace
 from hltnode.daemon.node.gpu_reader import GpuReader
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
@@ -66,6 +67,7 @@ class NodeCore:
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
         )
         self.acknowledgements = Acknowledgements()
+        self.rates = RateWindow(self.counters)
         self.room = OutputQueue(config.output.queue_bytes)
         self.free_space = FreeSpace(config.output.directory)
         self.gpu = GpuReader(config.pipeline.device if backend == "cuda" else None)

@@ -25,6 +25,7 @@ from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.node.batch_delivery import BatchDelivery
 from hltnode.daemon.node.batch_path import BatchPath
 from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.node.event_pictures import Draw, EventPictures
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.pages import NodePages
 from hltnode.daemon.node.periodic_tasks import PeriodicTasks
@@ -39,6 +40,8 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 # The time that acknowledgements and last decisions have to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
+# A picture that takes longer is not worth waiting for.
+PICTURE_SECONDS = 1.0
 # The other threads, the limiter of the connections above all, get the interpreter after this time and not after 5 ms:
 # with a busy event loop 300 connections that came and went took 1.4 s to be counted, and 0.4 s with this.
 SWITCH_SECONDS = 0.0005
@@ -52,6 +55,7 @@ class Node:
     """One trigger node. `start`, then `run`, which lasts until `request_stop`; `run` returns the exit code.
 
     `trigger` is put beside the events that its lines accept. `config_file` is what a reload reads again.
+    `draw`: makes what draws accepted events for the status page; called in a thread when somebody first looks.
 
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -69,6 +73,7 @@ class Node:
         version: str,
         trigger: TckDocument | None = None,
         config_file: Path | None = None,
+        draw: Callable[[], Draw] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.config = config
@@ -76,6 +81,10 @@ class Node:
         core = self._core = NodeCore(config, engine, backend=backend, version=version, clock_ns=clock_ns)
         self.counters, self.health, self.clock = core.counters, core.health, core.clock
         self.session, self.builder = core.session, core.builder
+        self._pictures: EventPictures | None = None
+        if draw is not None and config.http.event_picture_s > 0:
+            period_ns = int(config.http.event_picture_s * 1e9)
+            self._pictures = EventPictures(draw, engine.lines, period_ns, clock_ns)
         self._path = BatchPath(core, trigger, self._fail, self._crashed)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -163,7 +172,7 @@ class Node:
             core.gpu,
         )
         self._batch_delivery = BatchDelivery(
-            self.outputs, core.room, self.counters, self.feeder_protocol, self._fail, core.clock_ns
+            self.outputs, core.room, self.counters, self.feeder_protocol, self._fail, core.clock_ns, self._pictures
         )
 
     def _make_periodic_tasks(self) -> None:
@@ -182,11 +191,12 @@ class Node:
             core.notifier,
             self._fail,
             self.clock,
+            core.rates,
         )
 
     def _http_server(self) -> HttpServer:
         limits, operation = self.config.limits, self.counters.operation
-        pages = NodePages(self._core, self.status, self._periodic_tasks.note)
+        pages = NodePages(self._core, self.status, self._periodic_tasks.note, self._pictures)
         commands = HttpControl(
             lambda: self.access.token,
             self.controller.execute,
@@ -198,6 +208,7 @@ class Node:
             self.status.full,
             commands.answer,
             histograms=pages.histograms,
+            page=pages.status_page,
             refused=lambda reason: operation.count_refused(Endpoint.HTTP, reason),
             places=HttpPlaces(limits.http_connections, limits.http_connections_per_address),
             monotonic_ns=lambda: self.clock.now_ns,
@@ -271,6 +282,8 @@ class Node:
         written = await self._end(path.output.stop) and gathered
         if not (stopped and written):
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
+        if self._pictures is not None:
+            await in_daemon_thread(partial(self._pictures.stop, PICTURE_SECONDS))
         if path.histogram_files is not None and not await self._end(path.histogram_files.stop):
             log.error("histograms_not_written", error="the thread has not ended in time")
         self._periodic_tasks.stop()

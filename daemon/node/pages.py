@@ -1,15 +1,27 @@
-"""The pages of numbers that a node serves: /metrics and /histograms."""
+"""The pages that a node serves besides those of its state: /metrics, /histograms, and the status page for people."""
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
+from typing import Any
 
+from hltnode.daemon.common.recent_lines import RECENT_LINES
+from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.monitoring.histograms import as_uhi
 from hltnode.daemon.monitoring.metrics import NodeCollector, render
 from hltnode.daemon.monitoring.snapshot import snapshot
+from hltnode.daemon.monitoring.status_page.drawings import DrawnHistogram, drawn_histogram
+from hltnode.daemon.monitoring.status_page.page import EventPicture, PageContent, status_page
+from hltnode.daemon.monitoring.status_page.rates import Rates
+from hltnode.daemon.monitoring.status_page.sources import SourceState, source_rows
 from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.node.event_pictures import EventPictures
 from hltnode.daemon.node.status import NodeStatus
+from hltnode.processing.framework.histograms import HistogramContent
+
+# How old the histograms of the status page may be.
+HISTOGRAMS_NS = 5_000_000_000
 
 
 class NodePages:
@@ -17,12 +29,18 @@ class NodePages:
 
     Args:
         note: brings health and dead time up to date.
+        pictures: draws accepted events for the status page; None: it has none.
     """
 
-    def __init__(self, core: NodeCore, status: NodeStatus, note: Callable[[], None]) -> None:
+    def __init__(
+        self, core: NodeCore, status: NodeStatus, note: Callable[[], None], pictures: EventPictures | None
+    ) -> None:
         self._core = core
         self._status = status
         self._note = note
+        self._pictures = pictures
+        self._histograms_ns: int | None = None
+        self._drawn: list[DrawnHistogram] = []
 
     def metrics(self) -> Callable[[], bytes]:
         """Take a snapshot, in the event loop; returns what makes the page of it, in any thread."""
@@ -44,11 +62,67 @@ class NodePages:
 
     def histograms(self) -> bytes:
         """The histograms of the run that the node computes; in any thread."""
-        run = self._core.tally.run
-        contents = [] if run is None else self._core.tally.of_run(run) or []
+        run, contents = self._of_run()
         page = {
             **self._core.about,
             "run": run,
             "histograms": {content.shape.name: as_uhi(content) for content in contents},
         }
         return json.dumps(page).encode() + b"\n"
+
+    def status_page(self) -> Callable[[], bytes]:
+        """Take what the page shows, in the event loop; returns what makes the page of it, in any thread."""
+        self._note()
+        core, builder = self._core, self._core.builder
+        sources = core.counters.sources
+        states = [
+            SourceState(source, of.last_seen_ns, of.missing)
+            for source in builder.sources
+            if (of := sources.get(source)) is not None
+        ]
+        return partial(
+            self._status_page,
+            self._status.full(),
+            core.health.problems(core.clock.now_ns),
+            core.rates.rates(core.clock.true_ns),
+            states,
+            core.silence.silent,
+            core.clock_ns(),
+            None if self._pictures is None else self._pictures.look(),
+        )
+
+    def _status_page(
+        self,
+        status: Mapping[str, Any],
+        problems: Mapping[Condition, str],
+        rates: Rates,
+        states: Sequence[SourceState],
+        silent: Set[int],
+        now_ns: int,
+        picture: EventPicture | None,
+    ) -> bytes:
+        detectors, worst = source_rows(states, silent, now_ns)
+        return status_page(
+            PageContent(
+                status=status,
+                problems=problems,
+                rates=rates,
+                detectors=detectors,
+                worst_sources=worst,
+                histograms=self._drawn_histograms(now_ns),
+                picture=picture,
+                log=RECENT_LINES.newest_first(),
+                time=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
+            )
+        )
+
+    def _of_run(self) -> tuple[int | None, list[HistogramContent]]:
+        run = self._core.tally.run
+        return run, [] if run is None else self._core.tally.of_run(run) or []
+
+    def _drawn_histograms(self, now_ns: int) -> list[DrawnHistogram]:
+        """Drawn anew after some seconds: they change slowly, and they are the dearest part of the page."""
+        if self._histograms_ns is None or now_ns - self._histograms_ns >= HISTOGRAMS_NS:
+            self._histograms_ns = now_ns
+            self._drawn = [drawn_histogram(content) for content in self._of_run()[1]]
+        return self._drawn

@@ -14,6 +14,7 @@ from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.compute.pipeline import Pipeline
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.status_page.rates import RateWindow
 from hltnode.daemon.node.dead_time import DeadTimeClock
 from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.output_queue import OutputQueue
@@ -78,6 +79,7 @@ class PeriodicTasks:
         notifier: Notifier,
         failed: Callable[[str], None],
         clock: ReadingClock,
+        rates: RateWindow,
         alarm: Callable[[asyncio.AbstractEventLoop, Callable[[], None]], Ringing] = Alarm,
     ) -> None:
         self._sockets = sockets
@@ -93,6 +95,7 @@ class PeriodicTasks:
         self._notifier = notifier
         self._failed = failed
         self._clock = clock
+        self._rates = rates
         self._dead_time = DeadTimeClock(counters.dead_time)
         self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.true_ns)
         self._next_ping_ns = 0
@@ -136,6 +139,7 @@ class PeriodicTasks:
         self._silence.look(true_ns)
         self._note_health(now_ns)
         self._note_dead_time(true_ns)
+        self._rates.note(true_ns)
         problems = self._health.liveness_problems(now_ns)
         if problems:
             self._failed("; ".join(problems.values()))

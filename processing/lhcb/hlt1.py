@@ -192,4 +192,5 @@ HLT1 = TriggerChain.offering(
     histograms=HLT1_HISTOGRAMS,
     reported=REPORTED,
     inputs=INPUTS,
+    display="hltnode.processing.lhcb.display.picture",
 )

@@ -1,7 +1,9 @@
 """A chain that a node can run: it decides, with lines and constants that a trigger configuration may change."""
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Self
@@ -30,6 +32,7 @@ from hltnode.processing.selection.reports.reported import Reported, Reports, rep
 from hltnode.processing.selection.reports.routing import EVERY_LINE, RoutingRules, routing_of_lines
 from hltnode.processing.selection.reports.selected import selected
 from hltnode.processing.selection.select_lines import select_lines
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 ENTRY_POINTS = "hltnode.chains"
 """The group of entry points under which installed packages offer chains."""
@@ -62,6 +65,8 @@ class TriggerChain(Chain):
     histograms: those that are filled whatever the lines are, where the sequence makes their quantities.
     reported: what is said of selected objects, parts in front of what is made of them.
     inputs: what lines may select, by the names under which files of lines import it.
+    display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may stand
+    above the chain, which does not import it.
     """
 
     event_words: tuple[Expression, ...]
@@ -73,6 +78,7 @@ class TriggerChain(Chain):
     histograms: tuple[Histogram, ...] = ()
     reported: tuple[Reported, ...] = ()
     inputs: Mapping[str, Input] = field(default_factory=dict)
+    display: str = ""
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
@@ -87,6 +93,12 @@ class TriggerChain(Chain):
             more_algorithms=tuple(algorithm for other in sequences.values() for algorithm in other.algorithms),
             **fields,
         )
+
+    def picture_maker(self, geometry: Constants, trigger: TriggerConfig) -> Callable[[SequenceOf[RawBank]], str]:
+        """What makes an SVG of the raw banks of an event, of a chain with `display`. Raises BackendError."""
+        made: Callable[[SequenceOf[RawBank]], str]
+        made = import_module(self.display).picture_maker(self, geometry, trigger)
+        return made
 
     def with_sequence(self, name: str | None) -> Self:
         """The chain that runs one of its sequences, None: the default one. Raises TriggerConfigError."""

@@ -17,6 +17,7 @@ from hltnode.client.mep import FeedMep
 from hltnode.client.sockets import FeederConnection, FeederSockets, Trouble
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
@@ -200,10 +201,14 @@ async def running_node(
 
 @asynccontextmanager
 async def node_of_engine(
-    config: NodeConfig, engine: Engine, backend: str, trigger: TckDocument | None = None
+    config: NodeConfig,
+    engine: Engine,
+    backend: str,
+    trigger: TckDocument | None = None,
+    draw: Callable[[], Draw] | None = None,
 ) -> AsyncIterator[Node]:
     """The same with an engine that the test has made."""
-    node = Node(config, engine, backend=backend, version="0", trigger=trigger)
+    node = Node(config, engine, backend=backend, version="0", trigger=trigger, draw=draw)
     await node.start()
     task = asyncio.create_task(node.run())
     try:

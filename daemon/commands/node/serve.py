@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -104,6 +105,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             version=package_version(),
             trigger=document,
             config_file=config_file,
+            draw=partial(chain.picture_maker, geometry, trigger) if chain.display else None,
         )
 
     node, exit_code = await follow_signals(create_node)

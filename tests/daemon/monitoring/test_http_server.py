@@ -45,8 +45,14 @@ class Node:
             warmed_up=True,
         )
         self.server = HttpServer(
-            self.metrics, self.health, lambda: self.status(), self.post, request_seconds=request_seconds
+            self.metrics,
+            self.health,
+            lambda: self.status(),
+            self.post,
+            page=lambda: lambda: self.page,
+            request_seconds=request_seconds,
         )
+        self.page = b"<p>page</p>"
         self.broken = False
         self.posted: list[bytes] = []
         self.port = 0
@@ -115,6 +121,16 @@ async def test_metrics_are_served_as_prometheus_text(node: Node) -> None:
     assert body == b"hlt1_ready 1.0\n"
 
 
+async def test_the_status_page_for_people_runs_no_script_but_its_own(node: Node) -> None:
+    status, headers, body = await node.ask("/")
+    assert (status, headers["Content-Type"], body) == (200, "text/html; charset=utf-8", b"<p>page</p>")
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert (await node.ask("/", "HEAD"))[2] == b""
+
+
 async def test_a_query_string_is_ignored(node: Node) -> None:
     assert (await node.ask("/healthz?verbose=1"))[0] == 200
 
@@ -157,8 +173,9 @@ async def test_an_unknown_page_is_404_and_names_the_pages(node: Node) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get"])
-async def test_other_methods_are_405(node: Node, method: str) -> None:
-    status, headers, _ = await node.ask("/metrics", method)
+@pytest.mark.parametrize("page", ["/metrics", "/"])
+async def test_other_methods_are_405(node: Node, method: str, page: str) -> None:
+    status, headers, _ = await node.ask(page, method)
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
 
 
@@ -193,8 +210,11 @@ async def test_other_methods_are_405(node: Node, method: str) -> None:
         b"\x00\x00\x00\x00 / \xff\r\n\r\n",
     ],
 )
-async def test_a_malformed_request_is_400_and_the_next_one_is_served(node: Node, request_bytes: bytes) -> None:
-    status, _, body = parse(await node.raw(request_bytes))
+@pytest.mark.parametrize("page", [b"/metrics", b"/"])
+async def test_a_malformed_request_is_400_and_the_next_one_is_served(
+    node: Node, request_bytes: bytes, page: bytes
+) -> None:
+    status, _, body = parse(await node.raw(request_bytes.replace(b"/metrics", page)))
     assert status == 400
     assert "expected" in json.loads(body)["error"]
     assert (await node.ask("/healthz"))[0] == 200
@@ -251,7 +271,12 @@ async def test_a_command_by_get_is_405(node: Node) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "start", [b"GET /metrics HTTP/1.1\r\nHost: n\r\n", b"POST /control/start HTTP/1.1\r\nHost: n\r\n"]
+    "start",
+    [
+        b"GET /metrics HTTP/1.1\r\nHost: n\r\n",
+        b"GET / HTTP/1.1\r\nHost: n\r\n",
+        b"POST /control/start HTTP/1.1\r\nHost: n\r\n",
+    ],
 )
 async def test_a_request_with_another_hidden_in_its_body_is_400_and_the_hidden_one_is_not_answered(
     node: Node, start: bytes, smuggled: bytes
@@ -435,7 +460,7 @@ def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         async with running_node() as node:
             await test_metrics_are_served_as_prometheus_text(node)
-            await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n")
+            await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n", b"/")
             await test_a_huge_header_is_431_and_not_read_to_its_end(node)
             await test_a_client_that_dribbles_is_cut_off(node, b"GET /metrics HTTP/1.1\r\nX: ")
             await test_a_client_that_goes_away_at_once_is_no_error(node)

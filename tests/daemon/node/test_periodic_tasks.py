@@ -14,6 +14,7 @@ from hltnode.daemon.common.vocabulary import CloseReason, DeadTimeReason
 from hltnode.daemon.event_building.event_builder import SOON_NS
 from hltnode.daemon.event_building.stimuli_and_effects import FragmentArrived
 from hltnode.daemon.monitoring.health import Health
+from hltnode.daemon.monitoring.status_page.rates import RateWindow
 from hltnode.daemon.node.periodic_tasks import HEARTBEAT_NS, PeriodicTasks
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -77,6 +78,7 @@ class Node:
             cast(Any, self.notifier),
             self.failures.append,
             self.clock,
+            RateWindow(bench.counters),
             alarm=self.make_alarm,
         )
         # The bench counts what is computed by itself.

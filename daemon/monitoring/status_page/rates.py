@@ -1,0 +1,75 @@
+"""What happened in the last seconds: rates of what is counted, for the status page (no I/O, no clock)."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hltnode.daemon.monitoring.counters import Counters
+
+INTERVAL_NS = 1_000_000_000
+WINDOW = 10
+"""Intervals: long enough that a batch now and then does not make the numbers jump."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Per second, over `seconds`; lines by name, dead time as fractions by reason."""
+
+    seconds: float
+    events: float
+    accepted: float
+    bytes: float
+    lines: Mapping[str, float]
+    dead_time: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    at_ns: int
+    events: int
+    accepted: int
+    nbytes: int
+    lines: list[int]
+    dead_time: dict[str, float]
+
+
+class RateWindow:
+    """Takes the counters about once a second; all calls in the event loop. Times are monotonic nanoseconds."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._taken: deque[_Taken] = deque(maxlen=WINDOW + 1)
+
+    def note(self, now_ns: int) -> None:
+        """To be called with every tick; most calls do nothing."""
+        if not self._taken or now_ns - self._taken[-1].at_ns >= INTERVAL_NS:
+            self._taken.append(self._take(now_ns))
+
+    def rates(self, now_ns: int) -> Rates:
+        """Since the beginning of the window."""
+        now = self._take(now_ns)
+        first = self._taken[0] if self._taken else now
+        seconds = (now.at_ns - first.at_ns) * 1e-9
+        per_second = 1 / seconds if seconds else 0.0
+        lines = zip(self._counters.lines, now.lines, first.lines or [0] * len(now.lines), strict=True)
+        return Rates(
+            seconds=seconds,
+            events=(now.events - first.events) * per_second,
+            accepted=(now.accepted - first.accepted) * per_second,
+            bytes=(now.nbytes - first.nbytes) * per_second,
+            lines={name: (last - before) * per_second for name, last, before in lines},
+            dead_time={
+                reason: (value - first.dead_time[reason]) * per_second for reason, value in now.dead_time.items()
+            },
+        )
+
+    def _take(self, now_ns: int) -> _Taken:
+        counters = self._counters
+        return _Taken(
+            now_ns,
+            counters.events_processed,
+            counters.events_accepted,
+            counters.fragment_bytes_received,
+            counters.line_accepts.copy(),
+            {str(reason): seconds for reason, seconds in counters.dead_time.items()},
+        )

@@ -1,0 +1,80 @@
+"""How far the readout sources are behind, for the status page: a summary by detector, and the worst ones."""
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hltnode.protocol.raw_data.source_id import SubDetector, number_of, subdetector_of
+
+SHOWN = 20
+
+
+class SourceState(NamedTuple):
+    """A source as it was counted: when its last fragment came (monotonic ns, None: never), in how many MEPs it was
+    missing."""
+
+    source: int
+    last_seen_ns: int | None
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A source; lag: seconds since its last fragment, None before the first."""
+
+    source: int
+    detector: str
+    number: int
+    lag: float | None
+    missing: int
+    silent: bool
+
+
+@dataclass(slots=True)
+class DetectorRow:
+    """The sources of a detector together."""
+
+    detector: str
+    sources: int = 0
+    silent: int = 0
+    missing: int = 0
+    worst_lag: float | None = 0.0
+    """None: one of them has not delivered yet."""
+
+
+def detector_of(source: int) -> str:
+    """Its name; a number that is none of LHCb's detectors."""
+    number = subdetector_of(source)
+    known = {int(detector) for detector in SubDetector}
+    return SubDetector(number).name.replace("_", " ") if number in known else f"detector {number}"
+
+
+def source_rows(
+    states: Iterable[SourceState], silent: Set[int], now_ns: int
+) -> tuple[list[DetectorRow], list[SourceRow]]:
+    """Detectors in the order of their sources; the sources that are farthest behind, those that never came first."""
+    detectors: dict[int, DetectorRow] = {}
+    rows = []
+    for state in states:
+        number = subdetector_of(state.source)
+        if number not in detectors:
+            detectors[number] = DetectorRow(detector_of(state.source))
+        of = detectors[number]
+        lag = None if state.last_seen_ns is None else max(0, now_ns - state.last_seen_ns) * 1e-9
+        of.sources += 1
+        of.silent += state.source in silent
+        of.missing += state.missing
+        of.worst_lag = None if lag is None or of.worst_lag is None else max(of.worst_lag, lag)
+        rows.append((lag is not None, -(lag or 0.0), -state.missing, state))
+    worst = sorted(rows, key=lambda row: row[:3])[:SHOWN]
+    return [detectors[number] for number in sorted(detectors)], [
+        SourceRow(
+            state.source,
+            detectors[subdetector_of(state.source)].detector,
+            number_of(state.source),
+            -lag if seen else None,
+            state.missing,
+            state.source in silent,
+        )
+        for seen, lag, _, state in worst
+    ]
