@@ -1,4 +1,4 @@
-"""README and tutorial do what they say, from the first command to the last."""
+"""README, tutorial and the page on feeding do what they say, from the first command to the last."""
 
 import shutil
 from pathlib import Path
@@ -12,11 +12,13 @@ pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(400
 
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+FEEDING = ROOT / "docs" / "how-to" / "feed-from-your-daq.md"
 
 NOT_RUN = {
     (README, "the test has an environment that is built"),
     (TUTORIAL, "the test has an environment that is built"),
     (TUTORIAL, "the test has a folder and a PATH of its own"),
+    (FEEDING, "libzmq with its headers is not on each machine; tests/examples/test_feeders.py compiles and runs it"),
 }
 """Why blocks of these pages are not run; tests/docs/test_commands.py looks whether their commands are there."""
 
@@ -37,10 +39,15 @@ def test_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) -> None:
         reader.follow(TUTORIAL)
 
 
+def test_who_feeds_from_a_daq_of_their_own_sees_what_the_page_shows(tmp_path: Path) -> None:
+    with Reader(tmp_path, "feeding") as reader:
+        reader.follow(FEEDING)
+
+
 def test_each_block_is_run_but_those_that_are_named_here() -> None:
     not_run = {
         (page, block.mark.removeprefix("skip, "))
-        for page in (README, TUTORIAL)
+        for page in (README, TUTORIAL, FEEDING)
         for block in blocks(page)
         if block.mark.startswith("skip, ")
     }

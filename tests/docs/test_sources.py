@@ -20,7 +20,10 @@ OUTSIDE = re.compile(
     r"|simulation-fidelity|gpu-trigger|alice-tpc|\b[iI]ssues?\s+#?\d|\(#\d+\)|(?<!\w)shared/"
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+TEST_FILE = re.compile(r"`(tests/[\w/]+(?:\.py)?)[`:]")
 PAGE = re.compile(r"\bdocs/[\w./-]+\.md\b")
+WITH_EXAMPLE = Path("docs/how-to/write-an-algorithm.md")
+"""Its files are written by who follows it."""
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -68,6 +71,17 @@ def test_every_relative_link_of_a_page_leads_to_a_file_and_a_heading_of_it() -> 
 def test_every_page_that_code_or_text_names_is_there() -> None:
     missing = [
         f"{path}: {page}" for path, text in _texts() for page in PAGE.findall(text) if not (ROOT / page).is_file()
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    missing = [
+        f"{path}: {named}"
+        for path, text in _texts()
+        if path.suffix == ".md" and path.name != "CHANGELOG.md" and path != WITH_EXAMPLE
+        for named in TEST_FILE.findall(text)
+        if not (ROOT / named).exists()
     ]
     assert not missing, "\n".join(missing)
 
