@@ -76,9 +76,9 @@ class NodePages:
         core, builder = self._core, self._core.builder
         sources = core.counters.sources
         states = [
-            SourceState(source, of.last_seen_ns, of.missing)
+            SourceState(source, sources[source].last_seen_ns, sources[source].missing)
             for source in builder.sources
-            if (of := sources.get(source)) is not None
+            if source in sources
         ]
         return partial(
             self._status_page,
