@@ -41,6 +41,7 @@ from hltnode.protocol.transport.feeder_messages import (
     EndOfRun,
     Error,
     Goodbye,
+    Held,
     Hello,
     Missed,
     Nack,
@@ -336,9 +337,6 @@ class Feeder:
             while True:
                 if self._silent_hellos >= SILENT_HELLOS:
                     self._reconnect()
-                elif self._silent_hellos == 0 and self.is_connected:
-                    self.window.queue_silent(clock.monotonic_ns())
-                    self._wake.set()
                 await self._send_hello()
                 if self._ended is not None:
                     await self._connection.send_message(self._ended)
@@ -396,6 +394,10 @@ class Feeder:
             case Ack(run=of_run) if of_run == run:
                 for first, last in message.meps:
                     self.window.acknowledge(first, last)
+            case Held(run=of_run) if of_run == run:
+                if message.session == self.node_session:
+                    for first, last in message.meps:
+                        self.window.hold(first, last)
             case Nack():
                 self._nack(message)
             case Missed(run=of_run) if of_run == run:
@@ -424,12 +426,16 @@ class Feeder:
             self._report(
                 "welcome", node=welcome.node, session=welcome.session, unacknowledged=self.window.unacknowledged
             )
+            keeps_held = welcome.session == self.node_session
             self.node_session = welcome.session
             self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
             self._restart_on_welcome = False
             self.is_connected = True
             self.lost_since_ns = None
-            self.window.restart()
+            self.window.restart(keeps_held=keeps_held)
+        else:
+            # What the node holds it has said before.
+            self.window.queue_lost(self._clock.monotonic_ns())
 
     def _nack(self, nack: Nack) -> None:
         if nack.reason is RejectReason.FOREIGN_RUN:

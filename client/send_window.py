@@ -7,20 +7,21 @@ credit. Something is sent again for one of three reasons:
 
 - the node has refused a fragment, and says that another attempt helps;
 - the connection or the node is new: everything that is kept goes again;
-- nothing has been heard of a MEP for a while after its last frame. All of it may be lost, or the node may hold it. So
-  it is sent again, with more patience each time, until the node has answered that it has it.
+- it is lost on a connection that stands: what was sent later has arrived, and the node does not say that it holds it
+  (`silent_meps`).
 
 No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all MEPs that are kept, except a restart.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 
 from hltnode.client.refused_fragments import RefusedFragments
+from hltnode.client.silent_meps import SilentMeps
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
@@ -30,12 +31,6 @@ from hltnode.protocol.transport.mep_ranges import MepRanges
 MAX_RESENDS = 5
 # A refused fragment is sent again after this: a slot is free again after some milliseconds.
 RETRY_NS = 50_000_000
-# A MEP of which nothing was heard for this time, far above the default MEP timeout, may be lost as a whole. It doubles
-# with each repeat: what is sent again on a slow connection may still be on its way from the first time.
-SILENT_NS = (3_000_000_000, 6_000_000_000, 12_000_000_000, 24_000_000_000)
-# MEPs that are sent again at first, when nothing younger is acknowledged: most likely the node holds all of them, which
-# its answers to a few say. While there is no such answer the number doubles.
-PROBES = 4
 # The node has these, or has built the MEP without them.
 _AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
 # The fragment is sound, and the node will take it, or the supervisor tells that another node gets it.
@@ -45,7 +40,7 @@ _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 class _Mep:
     """A MEP that is kept."""
 
-    __slots__ = ("active", "at_node", "attempts", "frames", "nacked", "repeats", "sent_ns", "turns", "waiting")
+    __slots__ = ("active", "at_node", "attempts", "frames", "held", "last_turn", "nacked", "turns", "waiting")
 
     def __init__(self, frames: dict[int, Buffer]) -> None:
         self.frames = frames
@@ -54,11 +49,12 @@ class _Mep:
         self.active = False
         self.at_node = False
         """The node has said so: what it has refused goes again, all of it does not."""
-        self.sent_ns = 0
+        self.held = False
+        """The node has said that it has all of it."""
+        self.last_turn = 0
+        """When its last frame left, in the order of what was sent."""
         self.turns = 0
         """Times that the node had no place for it."""
-        self.repeats = 0
-        """Times that it was sent again because nothing was heard of it."""
         self.nacked: dict[int, RejectReason] = {}
         """Sources whose fragment was refused and was not sent again yet."""
         self.attempts: dict[int, int] = {}
@@ -112,11 +108,9 @@ class SendWindow:
         self._going: list[int] = []
         self._new: list[tuple[int, int]] = []
         self._retries: deque[tuple[int, _Mep, int, int]] = deque()
-        # Active MEPs without anything to be sent, in the order of their last frame, by the number of repeats.
-        self._silent: tuple[OrderedDict[int, None], ...] = tuple(OrderedDict() for _ in SILENT_NS)
-        self._probes = PROBES
-        # Of the MEPs that are acknowledged, the time of the last frame of the one that was sent last.
-        self._heard_of_ns = -1
+        # Active MEPs without anything to be sent.
+        self._silent = SilentMeps()
+        self._n_sent = 0
         self._floor_of_session = 0
 
     def __contains__(self, mep: int) -> bool:
@@ -256,9 +250,10 @@ class SendWindow:
         if entry.nacked:
             for source in next_frames.sources[:n]:
                 entry.nacked.pop(source, None)
-        entry.sent_ns = now_ns
+        self._n_sent += n
+        entry.last_turn = self._n_sent
         if entry.active and not entry.waiting and not entry.at_node:
-            self._silent_of(entry)[next_frames.mep] = None
+            self._silent.sent(next_frames.mep, self._n_sent, now_ns)
 
     def credit(self, limit: int) -> None:
         """This many MEPs may be on their way or in the node without being acknowledged."""
@@ -273,7 +268,7 @@ class SendWindow:
                 # The MEP was closed before the fragment could be sent again.
                 self.refused.add(reason, source, mep)
             if not entry.waiting:
-                self._heard_of_ns = max(self._heard_of_ns, entry.sent_ns)
+                self._silent.arrived(entry.last_turn)
             self._forget(mep, entry)
             if self.retains:
                 self._retained[mep] = entry.frames
@@ -282,6 +277,20 @@ class SendWindow:
         for begin, end in self.revoked.overlap(first, last):
             # The node has finished them all the same; but their events belong to the other node.
             self.acked.discard(begin, end)
+
+    def hold(self, first: int, last: int) -> None:
+        """This session of the node has everything of these MEPs."""
+        for mep in self._ids[bisect_left(self._ids, first) : bisect_right(self._ids, last)]:
+            entry = self._kept[mep]
+            # What was revoked and is given back may have been said before the node has dropped it.
+            if not entry.active or mep in self.to_return:
+                continue
+            if not entry.waiting:
+                self._silent.arrived(entry.last_turn)
+            self._silent.discard(mep)
+            entry.held = entry.at_node = True
+            entry.waiting.clear()
+            entry.nacked.clear()
 
     def release(self, mep: int) -> None:
         """A MEP is acknowledged to the connection that decides: it stays at this node."""
@@ -301,8 +310,7 @@ class SendWindow:
                 self.refused.add(reason, source, mep)
             if entry is not None:
                 entry.at_node = True
-                self._silent_of(entry).pop(mep, None)
-                self._probes = PROBES
+                self._silent.discard(mep)
             return
         if not nack.resend:
             self._give_up(mep, source, reason)
@@ -322,7 +330,7 @@ class SendWindow:
         entry.active = False
         entry.turns += 1
         self._active -= 1
-        self._silent_of(entry).pop(mep, None)
+        self._silent.discard(mep)
 
     def miss(self, source: int, first: int, last: int) -> None:
         """The node has closed these MEPs without a fragment of this source.
@@ -362,61 +370,51 @@ class SendWindow:
         if not entry.active:
             heappush(self._new, (entry.turns, mep))
         elif not entry.waiting:
-            self._silent_of(entry).pop(mep, None)
+            self._silent.discard(mep)
             heappush(self._going, mep)
         entry.waiting[source] = None
 
-    def queue_silent(self, now_ns: int) -> None:
-        """Queue the MEPs again of which nothing was heard for long. To be called while the node answers."""
-        probes = self._probes
-        for silent, patience_ns in zip(self._silent, SILENT_NS, strict=True):
-            while silent:
-                mep = next(iter(silent))
-                entry = self._kept[mep]
-                if now_ns - entry.sent_ns <= patience_ns:
-                    break
-                if entry.sent_ns >= self._heard_of_ns:
-                    # Nothing that was sent after it is acknowledged.
-                    if not probes:
-                        break
-                    probes -= 1
-                del silent[mep]
-                entry.repeats += 1
-                for source in reversed(entry.frames):
-                    self._queue_again(mep, entry, source)
-        if not probes:
-            self._probes *= 2
-
-    def _silent_of(self, entry: _Mep) -> OrderedDict[int, None]:
-        return self._silent[min(entry.repeats, len(SILENT_NS) - 1)]
+    def queue_lost(self, now_ns: int) -> None:
+        """Queue the MEPs again that are lost; to be called when the node has said what it holds."""
+        for mep in self._silent.lost(now_ns):
+            entry = self._kept[mep]
+            for source in reversed(entry.frames):
+                self._queue_again(mep, entry, source)
 
     def stop(self) -> None:
         """The connection is lost: send nothing until `restart`."""
         self.limit = 0
         self._is_stopped = True
 
-    def restart(self) -> None:
-        """The connection or the node is new: no credit, and everything that is kept goes again."""
+    def restart(self, *, keeps_held: bool = False) -> None:
+        """The connection or the node is new: no credit, and everything that is kept goes again.
+
+        With `keeps_held` the session of the node is the same: what it has said to hold does not go again.
+        """
         self.limit = 0
         self.to_revoke = MepRanges(self.revoked.ranges())
         self._is_stopped = False
         self._active = 0
         self._retries.clear()
         self._going.clear()
-        self._new = [(0, mep) for mep in self._ids]
-        for silent in self._silent:
-            silent.clear()
-        self._probes = PROBES
-        self._heard_of_ns = -1
+        self._new = []
+        self._silent.clear()
         self._floor_of_session = self.first_unacknowledged
-        for entry in self._kept.values():
+        for mep in self._ids:
+            entry = self._kept[mep]
+            entry.turns = 0
+            entry.nacked.clear()
+            entry.held &= keeps_held
+            entry.active = entry.at_node = entry.held
+            if entry.held:
+                self._active += 1
+                continue
             self.resent += len(entry.frames) - len(entry.waiting)
             entry.waiting = dict.fromkeys(reversed(entry.frames))
-            entry.active = entry.at_node = False
-            entry.repeats = entry.turns = 0
-            entry.nacked.clear()
+            # In the order of their ids, which makes it a heap.
+            self._new.append((0, mep))
 
     def _forget(self, mep: int, entry: _Mep) -> None:
         del self._kept[mep]
         self._active -= entry.active
-        self._silent_of(entry).pop(mep, None)
+        self._silent.discard(mep)

@@ -27,7 +27,8 @@ EVENTS_PER_MEP = 50
 HELLO_SECONDS = 1.0
 SILENT_HELLOS = 4
 RETRY_SECONDS = 0.05
-SILENCE_SECONDS = 3.0
+OVERTAKEN_SECONDS = 3.0
+UNHEARD_SECONDS = 20.0
 CONFIRM_SECONDS = 2.0
 MAX_ATTEMPTS = 5
 PASSING = ("no_credit", "revoked")
@@ -138,8 +139,11 @@ class Mep:
         self.due: dict[int, float] = dict.fromkeys(SOURCES, 0.0)
         self.attempts = dict.fromkeys(SOURCES, 0)
         self.sent_at = 0.0
-        self.silence = SILENCE_SECONDS
-        self.at_node = False
+        self.turn = 0
+        """Frames that were sent with its last one."""
+        self.overtaken_at: float | None = None
+        """Since when one that was sent later is known to have arrived."""
+        self.at_node = self.held = False
 
     def begin_again(self) -> None:
         """Send everything again."""
@@ -169,6 +173,8 @@ class Feeder:
         self.is_welcome = self.has_ended = False
         self.hello_at = 0.0
         self.acknowledged = self.sent = self.refused = 0
+        self.arrived = 0
+        """The last turn that is known to have arrived."""
 
     def send_message(self, kind: str, **fields: Any) -> None:
         # Nothing is lost with a message that does not leave: hellos repeat all that matters.
@@ -206,19 +212,29 @@ class Feeder:
         if kind == "welcome":
             self.welcomes += 1
             if not self.is_welcome or message["session"] != self.node_session:
-                self.node_session, self.is_welcome, self.credit = message["session"], True, 0
-                self.begun.clear()
+                is_same = message["session"] == self.node_session
+                self.node_session, self.is_welcome, self.credit, self.arrived = message["session"], True, 0, 0
                 for mep in self.kept.values():
-                    mep.begin_again()
-                    mep.at_node = False
+                    mep.held = mep.at_node = mep.held and is_same
+                    if not mep.held:
+                        mep.begin_again()
+                self.begun = {number for number, mep in self.kept.items() if mep.held}
+            else:
+                self.repeat_lost()
         elif kind == "credit" and is_ours and self.is_welcome:
             self.credit = message["meps"]
         elif kind == "ack" and is_ours:
             for first, last in message["meps"]:
                 for number in [number for number in self.kept if first <= number <= last]:
-                    del self.kept[number]
+                    self.note_arrival(self.kept.pop(number))
                     self.begun.discard(number)
                     self.acknowledged += 1
+        elif kind == "held" and is_ours and message["session"] == self.node_session:
+            for first, last in message["meps"]:
+                for mep in [self.kept[number] for number in self.begun if first <= number <= last]:
+                    self.note_arrival(mep)
+                    mep.held = mep.at_node = True
+                    mep.due.clear()
         elif kind == "nack":
             self.take_nack(message)
         elif kind == "missed" and is_ours:
@@ -269,25 +285,43 @@ class Feeder:
             self.begun.add(mep.number)
             mep.sent_at = now
             self.sent += 1
+            mep.turn = self.sent
             return True
         return False
 
-    def repeat_silent(self) -> None:
-        """Send MEPs again of which nothing was heard since their last frame."""
+    def note_arrival(self, mep: Mep) -> None:
+        """The node has all of a MEP, and so all that was sent before it."""
+        if not mep.due:
+            self.arrived = max(self.arrived, mep.turn)
+
+    def repeat_lost(self) -> None:
+        """Send MEPs again that are lost: a connection keeps the order, and what was sent later has arrived.
+
+        What a busy node has not read yet is not lost. When nothing has arrived for long, what becomes of the MEP that
+        was sent last says whether the others have.
+        """
         now = time.monotonic()
-        for number in self.begun:
-            mep = self.kept[number]
-            if not mep.at_node and not mep.due and now - mep.sent_at > mep.silence:
-                mep.silence = min(2 * mep.silence, 24.0)
-                mep.begin_again()
+        sent = [mep for mep in map(self.kept.__getitem__, self.begun) if not mep.at_node and not mep.due]
+        lost = []
+        for mep in sent:
+            if mep.turn >= self.arrived:
+                mep.overtaken_at = None
+            elif mep.overtaken_at is None:
+                mep.overtaken_at = now
+            elif now - mep.overtaken_at >= OVERTAKEN_SECONDS:
+                lost.append(mep)
+        last = max(sent, key=lambda mep: mep.turn, default=None)
+        if not lost and last is not None and last.turn > self.arrived and now - last.sent_at >= UNHEARD_SECONDS:
+            lost = [last]
+        for mep in lost:
+            mep.overtaken_at = None
+            mep.begin_again()
 
     def turn(self) -> None:
         """Do what is due, and wait a little if nothing is."""
         if time.monotonic() >= self.hello_at:
             if self.unanswered >= SILENT_HELLOS:
                 self.reconnect()
-            elif self.is_welcome and self.unanswered == 0:
-                self.repeat_silent()
             self.unanswered += 1
             self.say_hello()
         has_sent = self.send_next()

@@ -55,8 +55,8 @@ enum { MAX_ATTEMPTS = 5, SILENT_HELLOS = 4 };
 #define MS INT64_C(1000000)
 #define HELLO_NS (1000 * MS)
 #define RETRY_NS (50 * MS)
-#define FIRST_SILENCE_NS (3000 * MS)
-#define LAST_SILENCE_NS (24000 * MS)
+#define OVERTAKEN_NS (3000 * MS)
+#define UNHEARD_NS (20000 * MS)
 #define CONFIRM_NS (2000 * MS)
 #define PATIENCE_NS (30000 * MS)
 
@@ -329,8 +329,9 @@ typedef struct {
 typedef struct Mep {
     struct Mep* next;
     uint64_t id;
-    bool has_begun, at_node;
-    int64_t sent_ns, silence_ns;
+    bool has_begun, at_node, held;
+    uint64_t turn;                  // number of frames that were sent with its last one
+    int64_t sent_ns, overtaken_ns;  // when that was; since when one that was sent later is known to have arrived
     Fragment fragments[];
 } Mep;
 
@@ -341,6 +342,7 @@ typedef struct {
     char session[33], node_session[65];
     Mep *first, **end;  // in the order of their ids
     uint64_t next_mep, credit, n_begun, max_fragment_bytes;
+    uint64_t arrived;  // the last turn that is known to have arrived
     bool is_welcome, has_ended;
     int64_t hello_ns, next_mep_ns, refused_since_ns;
     unsigned hellos_without_answer;
@@ -439,16 +441,29 @@ static void produce(Feeder* feeder)
 {
     Mep* mep = checked(calloc(1, sizeof *mep + feeder->n_sources * sizeof mep->fragments[0]));
     mep->id = feeder->next_mep++;
-    mep->silence_ns = FIRST_SILENCE_NS;
     for (unsigned i = 0; i < feeder->n_sources; ++i)
         mep->fragments[i].frame = make_frame(&feeder->options, mep->id, i, &mep->fragments[i].size);
     *feeder->end = mep;
     feeder->end = &mep->next;
 }
 
+static bool is_sent(const Feeder* feeder, const Mep* mep)
+{
+    for (unsigned i = 0; i < feeder->n_sources; ++i)
+        if (mep->fragments[i].frame && mep->fragments[i].due_ns >= 0) return false;
+    return mep->has_begun;
+}
+
+// The node has all of a MEP, and so all that was sent before it.
+static void note_arrival(Feeder* feeder, const Mep* mep)
+{
+    if (is_sent(feeder, mep) && mep->turn > feeder->arrived) feeder->arrived = mep->turn;
+}
+
 static void forget(Feeder* feeder, Mep** place)
 {
     Mep* mep = *place;
+    note_arrival(feeder, mep);
     *place = mep->next;
     if (feeder->end == &mep->next) feeder->end = place;
     feeder->n_begun -= mep->has_begun;
@@ -463,23 +478,65 @@ static void send_all_again(Feeder* feeder, Mep* mep)
         if (mep->fragments[i].frame) mep->fragments[i].due_ns = 0;
 }
 
+// A connection keeps the order of what is sent over it: a MEP that the node neither has nor has refused, although it
+// has what was sent later, is lost. What a busy node has not read yet is not.
+static void repeat_lost(Feeder* feeder, int64_t now)
+{
+    Mep* last = NULL;
+    bool is_any_lost = false;
+    for (Mep* mep = feeder->first; mep; mep = mep->next) {
+        if (mep->at_node || !is_sent(feeder, mep)) continue;
+        if (!last || mep->turn > last->turn) last = mep;
+        if (mep->turn >= feeder->arrived)
+            mep->overtaken_ns = 0;
+        else if (!mep->overtaken_ns)
+            mep->overtaken_ns = now;
+        else if (now - mep->overtaken_ns >= OVERTAKEN_NS) {
+            is_any_lost = true;
+            mep->overtaken_ns = 0;
+            send_all_again(feeder, mep);
+        }
+    }
+    // Nothing is heard of what was sent: what becomes of the last one says whether the others have arrived.
+    if (!is_any_lost && last && last->turn > feeder->arrived && now - last->sent_ns >= UNHEARD_NS)
+        send_all_again(feeder, last);
+}
+
 // ---- What the node says
 
 static void take_welcome(Feeder* feeder, const Message* message)
 {
     ++feeder->n_welcomes;
     feeder->refused_since_ns = 0;
-    if (feeder->is_welcome && !strcmp(feeder->node_session, message->session)) return;
+    const bool is_same = !strcmp(feeder->node_session, message->session);
+    if (feeder->is_welcome && is_same) {
+        repeat_lost(feeder, now_ns(CLOCK_MONOTONIC));
+        return;
+    }
     say(feeder, "welcome by session", message->session);
     if (feeder->max_fragment_bytes > message->max_fragment_bytes) fail("node", "it takes smaller fragments only");
     strcpy(feeder->node_session, message->session);
     feeder->is_welcome = true;
-    feeder->credit = feeder->n_begun = 0;
+    feeder->credit = feeder->n_begun = feeder->arrived = 0;
     for (Mep* mep = feeder->first; mep; mep = mep->next) {
-        mep->has_begun = mep->at_node = false;
-        mep->silence_ns = FIRST_SILENCE_NS;
-        send_all_again(feeder, mep);
+        mep->held = mep->held && is_same;
+        mep->has_begun = mep->at_node = mep->held;
+        mep->overtaken_ns = 0;
+        feeder->n_begun += mep->held;
+        if (!mep->held) send_all_again(feeder, mep);
     }
+}
+
+static void take_held(Feeder* feeder, const Message* message)
+{
+    if (strcmp(feeder->node_session, message->session)) return;
+    for (size_t i = 0; i < message->n_ranges; ++i)
+        for (Mep* mep = feeder->first; mep; mep = mep->next) {
+            if (!mep->has_begun || mep->id < message->ranges[i][0] || mep->id > message->ranges[i][1]) continue;
+            note_arrival(feeder, mep);
+            mep->held = mep->at_node = true;
+            for (unsigned j = 0; j < feeder->n_sources; ++j) mep->fragments[j].due_ns = -1;
+        }
 }
 
 static void take_nack(Feeder* feeder, const Message* message)
@@ -545,7 +602,9 @@ static void take_message(Feeder* feeder, const Message* message)
                     forget(feeder, place);
                 else
                     place = &(*place)->next;
-    } else if (!strcmp(message->type, "nack"))
+    } else if (!strcmp(message->type, "held") && is_ours)
+        take_held(feeder, message);
+    else if (!strcmp(message->type, "nack"))
         take_nack(feeder, message);
     else if (!strcmp(message->type, "missed") && is_ours)
         feeder->n_missed += message->n_ranges;
@@ -607,18 +666,8 @@ static bool send_fragment(Feeder* feeder, Mep* mep, Fragment* fragment, int64_t 
     fragment->was_sent = true;
     fragment->due_ns = -1;
     mep->sent_ns = now;
+    mep->turn = feeder->n_sent;
     return true;
-}
-
-// MEPs of which nothing was heard since their last frame: all of it may be lost.
-static void repeat_silent(Feeder* feeder, int64_t now)
-{
-    for (Mep* mep = feeder->first; mep; mep = mep->next) {
-        if (!mep->has_begun || mep->at_node || now - mep->sent_ns <= mep->silence_ns) continue;
-        mep->silence_ns = mep->silence_ns < LAST_SILENCE_NS ? 2 * mep->silence_ns : LAST_SILENCE_NS;
-        mep->sent_ns = now;
-        send_all_again(feeder, mep);
-    }
 }
 
 static void turn(Feeder* feeder)
@@ -626,7 +675,6 @@ static void turn(Feeder* feeder)
     int64_t now = now_ns(CLOCK_MONOTONIC);
     if (now >= feeder->hello_ns) {
         if (feeder->hellos_without_answer++ >= SILENT_HELLOS) reconnect(feeder);
-        if (feeder->is_welcome && feeder->hellos_without_answer == 1) repeat_silent(feeder, now);
         say_hello(feeder);
     }
     uint64_t n_kept = 0;

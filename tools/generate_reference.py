@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from hltnode.client import feeder, memory_socket, send_window, sockets
+from hltnode.client import feeder, memory_socket, send_window, silent_meps, sockets
 from hltnode.daemon.cli import app
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
@@ -124,6 +124,8 @@ def protocol_page() -> str:
         "HELLO_SECONDS": feeder.HELLO_SECONDS,
         "SILENT_HELLOS": feeder.SILENT_HELLOS,
         "MAX_RESENDS": send_window.MAX_RESENDS,
+        "OVERTAKEN_SECONDS": silent_meps.OVERTAKEN_NS * 1e-9,
+        "UNHEARD_SECONDS": silent_meps.UNHEARD_NS * 1e-9,
         "CONTROL_VERSION": control_messages.CONTROL_VERSION,
         "MAX_CONTROL_SIZE": control_messages.MAX_CONTROL_SIZE,
         "MAX_ITEMS": messages.MAX_ITEMS,

@@ -8,7 +8,7 @@ exactly one class.
 it, and only a tick raises it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +50,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 )
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
-from hltnode.protocol.transport.mep_ranges import MepRanges
+from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
 
 # More credits are worth a message when they grow by this part of the places that back them: one message per MEP and
 # feeder would cost more than the MEP itself when MEPs are small. A tick sends what is left.
@@ -190,6 +190,23 @@ class EventBuilder:
     def unacknowledged_meps(self) -> set[int]:
         """The closed MEPs that are in slots or with the outputs: built, and not acknowledged yet."""
         return self._gathered | {mep.mep for slot in self._slots for mep in slot.meps if mep.mep not in self.open}
+
+    def held(self, sources: Iterable[int], until_ns: int) -> list[tuple[int, int]]:
+        """The (first, last) ranges of the MEPs of which nothing more is needed from the feeder of some sources: those
+        that were opened at this time or before and have all of them, or are closed and not acknowledged yet."""
+        mask = sum(self._bit_of.get(source, 0) for source in set(sources))
+        closed, held = list(self._gathered), []
+        for slot in self._slots:
+            for mep in slot.meps:
+                if mep.opened_ns > until_ns:
+                    break
+                if mep.close_reason is not None:
+                    closed.append(mep.mep)
+                elif mep.sources & mask == mask:
+                    held.append(mep.mep)
+        # What was revoked is not: it is dropped when it has been computed.
+        held += [mep for mep in closed if self._settled.is_closed(mep)]
+        return as_ranges(sorted(held))
 
     # Stimuli
 

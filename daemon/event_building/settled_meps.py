@@ -42,6 +42,10 @@ class SettledMeps:
             return RejectReason.REVOKED
         return None if mep < self.floor + self.span else RejectReason.NO_CREDIT
 
+    def is_closed(self, mep: int) -> bool:
+        """True if a MEP was closed by this session, and not revoked since."""
+        return self._closed_id[mep % self.span] == mep
+
     def close(self, mep: int, sources: int) -> None:
         """A MEP is closed; `sources` are the bits of those that had come."""
         i = mep % self.span

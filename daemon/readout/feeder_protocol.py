@@ -50,6 +50,7 @@ from hltnode.protocol.transport.feeder_messages import (
     RunClosed,
     Welcome,
     split_ack,
+    split_held,
     split_missed,
 )
 from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
@@ -62,6 +63,11 @@ from hltnode.protocol.transport.run_control_messages import RunState
 MAX_ACKS_OF_A_HELLO = 64
 # The same for MEPs that were closed without the feeder, which need one message as long as the same source is missing.
 MAX_MISSED_OF_A_HELLO = 64
+# The same for MEPs that the node holds.
+MAX_HELD_OF_A_HELLO = 64
+# Feeders are told of MEPs that were opened this long ago: at an ordinary rate they are acknowledged before, and there
+# is nothing to say. Well below the time after which a feeder takes something as lost of which it hears nothing.
+HELD_AFTER_NS = 500_000_000
 # Runs and feeders that a status page shows.
 SHOWN_RUNS = 32
 SHOWN_FEEDERS = 64
@@ -210,7 +216,12 @@ class FeederProtocol:
         acks = split_ack(run.run, self._acknowledgements.ranges(run.run, hello.first_mep))
         for ack in islice(acks, MAX_ACKS_OF_A_HELLO):
             self._connections.send((identity,), ack)
-        self._connections.send((identity,), self._welcome(run))
+        welcome = self._welcome(run)
+        if run.started:
+            held = self.builder.held(hello.sources, now_ns - HELD_AFTER_NS)
+            for of_held in islice(split_held(welcome.session, run.run, held), MAX_HELD_OF_A_HELLO):
+                self._connections.send((identity,), of_held)
+        self._connections.send((identity,), welcome)
         if run.started and self._runs.closing is None:
             self._connections.send((identity,), Credit(run.run, self.builder.window.limit))
 

@@ -11,6 +11,7 @@ from hltnode.protocol.transport.feeder_messages import (
     EndOfRun,
     Error,
     Goodbye,
+    Held,
     Hello,
     Missed,
     Nack,
@@ -31,6 +32,7 @@ ControlMessage: TypeAlias = (
     | Welcome
     | Credit
     | Ack
+    | Held
     | Revoked
     | Returned
     | Nack

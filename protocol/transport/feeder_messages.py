@@ -68,6 +68,20 @@ class Ack(Message, frozen=True):
         check_ranges("meps", self.meps)
 
 
+class Held(Message, frozen=True):
+    """Node to feeder: the node has everything that this feeder sends of these MEPs (ranges, first and last included).
+
+    None of it need be sent again to this `session` of the node, which will acknowledge the MEPs.
+    """
+
+    session: Name
+    run: U32
+    meps: Ranges
+
+    def check(self) -> None:
+        check_ranges("meps", self.meps)
+
+
 class Revoked(Message, frozen=True):
     """MEPs, by ranges with first and last included, that were assigned to another node.
 
@@ -159,6 +173,12 @@ def split_ack(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Ack]:
     """As many acknowledgements as the ranges (first, last) of a run need; none for no range."""
     for of_message in _of_messages(ranges):
         yield Ack(run, of_message)
+
+
+def split_held(session: str, run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Held]:
+    """As many `Held` as the ranges (first, last) of a run need; none for no range."""
+    for of_message in _of_messages(ranges):
+        yield Held(session, run, of_message)
 
 
 def split_missed(run: int, source: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Missed]:

@@ -17,6 +17,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Credit,
     Error,
     Goodbye,
+    Held,
     Hello,
     Missed,
     Nack,
@@ -148,6 +149,32 @@ async def test_what_may_be_lost_is_sent_again_after_some_seconds(bench: Bench) -
     assert bench.take_frames() == []
     await bench.clock.advance(3.0)
     assert bench.take_frames() == [(0, 1), (0, 2)]
+
+
+async def test_a_node_that_is_alive_and_acknowledges_late_gets_nothing_twice(bench: Bench) -> None:
+    for mep in meps(3):
+        bench.feeder.keep(mep)
+    await bench.welcome(3)
+    assert len(bench.take_frames()) == 6
+    await bench.node_sends(Held("s", RUN, ((0, 0),)))
+    await bench.clock.advance(3.0)
+    await bench.node_sends(Held("s", RUN, ((1, 2),)))
+    await bench.clock.advance(600.0)
+    assert bench.take_frames() == []
+
+
+async def test_what_another_session_of_the_node_has_held_goes_again(bench: Bench) -> None:
+    for mep in meps(2):
+        bench.feeder.keep(mep)
+    await bench.welcome(2)
+    bench.take_frames()
+    await bench.node_sends(Held("s", RUN, ((0, 0),)), Held("s", RUN + 1, ((1, 1),)), Held("r", RUN, ((1, 1),)))
+    await bench.node_leaves()
+    await bench.welcome(2)
+    assert bench.take_frames() == [(1, 1), (1, 2)]
+    await bench.node_leaves()
+    await bench.welcome(2, session="t")
+    assert bench.take_frames() == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
 async def test_a_node_that_says_goodbye_gets_nothing_until_its_next_welcome_and_then_everything(bench: Bench) -> None:

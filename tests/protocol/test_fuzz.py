@@ -196,6 +196,7 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     ),
     "hello": (decode_message, encode_message(f.Hello("feeder", "s", 1, (1, 2, 70), 0, 100, 1 << 20, False))),
     "ack": (decode_message, encode_message(f.Ack(1, ((0, 4), (7, 7))))),
+    "held": (decode_message, encode_message(f.Held("s", 1, ((0, 4), (7, 7))))),
     "nack": (decode_message, encode_message(f.Nack(1, 2, 3, RejectReason.BAD_CRC, True))),
     "missed": (decode_message, encode_message(f.Missed(1, 2, ((0, 4), (7, 7))))),
     "end of run": (decode_message, encode_message(f.EndOfRun(1, 5))),

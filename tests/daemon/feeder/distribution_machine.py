@@ -41,8 +41,19 @@ from hltnode.daemon.feeder.follower import FollowedList
 from hltnode.daemon.feeder.nodes import NodeGroup, Nodes
 from hltnode.daemon.feeder.supervisor import Supervisor
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.feeder_protocol import HELD_AFTER_NS
 from hltnode.protocol.transport.control_messages import ControlMessage
-from hltnode.protocol.transport.feeder_messages import Ack, Credit, Error, Goodbye, Nack, Returned, Revoked, Welcome
+from hltnode.protocol.transport.feeder_messages import (
+    Ack,
+    Credit,
+    Error,
+    Goodbye,
+    Nack,
+    Returned,
+    Revoked,
+    Welcome,
+    split_held,
+)
 from hltnode.protocol.transport.frame_header import decode_header
 from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.refusals import MessageRefusal
@@ -232,8 +243,6 @@ class DistributionMachine(RuleBasedStateMachine):
                 feeder.window.retry(self.clock.now_ns)
                 if model.builder is None:
                     feeder.hello()
-                if feeder.is_connected:
-                    feeder.window.queue_silent(self.clock.now_ns)
 
     @rule()
     def the_supervisor_looks(self) -> None:
@@ -274,6 +283,9 @@ class DistributionMachine(RuleBasedStateMachine):
         if model.floor:
             done.add(0, model.floor - 1)
         feeder.take(Ack(RUN, tuple(done.ranges(hello.first_mep))))
+        held = model.builder.held(hello.sources, self.clock.now_ns - HELD_AFTER_NS)
+        for message in split_held(str(model.session), RUN, held):
+            feeder.take(message)
         feeder.take(Welcome("n", str(model.session), RUN, 60_000))
         feeder.take(Credit(RUN, model.builder.window.limit))
 

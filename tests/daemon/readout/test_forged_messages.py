@@ -9,6 +9,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Credit,
     EndOfRun,
     Goodbye,
+    Held,
     Hello,
     Missed,
     Nack,
@@ -56,6 +57,7 @@ def is_unchanged(bench: Bench) -> bool:
         EndOfRun(RUN, 3),
         Goodbye("feeder ends"),
         Ack(RUN, ((0, 100),)),
+        Held("s", RUN, ((0, 100),)),
         Credit(RUN, 1000),
         Nack(RUN, 1, 2, RejectReason.MALFORMED, False),
         Missed(RUN, 1, ((0, 100),)),
@@ -74,6 +76,7 @@ def test_a_stranger_that_says_no_hello_changes_nothing(bench: Bench, message: Co
     "message",
     [
         Ack(RUN, ((0, 100),)),
+        Held("s", RUN, ((0, 100),)),
         Credit(RUN, 1000),
         Nack(RUN, 1, 2, RejectReason.MALFORMED, False),
         Missed(RUN, 1, ((0, 100),)),

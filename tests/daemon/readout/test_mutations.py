@@ -25,7 +25,7 @@ REASONS = {reason.value for reason in RejectReason if reason is not RejectReason
 
 
 def test_some_thousand_mutations_are_counted_each_in_one_class_and_break_nothing() -> None:
-    outcome = drive_chunk(20261122, 4000)
+    outcome = drive_chunk(20261123, 4000)
     assert outcome.frames["built"] > 100
     assert set(outcome.frames) >= REASONS
     assert set(outcome.messages) >= MESSAGE_NAMES

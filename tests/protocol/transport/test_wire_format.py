@@ -22,6 +22,7 @@ from hltnode.protocol.transport.feeder_messages import (
     EndOfRun,
     Error,
     Goodbye,
+    Held,
     Hello,
     Missed,
     Nack,
@@ -99,6 +100,10 @@ BYTES: list[tuple[Message, str]] = [
         Nack(run=7, source=4096, mep=3, reason=RejectReason.BAD_MAGIC, resend=True),
         "87a17602a474797065a46e61636ba372756e07a6736f75726365cd1000a36d657003a6726561736f6ea96261645f6d61"
         "676963a6726573656e64c3",
+    ),
+    (
+        Held(session="s", run=7, meps=((3, 3), (9, 10))),
+        "85a17602a474797065a468656c64a773657373696f6ea173a372756e07a46d6570739292030392090a",
     ),
     (
         Missed(run=7, source=4096, meps=((3, 3), (9, 10))),
