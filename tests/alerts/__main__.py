@@ -163,7 +163,7 @@ async def run(
 
 def table_of(outcomes: list[Outcome]) -> Table:
     """The report."""
-    table = Table("alert", "provoked by", "s to fire", "others that somebody was told", "held back", "s to clear", "")
+    table = Table("alert", "provoked by", "s to fire", "others that notify", "held back", "s to clear", "")
     for outcome in sorted(outcomes, key=lambda each: each.scenario.alert or "~"):
         numbers = ["" if value is None else f"{value:.1f}" for value in (outcome.fired_after, outcome.cleared_after)]
         table.add_row(

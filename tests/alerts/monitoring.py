@@ -68,6 +68,7 @@ class Receivers:
     def close(self) -> None:
         """Take no more."""
         self._server.shutdown()
+        self._server.server_close()
 
 
 def _with_templates(programs: Path) -> list[str]:

@@ -201,3 +201,4 @@ port = {http}
             process.wait()
         monitoring.close()
         gpu.server.shutdown()
+        gpu.server.server_close()

@@ -17,12 +17,12 @@ import zmq
 
 from hltnode.daemon.commands.common import (
     JsonOption,
-    console,
     require_writable,
     thread_count,
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.node.start_errors import json_errors
 from hltnode.daemon.common import log
 from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.configuration.loading import load_config
@@ -51,7 +51,7 @@ def serve(
 
     Example: hltnode serve --config node.toml
     """
-    with user_errors():
+    with user_errors(), json_errors(config):
         require_writable(json)
         settings = load_config(config)
         log.configure(settings.log.level, settings.log.format)
@@ -60,8 +60,7 @@ def serve(
             try:
                 exit_code, status, hangs = runner.run(serve_node(settings, config))
             except zmq.ZMQError as error:
-                console.print(f"[red]error:[/red] network: {error}", highlight=False)
-                raise typer.Exit(1) from error
+                raise ValueError(f"network: {error}") from error
         write_json(json, status)
     if hangs:
         # Python and the back end would wait at their end for a thread that does not return from its kernel.
