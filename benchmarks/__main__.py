@@ -32,6 +32,7 @@ NAMES = (
     "real_readout",
     "shared_memory",
     "latency",
+    "pages",
     "safe_delivery",
     "simulation",
 )
