@@ -34,6 +34,7 @@ NAMES = (
     "shared_memory",
     "latency",
     "scrape",
+    "pages",
     "safe_delivery",
     "simulation",
 )

@@ -20,7 +20,9 @@ from hltnode.daemon.node.event_pictures import EventPictures
 from hltnode.daemon.node.status import NodeStatus
 from hltnode.processing.framework.histograms import HistogramContent
 
-# How old the histograms of the status page may be.
+# How old the status page may be: less than the second in which who looks every second comes again.
+PAGE_NS = 900_000_000
+# How old the histograms on it may be.
 HISTOGRAMS_NS = 5_000_000_000
 
 
@@ -39,6 +41,8 @@ class NodePages:
         self._status = status
         self._note = note
         self._pictures = pictures
+        self._page = b""
+        self._page_ns: int | None = None
         self._histograms_ns: int | None = None
         self._drawn: list[DrawnHistogram] = []
 
@@ -71,7 +75,14 @@ class NodePages:
         return json.dumps(page).encode() + b"\n"
 
     def status_page(self) -> Callable[[], bytes]:
-        """Take what the page shows, in the event loop; returns what makes the page of it, in any thread."""
+        """Take what the page shows, in the event loop; returns what makes the page of it, in any thread.
+
+        A page is good for a second: who asks more often, or with others, gets the same.
+        """
+        now_ns = self._core.clock_ns()
+        if self._page_ns is not None and now_ns - self._page_ns < PAGE_NS:
+            page = self._page
+            return lambda: page
         self._note()
         core, builder = self._core, self._core.builder
         sources = core.counters.sources
@@ -87,7 +98,7 @@ class NodePages:
             core.rates.rates(core.clock.true_ns),
             states,
             core.silence.silent,
-            core.clock_ns(),
+            now_ns,
             None if self._pictures is None else self._pictures.look(),
         )
 
@@ -102,7 +113,7 @@ class NodePages:
         picture: EventPicture | None,
     ) -> bytes:
         detectors, worst = source_rows(states, silent, now_ns)
-        return status_page(
+        self._page = status_page(
             PageContent(
                 status=status,
                 problems=problems,
@@ -115,6 +126,8 @@ class NodePages:
                 time=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
             )
         )
+        self._page_ns = now_ns
+        return self._page
 
     def _of_run(self) -> tuple[int | None, list[HistogramContent]]:
         run = self._core.tally.run

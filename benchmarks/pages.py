@@ -1,0 +1,115 @@
+"""What the status page costs a node that computes: requested once a second, with its histograms and events drawn.
+
+The node is a process of its own, `hltnode serve` on the CPU with the default sequence, its histograms and a line that
+keeps three events in a hundred, fed by `hltnode replay` as fast as it takes events. Windows with and without requests
+alternate, in one run; what counts is the processor time of the node for each event. On a machine that others use that
+is uncertain by more than pages cost, so the time of a page is measured once more where nothing else happens: in the
+same node when the feeder has stopped. Events are drawn in the windows alone; what draws one is timed in this process.
+"""
+
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from benchmarks.latency import ServedNode, write_config
+from benchmarks.measure import Result
+from benchmarks.real_readout import TRIGGER, cpu_seconds, free_ports, numbered_events, process
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.lhcb.hlt1 import HLT1
+
+WINDOW_SECONDS = 8.0
+PAIRS = 8
+IDLE_SECONDS = 20.0
+PERIOD_SECONDS = 1.0
+PICTURE_PERIOD_SECONDS = 10.0
+"""The default of http.event_picture_s."""
+PICTURES = 7
+TARGET_SHARE = 0.01
+"""Of the time of one processor: a node that is busy uses all that it has."""
+
+
+def look(port: int) -> int:
+    """Request the page; returns its bytes."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as page:
+        return len(page.read())
+
+
+class Window:
+    """Some seconds of a node: events, processor time and wall time, and the pages that were requested meanwhile."""
+
+    def __init__(self, running: "subprocess.Popen[bytes]", node: ServedNode, port: int, seconds: float, pages: bool):
+        events, cpu, begin = node.processed(), cpu_seconds(running.pid), time.monotonic()
+        self.pages = self.bytes = 0
+        while (left := begin + seconds - time.monotonic()) > 0:
+            if pages:
+                self.bytes = look(port)
+                self.pages += 1
+            time.sleep(min(PERIOD_SECONDS, left))
+        self.events = node.processed() - events
+        self.cpu = cpu_seconds(running.pid) - cpu
+        self.seconds = time.monotonic() - begin
+
+
+def picture_ms(shared: Path, geometry: Path) -> float:
+    """Processor time of a picture (ms), median of the real events."""
+    draw = HLT1.picture_maker(HLT1.load_geometry(geometry), HLT1.load_trigger(None))
+    events = list(read_events(shared / "data/lhcb-minbias-mdf/minbias_601cb8ae_zlib_nomc_ev6001_6007.mdf"))
+    draw(events[0])
+    took = []
+    for banks in events[:PICTURES]:
+        begin = time.process_time()
+        draw(banks)
+        took.append((time.process_time() - begin) * 1e3)
+    return statistics.median(took)
+
+
+def run(shared: Path) -> list[Result]:
+    """Measure with the node's windows, then without a feeder, then the pictures alone."""
+    geometry = shared / "data" / "lhcb-geometry"
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        events = directory / "events.mdf"
+        numbered_events(shared, events)
+        data, control, decisions, http = free_ports(4)
+        config = write_config(directory, geometry, data, control, decisions, http)
+        (directory / "trigger.toml").write_text(TRIGGER.partition("\n\n")[2])
+        node = ServedNode(data, control, http)
+        off: list[Window] = []
+        on: list[Window] = []
+        with process("serve", "--config", config) as running:
+            node.wait_for_start(running)
+            feed = ("replay", events, *node.endpoints, "--loop", "--events-per-mep", 64)
+            with process(*feed):
+                while node.processed() < 1000:
+                    time.sleep(0.1)
+                look(http)
+                time.sleep(5)
+                for _ in range(PAIRS):
+                    off.append(Window(running, node, http, WINDOW_SECONDS, pages=False))
+                    on.append(Window(running, node, http, WINDOW_SECONDS, pages=True))
+            time.sleep(5)
+            idle = Window(running, node, http, IDLE_SECONDS, pages=False)
+            looked = Window(running, node, http, IDLE_SECONDS, pages=True)
+    picture = picture_ms(shared, geometry)
+    page_ms = (looked.cpu - idle.cpu) / looked.pages * 1e3
+    cpu_off, cpu_on = (statistics.median(each.cpu / each.events for each in windows) * 1e6 for windows in (off, on))
+    rate_off, rate_on = (statistics.median(each.events / each.seconds for each in windows) for windows in (off, on))
+    costs = [each.cpu / each.events for each in off]
+    spread = statistics.stdev(costs) / statistics.mean(costs)
+    used = sum(each.cpu for each in off) / sum(each.seconds for each in off)
+    share = (page_ms / PERIOD_SECONDS + picture / PICTURE_PERIOD_SECONDS) * 1e-3
+    return [
+        Result("events, nobody looks", rate_off, "Hz", "", None),
+        Result("events, page once a second", rate_on, "Hz", "nobody looks", rate_on / rate_off),
+        Result("processor time of an event, nobody looks", cpu_off, "µs", "", None),
+        Result("spread of that, window to window", 100 * spread, "%", "", None),
+        Result("the same, page once a second", cpu_on, "µs", "nobody looks", cpu_on / cpu_off),
+        Result("processors that the node uses, nobody looks", used, "", "", None),
+        Result("page", on[-1].bytes / 1024, "KiB", "", None),
+        Result("processor time of a page", page_ms, "ms", "", None),
+        Result("processor time of a picture", picture, "ms", "", None),
+        Result("both, of one processor", 100 * share, "%", "1 %", TARGET_SHARE / share, 1.0),
+    ]
