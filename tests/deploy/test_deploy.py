@@ -16,11 +16,10 @@ from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.memory_plan import SlotMemory
-from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run, tool
+from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run
 
 DASHBOARD = DEPLOY / "grafana" / "hltnode.json"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
-DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
 
 
 def exported_names() -> set[str]:
@@ -111,35 +110,6 @@ def test_the_port_of_the_example_is_the_one_that_is_scraped() -> None:
     port = load_config(DEPLOY / "node.toml").http.port
     assert f"127.0.0.1:{port}" in (DEPLOY / "prometheus" / "targets" / "nodes.yml").read_text()
     assert f"node:{port}" in (ROOT / "docker" / "prometheus-targets.yml").read_text()
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_hadolint_accepts_the_dockerfile(path: Path) -> None:
-    checked = run(tool("hadolint"), path)
-    assert (checked.returncode, checked.stdout) == (0, "")
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_the_image_runs_without_privileges_and_receives_signals(path: Path) -> None:
-    final = path.read_text().split("\nFROM ")[-1]
-    assert "\nUSER 987:987\n" in final
-    assert '\nENTRYPOINT ["hltnode"]\n' in final
-    assert "\nSTOPSIGNAL SIGTERM\n" in final
-    assert "\nHEALTHCHECK " in final
-    assert "org.opencontainers.image.licenses" in final
-
-
-def test_there_are_images_for_both_back_ends() -> None:
-    assert [path.name for path in DOCKERFILES] == ["Dockerfile.cpu", "Dockerfile.cuda"]
-
-
-def test_the_environment_of_the_images_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in DOCKERFILES:
-        for name, value in re.findall(r"(HLTNODE_\w+)=(\S+)", path.read_text()):
-            monkeypatch.setenv(name, value)
-        config = load_config(DEPLOY / "node.toml")
-        assert config.network.data == "tcp://*:5555"
-        assert config.pipeline.backend == path.suffix.removeprefix(".")
 
 
 def test_compose_publishes_ports_on_localhost_only() -> None:
