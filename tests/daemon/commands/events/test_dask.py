@@ -86,7 +86,7 @@ def outputs_in(folder: Path) -> dict[str, Any]:
     found["accepted"] = (folder / "o.mdf").read_bytes()
     held = read_root(folder / "o.root")
     found["histograms"] = {content.shape.name: content.counts.tolist() for content in held}
-    found["documents"] = {path.name: path.read_text() for path in folder.glob("*.tck.json")}
+    found["documents"] = {path.name: path.read_text() for path in folder.glob("0x*.json")}
     return found
 
 
@@ -95,6 +95,7 @@ def of_one_machine(files: list[Path], tmp_path_factory: pytest.TempPathFactory) 
     found = processed(files, tmp_path_factory.mktemp("one") / "o")
     assert len(found["per_event"]) == 3 * EVENTS_PER_RANGE + 150
     assert len(found["accepted"]) > 1000
+    assert list(found["documents"]) == [found["trigger"]["tck"] + ".json"]
     assert sum(sum(counts) for counts in found["histograms"].values()) > 1000
     return found
 

@@ -1,0 +1,229 @@
+"""The Helm chart, rendered by helm, checked against the schemas of Kubernetes and against what the node does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.node.node import STOP_SECONDS
+from hltnode.daemon.run_control.controller import DRAIN_SECONDS
+from tests.deploy.tools import DEPLOY, ROOT, read_yaml
+
+kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
+
+CHART = DEPLOY / "helm" / "hltnode"
+KUBERNETES = "1.33"
+CUSTOM = {"PodMonitor", "PrometheusRule"}
+EVERYTHING = {
+    "replicas": "3",
+    "gpu.enabled": "true",
+    "gpu.runtimeClassName": "nvidia",
+    "hostNetwork": "true",
+    "perNodeService.enabled": "true",
+    "podMonitor.enabled": "true",
+    "prometheusRule.enabled": "true",
+    "credentialsSecret": "farm-keys",
+    "output.storageClassName": "local-nvme",
+    "environment.HLTNODE_LOG__LEVEL": "debug",
+    "nodeSelector.farm": "hlt1",
+}
+
+
+@pytest.fixture(scope="module")
+def helm() -> str:
+    path = os.environ.get("HELM") or shutil.which("helm")
+    if path is None:
+        pytest.skip("helm is neither in PATH nor named by HELM; tools/fetch_helm.sh fetches it")
+    return path
+
+
+def helm_template(helm: str, values: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return run_once(helm, tuple(f"{key}={value}" for key, value in values.items()))
+
+
+@cache
+def run_once(helm: str, settings: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    options = [part for setting in settings for part in ("--set", setting)]
+    return subprocess.run(
+        [helm, "template", "farm", str(CHART), *options], capture_output=True, text=True, check=False, timeout=50
+    )
+
+
+def rendered(helm: str, values: dict[str, str]) -> list[dict[str, Any]]:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    result = helm_template(helm, values)
+    assert result.returncode == 0, result.stderr
+    return [document for document in yaml.safe_load_all(result.stdout) if document is not None]
+
+
+def only(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = (document for document in documents if document["kind"] == kind)
+    return found
+
+
+def pod(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = only(documents, "StatefulSet")["spec"]["template"]["spec"]
+    return spec
+
+
+def test_helm_accepts_the_chart(helm: str) -> None:
+    checked = subprocess.run(
+        [helm, "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
+def test_what_is_rendered_follows_the_schemas_of_kubernetes(helm: str, values: dict[str, str]) -> None:
+    documents = rendered(helm, values)
+    kinds = {document["kind"] for document in documents}
+    assert kinds >= {"StatefulSet", "Service", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget"}
+    assert kinds & CUSTOM == (CUSTOM if values else set())
+    for document in documents:
+        if document["kind"] not in CUSTOM:
+            kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def test_the_schema_check_finds_a_mistake(helm: str) -> None:
+    broken = only(rendered(helm, {}), "StatefulSet")
+    broken["spec"]["template"]["spec"]["terminationGracePeriodSecond"] = 1
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, KUBERNETES, strict=True)
+
+
+def test_the_environment_and_the_configuration_of_a_pod_are_a_valid_configuration(
+    helm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = rendered(helm, {"ports.http": "9200"})
+    text = only(documents, "ConfigMap")["data"]["node.toml"]
+    assert tomllib.loads(text) == tomllib.loads((DEPLOY / "node.toml").read_text())
+    (tmp_path / "node.toml").write_text(text)
+    (container,) = pod(documents)["containers"]
+    for variable in container["env"]:
+        monkeypatch.setenv(variable["name"], variable.get("value", "farm-0"))
+    config = load_config(tmp_path / "node.toml")
+    assert config.node.name == "farm-0"
+    assert (config.network.data, config.http.host, config.http.port) == ("tcp://*:5555", "0.0.0.0", 9200)
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    for name in ("data", "control", "decisions"):
+        assert getattr(config.network, name) == f"tcp://*:{ports[name]}"
+    assert ports["http"] == 9200
+
+
+def test_output_and_journal_are_on_a_claim_and_everything_else_that_is_written_on_empty_folders(helm: str) -> None:
+    documents = rendered(helm, {})
+    (container,) = pod(documents)["containers"]
+    mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+    (claim,) = only(documents, "StatefulSet")["spec"]["volumeClaimTemplates"]
+    variables = {variable["name"]: variable.get("value") for variable in container["env"]}
+    output = Path(variables["HLTNODE_OUTPUT__DIRECTORY"])
+    assert mounts[str(output.parent)]["name"] == claim["metadata"]["name"]
+    assert output == load_config(DEPLOY / "node.toml").output.directory
+    empty = {volume["name"] for volume in pod(documents)["volumes"] if "emptyDir" in volume}
+    assert {mounts[path]["name"] for path in ("/tmp", variables["CACHE_DIRECTORY"])} == empty
+
+
+def test_a_pod_has_no_privileges_and_the_user_of_the_images(helm: str) -> None:
+    spec = pod(rendered(helm, {}))
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert (spec["securityContext"]["runAsNonRoot"], spec["automountServiceAccountToken"]) == (True, False)
+    user, group = spec["securityContext"]["runAsUser"], spec["securityContext"]["runAsGroup"]
+    for dockerfile in (ROOT / "docker").glob("Dockerfile.*"):
+        assert f"\nUSER {user}:{group}\n" in dockerfile.read_text()
+
+
+def test_a_pod_has_time_to_drain(helm: str) -> None:
+    longest = 2 * DRAIN_SECONDS + 4 * STOP_SECONDS
+    assert pod(rendered(helm, {}))["terminationGracePeriodSeconds"] >= 1.25 * longest
+    refused = helm_template(helm, {"drainSeconds": str(int(longest))})
+    assert refused.returncode != 0
+    assert "drainSeconds" in refused.stderr
+
+
+def test_the_probes_ask_pages_that_the_node_has(helm: str) -> None:
+    (container,) = pod(rendered(helm, {}))["containers"]
+    asked = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness", "liveness")}
+    assert {kind: probe["path"] for kind, probe in asked.items()} == {
+        "startup": "/healthz",
+        "readiness": "/readyz",
+        "liveness": "/status",
+    }
+    assert {probe["port"] for probe in asked.values()} == {"http"}
+    assert "http" in {port["name"] for port in container["ports"]}
+
+
+def test_nodes_without_ready_feeders_have_names_and_start_together(helm: str) -> None:
+    documents = rendered(helm, {"replicas": "3", "perNodeService.enabled": "true"})
+    services = {
+        document["metadata"]["name"]: document["spec"] for document in documents if document["kind"] == "Service"
+    }
+    assert set(services) == {"farm", "farm-0", "farm-1", "farm-2"}
+    assert all(service["publishNotReadyAddresses"] for service in services.values())
+    stateful = only(documents, "StatefulSet")["spec"]
+    assert services[stateful["serviceName"]]["clusterIP"] == "None"
+    assert stateful["podManagementPolicy"] == "Parallel"
+    labels = stateful["template"]["metadata"]["labels"].items()
+    assert services["farm"]["selector"].items() <= labels
+    assert services["farm-1"]["selector"]["statefulset.kubernetes.io/pod-name"] == "farm-1"
+
+
+def test_a_gpu_is_asked_for_only_where_it_is_wanted(helm: str) -> None:
+    (without,) = pod(rendered(helm, {}))["containers"]
+    (with_gpu,) = pod(rendered(helm, EVERYTHING))["containers"]
+    assert "nvidia.com/gpu" not in without["resources"]["limits"]
+    assert with_gpu["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert (without["image"], with_gpu["image"]) == ("hltnode:cpu", "hltnode:cuda")
+    assert {"name": "HLTNODE_PIPELINE__BACKEND", "value": "cuda"} in with_gpu["env"]
+    assert pod(rendered(helm, EVERYTHING))["runtimeClassName"] == "nvidia"
+
+
+def test_only_named_peers_reach_the_ports_and_a_node_opens_no_connection(helm: str) -> None:
+    policy = only(rendered(helm, {}), "NetworkPolicy")["spec"]
+    assert (policy["policyTypes"], policy["egress"]) == (["Ingress", "Egress"], [])
+    assert [[port["port"] for port in rule["ports"]] for rule in policy["ingress"]] == [
+        ["data", "control"],
+        ["decisions"],
+        ["http"],
+    ]
+    assert all(rule["from"] for rule in policy["ingress"])
+    closed = only(rendered(helm, {"networkPolicy.consumers": "null"}), "NetworkPolicy")["spec"]
+    assert ["decisions"] not in [[port["port"] for port in rule["ports"]] for rule in closed["ingress"]]
+
+
+def test_monitoring_scrapes_the_metrics_and_has_the_alerts(helm: str) -> None:
+    documents = rendered(helm, EVERYTHING)
+    (endpoint,) = only(documents, "PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"]) == ("http", "/metrics")
+    assert only(documents, "PrometheusRule")["spec"] == read_yaml(DEPLOY / "prometheus" / "alerts.yml")
+    # The alerts select this job.
+    labels = only(documents, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    assert labels[only(documents, "PodMonitor")["spec"]["jobLabel"]] == "hltnode"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("ports.data", "80"), ("environment.PATH", "x"), ("image.digest", "latest"), ("replica", "2")],
+)
+def test_a_value_that_makes_no_sense_is_refused_and_named(helm: str, key: str, value: str) -> None:
+    refused = helm_template(helm, {key: value})
+    assert refused.returncode != 0
+    assert key.split(".")[-1] in refused.stderr
+
+
+def test_the_chart_has_the_version_of_the_package() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    chart = read_yaml(CHART / "Chart.yaml")
+    assert (chart["version"], chart["appVersion"]) == (version, version)

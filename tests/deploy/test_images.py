@@ -1,0 +1,221 @@
+"""What Dockerfiles and compose.yml name exists in the repository, in the package and in the defaults of the node.
+
+No image is built here: that needs a registry and a daemon.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.node.node import STOP_SECONDS
+from hltnode.daemon.run_control.controller import DRAIN_SECONDS
+from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run, tool
+
+DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
+COMPOSE = ROOT / "docker" / "compose.yml"
+of_each_image = pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+
+
+@cache
+def instructions(path: Path) -> list[tuple[str, str]]:
+    """Instructions of a Dockerfile with their arguments, continued lines joined."""
+    text = re.sub(r"^#.*\n", "", path.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in text.splitlines() if line.strip()]
+
+
+def final_stage(path: Path) -> list[tuple[str, str]]:
+    found = instructions(path)
+    last = max(i for i, (name, _) in enumerate(found) if name == "FROM")
+    return found[last + 1 :]
+
+
+def environment(path: Path) -> dict[str, str]:
+    parts = (part for name, rest in final_stage(path) if name == "ENV" for part in shlex.split(rest))
+    return {name: value for name, _, value in (part.partition("=") for part in parts)}
+
+
+def ports_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Those that a node in the image listens on."""
+    for name, value in environment(path).items():
+        if name.startswith("HLTNODE_"):
+            monkeypatch.setenv(name, value)
+    config = load_config(DEPLOY / "node.toml")
+    endpoints = (config.network.data, config.network.control, config.network.decisions)
+    return {int(endpoint.rsplit(":", 1)[1]) for endpoint in endpoints} | {config.http.port}
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_hadolint_accepts_the_dockerfile(path: Path) -> None:
+    checked = run(tool("hadolint"), path)
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_the_image_runs_without_privileges_and_receives_signals(path: Path) -> None:
+    final = path.read_text().split("\nFROM ")[-1]
+    assert "\nUSER 987:987\n" in final
+    assert '\nENTRYPOINT ["hltnode"]\n' in final
+    assert "\nSTOPSIGNAL SIGTERM\n" in final
+    assert "\nHEALTHCHECK " in final
+    assert "org.opencontainers.image.licenses" in final
+
+
+def test_there_are_images_for_both_back_ends() -> None:
+    assert [path.name for path in DOCKERFILES] == ["Dockerfile.cpu", "Dockerfile.cuda"]
+
+
+def test_the_environment_of_the_images_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in DOCKERFILES:
+        for name, value in re.findall(r"(HLTNODE_\w+)=(\S+)", path.read_text()):
+            monkeypatch.setenv(name, value)
+        config = load_config(DEPLOY / "node.toml")
+        assert config.network.data == "tcp://*:5555"
+        assert config.pipeline.backend == path.suffix.removeprefix(".")
+
+
+@of_each_image
+def test_base_images_have_exact_tags_and_can_be_pinned_by_digest(path: Path) -> None:
+    found = instructions(path)
+    defaults = dict(rest.split("=", 1) for name, rest in found if name == "ARG" and "IMAGE" in rest)
+    stages = [rest.split()[0] for name, rest in found if name == "FROM"]
+    assert len(stages) == 2
+    for stage in stages:
+        variable = stage.removeprefix("${").removesuffix("}")
+        assert re.fullmatch(r"python:\d+\.\d+\.\d+(-slim)?-bookworm", defaults[variable])
+        assert f"--build-arg {variable}=" in path.read_text()
+
+
+@of_each_image
+def test_what_is_copied_exists_and_is_not_kept_out_of_the_build(path: Path) -> None:
+    ignored = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    stages = {rest.split()[-1] for name, rest in instructions(path) if name == "FROM" and " AS " in rest}
+    sources = [shlex.split(rest) for name, rest in instructions(path) if name == "COPY"]
+    assert len(sources) == 3
+    for *options, source, _ in sources:
+        if options:
+            assert options[0].removeprefix("--from=") in stages
+            continue
+        assert (ROOT / source).exists(), source
+        assert not any(Path(source).match(pattern) for pattern in ignored if not pattern.startswith(".")), source
+    requirements = re.findall(r"--requirement (\S+)", path.read_text())
+    assert requirements
+    assert all((ROOT / name).exists() and name.split("/")[0] not in ignored for name in requirements)
+
+
+@of_each_image
+def test_the_ports_are_those_that_the_node_listens_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (exposed,) = [rest for name, rest in final_stage(path) if name == "EXPOSE"]
+    listening = ports_of(path, monkeypatch)
+    assert {int(port) for port in exposed.split()} == listening
+    (check,) = [rest for name, rest in final_stage(path) if name == "HEALTHCHECK"]
+    url = re.search(r"http://127\.0\.0\.1:(\d+)(/\w+)", check)
+    assert url is not None
+    assert int(url[1]) == load_config(DEPLOY / "node.toml").http.port
+    # A node of the tests answers it: tests/daemon/monitoring/test_http_server.py.
+    assert url[2] == "/healthz"
+
+
+@of_each_image
+def test_the_user_exists_and_owns_what_the_node_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = final_stage(path)
+    (made,) = [rest for name, rest in found if name == "RUN" and "useradd" in rest]
+    (user,) = [rest for name, rest in found if name == "USER"]
+    uid, gid = user.split(":")
+    assert re.search(rf"groupadd .*--gid {gid} (\w+)", made)
+    account = re.search(rf"useradd .*--uid {uid} --gid {gid} .*?(\w+) +&&", made)
+    assert account is not None
+    owned = re.search(rf"install -d -o {account[1]} -g {account[1]} ([^&]+)", made)
+    assert owned is not None
+    folders = {Path(folder) for folder in owned[1].split()}
+    (volumes,) = [rest for name, rest in found if name == "VOLUME"]
+    assert {Path(folder) for folder in re.findall(r'"([^"]+)"', volumes)} == folders
+    assert load_config(DEPLOY / "node.toml").output.directory.parent in folders
+    written = {
+        Path(value) for name, value in environment(path).items() if name.endswith(("CACHE_DIRECTORY", "CACHE_DIR"))
+    }
+    assert written <= folders
+    assert {Path(rest) for name, rest in found if name == "WORKDIR"} <= folders
+
+
+@of_each_image
+def test_the_command_is_one_of_the_command_line_and_reads_the_file_that_is_copied(path: Path) -> None:
+    found = dict(final_stage(path))
+    command, *arguments = re.findall(r'"([^"]+)"', found["CMD"])
+    copied = [rest.split()[-1] for name, rest in final_stage(path) if name == "COPY"]
+    assert arguments == ["--config", "/etc/hltnode/node.toml"]
+    assert arguments[1] in copied
+    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert re.findall(r'"([^"]+)"', found["ENTRYPOINT"]) == [*scripts]
+    assert environment(path)["PATH"].split(":")[0] in {f"{folder}/bin" for folder in copied}
+
+
+def test_an_extra_that_an_image_installs_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (default,) = re.findall(r"ARG CUDA_EXTRA=(\w+)", (ROOT / "docker" / "Dockerfile.cuda").read_text())
+    assert default in extras
+
+
+def test_compose_names_files_ports_and_volumes_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    compose: dict[str, Any] = read_yaml(COMPOSE)
+    node = compose["services"]["node"]
+    context = COMPOSE.parent / node["build"]["context"]
+    dockerfile = context / node["build"]["dockerfile"]
+    assert dockerfile.resolve() in DOCKERFILES
+    published = {int(port.rsplit(":", 1)[1]) for port in node["ports"]}
+    assert published == ports_of(dockerfile.resolve(), monkeypatch)
+    (volumes,) = [rest for name, rest in final_stage(dockerfile.resolve()) if name == "VOLUME"]
+    for name, service in compose["services"].items():
+        for volume in service.get("volumes", []):
+            source, target = volume.split(":")[:2]
+            assert (COMPOSE.parent / source).exists() if source.startswith(".") else source in compose["volumes"], (
+                volume
+            )
+            if name == "node":
+                assert f'"{target}"' in volumes
+    seconds = int(node["stop_grace_period"].removesuffix("s"))
+    assert seconds >= 1.25 * (2 * DRAIN_SECONDS + 4 * STOP_SECONDS)
+
+
+def test_grafana_starts_with_the_dashboard_that_is_mounted() -> None:
+    grafana = read_yaml(COMPOSE)["services"]["grafana"]
+    targets = [volume.split(":")[1] for volume in grafana["volumes"]]
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in targets
+    (folder,) = [
+        provider["options"]["path"]
+        for provider in read_yaml(DEPLOY / "grafana/provisioning/dashboards/hltnode.yml")["providers"]
+    ]
+    assert any(target.startswith(folder) for target in targets)
+
+
+def test_prometheus_reads_the_rules_and_targets_that_are_mounted() -> None:
+    prometheus = read_yaml(COMPOSE)["services"]["prometheus"]
+    mounted = [Path(volume.split(":")[1]) for volume in prometheus["volumes"]]
+    config = read_yaml(DEPLOY / "prometheus" / "prometheus.yml")
+    named = [*config["rule_files"]]
+    for job in config["scrape_configs"]:
+        named += [name for found in job.get("file_sd_configs", []) for name in found["files"]]
+    assert named
+    for name in named:
+        # As in the configuration: relative to its folder.
+        assert any(path.match(str(Path("/etc/prometheus") / name)) for path in mounted), name
+
+
+def test_the_locked_dependencies_are_those_of_the_package() -> None:
+    """`make lock` writes them."""
+    lock = (DEPLOY / "requirements.lock").read_text()
+    blocks = {block.split("==")[0]: block for block in re.split(r"\n(?=[a-z])", lock)}
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.split(r"[>=<\[]", requirement)[0] for requirement in dependencies}
+    assert {name for name, block in blocks.items() if "hltnode (pyproject.toml)" in block} == names
+    assert all("--hash=sha256:" in block for block in blocks.values())
