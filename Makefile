@@ -51,6 +51,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_dashboard.py --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
+	$(BIN)/python tools/generate_lines_page.py --check
 	$(BUILD_SITE)
 
 # The documentation as a site that needs no network: build/site/index.html.
@@ -81,6 +82,7 @@ reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_dashboard.py
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
+	$(BIN)/python tools/generate_lines_page.py
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)
