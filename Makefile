@@ -56,6 +56,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python -m tools.generate_dashboard --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
+	$(BIN)/python tools/generate_lines_page.py --check
 	$(BUILD_SITE)
 
 # The documentation as a site that needs no network: build/site/index.html.
@@ -86,6 +87,7 @@ reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
+	$(BIN)/python tools/generate_lines_page.py
 
 # Versions and hashes of the dependencies, which the Debian package and the images install.
 lock: $(VENV)/.developed

@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code: configuration, metrics, command line, lines and protocol.
+"""Write the reference pages that follow from the code: configuration, metrics, command line and protocol.
 
 python tools/generate_reference.py            write docs/reference/*.md
 python tools/generate_reference.py --check    exit with 1 if a page differs from the code
@@ -6,7 +6,6 @@ python tools/generate_reference.py --check    exit with 1 if a page differs from
 
 import argparse
 import ast
-import dataclasses
 import inspect
 import itertools
 import sys
@@ -34,9 +33,6 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.lines import cuts
-from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -143,68 +139,6 @@ def command_line_page() -> str:
     return "\n".join(lines)
 
 
-def lines_page() -> str:
-    """Lines of the menu, line types with their cuts, inputs with their fields, and lines that cannot run."""
-    lines = [
-        "# Selection lines",
-        "",
-        "<!-- Written by tools/generate_reference.py from processing/lhcb/lines. Do not edit. -->",
-        "",
-        "What a trigger configuration can choose from. [Write a selection line](../how-to/write-a-line.md) says how,",
-        "[selection-lines](../physics/selection-lines.md) where cuts come from. `hltnode lines --trigger FILE` lists",
-        "the lines of a configuration.",
-        "",
-        "## The menu",
-        "",
-        "What runs where a trigger configuration names no lines. Cuts that are not given are those of the type.",
-        "",
-        "| line | type | prescale | postscale | other cuts |",
-        "|---|---|---|---|---|",
-    ]
-    for line in HLT1.menu.lines:
-        given = {f.name: getattr(line, f.name) for f in _cuts_of(type(line)) if getattr(line, f.name) != f.default}
-        cells = (f"`{line.name}`", f"[{type(line).__name__}](#{type(line).__name__.lower()})", f"{line.prescale:g}")
-        lines.append(
-            f"| {' | '.join(cells)} | {line.postscale:g} | {', '.join(f'`{k} = {v}`' for k, v in given.items())} |"
-        )
-    for sequence, menu in HLT1.menu.lines_of.items():
-        lines += ["", f"With the sequence `{sequence}`: {', '.join(f'`{line.name}`' for line in menu)}."]
-    lines += ["", "Not available:", "", "| line of LHCb | why |", "|---|---|"]
-    lines += [f"| `{name}` | {why} |" for name, why in HLT1.menu.not_available.items()]
-    lines += ["", "## Types", "", "Each has `name`, `prescale` and `postscale` (0 to 1) too.", ""]
-    units = _docstrings_of_assignments(cuts)
-    for kind in HLT1.menu.types:
-        lines += [f"### {kind.__name__}", "", f"{_first_line(kind)} Selects: {kind.input.name}.", ""]
-        hints = typing.get_type_hints(kind, include_extras=True)
-        rows = []
-        for of_cut in _cuts_of(kind):
-            alias = next((name for name in units if hints[of_cut.name] == getattr(cuts, name)), "")
-            default = "required" if of_cut.default is dataclasses.MISSING else f"`{of_cut.default}`"
-            unit = units.get(alias, "").split(":")[0].rstrip(".")
-            rows.append(
-                f"| `{of_cut.name}` | {default} | {'' if unit == 'No unit' else unit} | {_range(hints[of_cut.name])} |"
-            )
-        lines += ["| cut | default | unit | range |", "|---|---|---|---|", *rows, ""] if rows else []
-    lines += [
-        "## Inputs",
-        "",
-        "What a line selects, by the name under which a file of lines imports it, and its fields.",
-        "",
-    ]
-    for name, of in HLT1.inputs.items():
-        lines += [f"### {name}", "", f"{of.description[:1].upper()}{of.description[1:]}.", ""]
-        lines += ["| field | kind or unit | meaning |", "|---|---|---|"]
-        lines += [f"| `{field}` | {unit} | {text} |" for field, unit, text in of.describe()]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _cuts_of(kind: type[LineType]) -> list[dataclasses.Field[Any]]:
-    """The fields of a line type that are its own."""
-    shared = {field.name for field in dataclasses.fields(LineType)}
-    return [field for field in dataclasses.fields(kind) if field.name not in shared]
-
-
 def protocol_page() -> str:
     """The prose of tools/protocol.md.in with the numbers, messages and flags of the code."""
     values = {
@@ -274,29 +208,6 @@ def _docstrings_of_members(enum: type) -> dict[str, str]:
     return texts
 
 
-def _docstrings_of_assignments(module: types.ModuleType) -> dict[str, str]:
-    """The text below each assignment of a module that has one."""
-    texts, pending = {}, []
-    for statement in ast.parse(inspect.getsource(module)).body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            pending = [statement.targets[0].id]
-        elif pending and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-            texts[pending.pop()] = str(statement.value.value)
-    return texts
-
-
-def _first_line(kind: type) -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]
-
-
-def _range(annotation: Any) -> str:
-    """Limits of a cut."""
-    if typing.get_origin(annotation) is typing.Annotated:
-        [field] = annotation.__metadata__
-        return _limits(field)
-    return _type_name(annotation)
-
-
 def _all_commands() -> Iterator[tuple[str, Any]]:
     """Commands with their names, those of groups too: `keys create`."""
     for name in command_names():
@@ -340,7 +251,6 @@ def example_collector() -> NodeCollector:
 PAGES: dict[str, Callable[[], str]] = {
     "command-line.md": command_line_page,
     "configuration.md": configuration_page,
-    "lines.md": lines_page,
     "metrics.md": metrics_page,
     "protocol.md": protocol_page,
 }

@@ -68,11 +68,11 @@ def _wrong(words: list[str]) -> str | None:
 def _wrong_in_hltnode(arguments: list[str]) -> str | None:
     command: Any = typer.main.get_command(app)
     rest = list(arguments)
-    while rest and hasattr(command, "commands") and not rest[0].startswith("-"):
-        name = rest.pop(0)
-        command = command.get_command(None, name)
-        if command is None:
-            return f"command {name}"
+    while rest and hasattr(command, "list_commands") and not rest[0].startswith("-"):
+        context = typer.Context(command)
+        if rest[0] not in command.list_commands(context):
+            return f"command {rest[0]}"
+        _, command, rest = command.resolve_command(context, rest)
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "--version"}
     options = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
     return f"options {sorted(options - known)} of {arguments[0]}" if options - known else None
