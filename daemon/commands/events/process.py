@@ -26,6 +26,7 @@ from hltnode.daemon.commands.common import (
     TriggerOption,
     complete_file,
     console,
+    require_files,
     require_writable,
     thread_count,
     user_errors,
@@ -91,6 +92,7 @@ def process(
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])
+        require_files(*files, trigger)
         result = process_files(
             files,
             geometry=geometry,
