@@ -17,10 +17,17 @@ GPU_PYTHON ?= $(BIN)/python
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo test test-all soak attacks alerts check docs format bench gpu headers reference lock deb chart clean
+.PHONY: demo install test test-all soak attacks alerts check docs format bench gpu headers reference lock deb chart clean
 
 demo: $(VENV)/.installed
-	$(BIN)/hltnode demo
+	@$(BIN)/hltnode demo
+	@echo
+	@echo "To use hltnode in this terminal:  source $(BIN)/activate"
+	@echo "Then:  hltnode --help, and docs/tutorial.md"
+
+# Only builds: `hltnode` is in $(BIN) then.
+install: $(VENV)/.installed
+	@echo "hltnode is installed; to use it in this terminal:  source $(BIN)/activate"
 
 # What only computes in parallel, then one by one what has processes or sockets of its own and would disturb others. The
 # second part runs also if the first one has failed.
@@ -104,10 +111,12 @@ chart: $(VENV)/.developed
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable .
-	touch $@
+	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@echo "downloading libraries and compiling the kernels for this machine: one to five minutes, once"
+	@$(BIN)/python -m pip install --quiet --editable . || { \
+	  echo "the build has failed: see above; it needs a C++ compiler (apt install g++)" >&2; exit 1; }
+	@touch $@
 
 # What tests and checks need on top.
 $(VENV)/.developed: $(VENV)/.installed

@@ -37,6 +37,7 @@ NAMES = (
     "pages",
     "safe_delivery",
     "simulation",
+    "start",
 )
 OUTPUT = Path("build/benchmarks.json")
 SHARED = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))

@@ -19,6 +19,9 @@ COMMANDS = "hltnode.daemon.commands"
 _COMMANDS = {
     "demo": "demo",
     "serve": "node.serve",
+    "config": "node.config",
+    "doctor": "node.doctor",
+    "top": "node.top",
     "ctl": "node.ctl",
     "keys": "node.keys",
     "replay": "mep_streams.replay",

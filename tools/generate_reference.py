@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from hltnode.client import feeder, memory_socket, send_window, silent_meps, sockets
 from hltnode.daemon.cli import command_names, import_command
 from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.configuration.description import default, limits, type_name
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
@@ -86,7 +85,7 @@ def configuration_page() -> str:
         lines += [f"## [{name}]", "", str(section.__doc__), ""]
         lines += ["| key | type | default | limits | meaning |", "|---|---|---|---|---|"]
         for key, of_key in section.model_fields.items():
-            cells = (f"`{key}`", _type_name(of_key.annotation), _default(of_key), _limits(of_key), of_key.description)
+            cells = (f"`{key}`", type_name(of_key.annotation), default(of_key), limits(of_key), of_key.description)
             lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)
@@ -280,40 +279,6 @@ def _label(label: str, known: list[str], metric_type: str) -> str:
     if label in OPEN_LABELS or metric_type == "info":
         return f"`{label}`"
     return f"`{label}`: " + ", ".join(known)
-
-
-def _type_name(annotation: Any) -> str:
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return _type_name(typing.get_args(annotation)[0])
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(_type_name(part) for part in typing.get_args(annotation) if part is not types.NoneType)
-    if origin is tuple:
-        return f"list of {_type_name(typing.get_args(annotation)[0])}"
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return " or ".join(f"`{member}`" for member in annotation)
-    names = {int: "integer", str: "text", Path: "path", bool: "true or false", float: "number"}
-    return names[annotation]
-
-
-def _default(field: FieldInfo) -> str:
-    if field.default in (None, PydanticUndefined):
-        return "see meaning"
-    return f"`{_number(field.default)}`"
-
-
-def _number(value: object) -> str:
-    return f"{value:_}" if isinstance(value, int) and value >= 100_000 else str(value)
-
-
-def _limits(field: FieldInfo) -> str:
-    limits = []
-    for rule in field.metadata:
-        for attribute, sign in (("ge", "≥"), ("le", "≤")):
-            value = getattr(rule, attribute, None)
-            if value is not None:
-                limits.append(f"{sign} {_number(value)}")
-    return ", ".join(limits)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ def user_errors() -> Iterator[None]:
     except Exception as error:
         if not _can_be_corrected(error):
             raise
+        if type(error).__str__ is OSError.__str__ and isinstance(error, OSError) and error.filename is not None:
+            fail(f"{error.filename}: {error.strerror}", error)
         fail(str(error), error)
 
 
@@ -82,6 +84,19 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text)
     except OSError as error:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def require_files(*paths: Path | None) -> None:
+    """Fail before the work begins if a file is not there or cannot be read. Raises ValueError, which names it."""
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise ValueError(f"{path}: is a folder, expected a file")
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise ValueError(f"{path}: {error.strerror}") from error
 
 
 def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> None:

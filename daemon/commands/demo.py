@@ -17,9 +17,7 @@ from typing import Annotated, Any
 
 import typer
 import zmq
-from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from hltnode.daemon.commands.common import (
     BackendOption,
@@ -37,6 +35,8 @@ from hltnode.protocol.transport.decisions import decode_decision
 START_SECONDS = 60.0
 STALL_SECONDS = 60.0
 STOP_SECONDS = 30.0
+SHOWN_LINES = 8
+KERNEL_SECONDS = 'hlt1_stage_seconds_sum{stage="kernels"}'
 SHOWN_METRICS = (
     "hlt1_fragments_received_total",
     "hlt1_fragment_bytes_received_total",
@@ -46,8 +46,9 @@ SHOWN_METRICS = (
     "hlt1_events_processed_total",
     "hlt1_events_accepted_total",
     "hlt1_decisions_published_total",
-    'hlt1_stage_seconds_sum{stage="kernels"}',
+    KERNEL_SECONDS,
     "hlt1_end_to_end_seconds_sum",
+    "hlt1_end_to_end_seconds_count",
 )
 
 
@@ -136,7 +137,7 @@ format = "console"
             subscriber.connect(decisions)
             node = stack.enter_context(child("serve", "--config", str(config)))
             url = f"http://127.0.0.1:{ports[3]}"
-            progress.console.print(f"node: data {data}, control {control}, decisions {decisions}, {url}/metrics")
+            progress.console.print(f"The node starts; its pages are at {url}", highlight=False)
             wait_until_running(node, url)
             begin = time.monotonic()
             senders = [
@@ -275,31 +276,40 @@ def pick_metrics(text: str) -> dict[str, float]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print the summary for people."""
-    out = Console()
+    """Print the summary for people, in lines of at most 80 columns; paths stand alone."""
     fragments, meps = result["accounting"]["fragments"], result["accounting"]["meps"]
-    table = Table(title="hltnode demo", show_header=False, title_justify="left")
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    table.add_row(
-        "events decided", f"{result['events']} in {result['seconds']:.1f} s, including the start of the feeders"
-    )
-    table.add_row("back end", result["backend"])
-    table.add_row("rate", f"{result['events_per_second']:.0f} events/s from the first decision to the last")
-    table.add_row("feeders", f"{result['feeders']} processes, {result['sources']} readout sources over TCP")
-    table.add_row("fragments", f"{fragments['received']} received, {fragments['built']} built")
-    table.add_row("MEPs", f"{meps['opened']} opened, {meps['complete']} complete")
-    table.add_row("decisions", f"{result['decisions']} messages, TCK {result['tck']}")
-    table.add_section()
-    table.add_row("accepted", f"{result['accepted']} events")
-    for line, count in result["accepted_by_line"].items():
-        table.add_row(f"  {line}", f"{count}")
-    table.add_section()
-    for path, size in result["files"].items():
-        table.add_row("file", f"{path} ({size} bytes)")
-    table.add_section()
-    for name, value in result["metrics"].items():
-        table.add_row(name, f"{value:g}")
-    out.print(table)
-    verdict = "[green]closes[/green]" if result["accounting_closes"] else "[red]DOES NOT CLOSE[/red]"
-    out.print(f"accounting {verdict}: {fragments}")
+    metrics = result["metrics"]
+    events = max(1, result["events"])
+    batches = max(1.0, metrics["hlt1_batches_total"])
+    decisions = max(1.0, metrics["hlt1_end_to_end_seconds_count"])
+    lines = [
+        "",
+        f"{result['feeders']} feeders sent {result['events']} bunch crossings (events) over TCP, in pieces, as",
+        f"{result['sources']} readout boards would. The node put them together, reconstructed them on",
+        f"the {'GPU' if result['backend'] == 'cuda' else 'CPU'}, and decided which to keep.",
+        "",
+        f"  rate            {result['events_per_second']:.0f} events/s, from the first decision to the last",
+        f"  an event        {metrics['hlt1_fragment_bytes_received_total'] / events / 1000:.0f} kB",
+        f"  a packet        {events / max(1, meps['opened']):.0f} events in "
+        f"{fragments['built'] / max(1, meps['opened']):.0f} fragments, one of each board (a MEP)",
+        f"  reconstruction  {metrics[KERNEL_SECONDS] / batches * 1e3:.0f} ms for {events / batches:.0f} events at a time",
+        f"  a decision      {metrics['hlt1_end_to_end_seconds_sum'] / decisions * 1e3:.0f} ms after the first fragment",
+        f"  kept            {result['accepted']} of {result['events']} events ({result['accepted'] / events:.1%})",
+        f"  decided by      trigger configuration {result['tck']}",
+        "",
+    ]
+    if selected := {line: count for line, count in result["accepted_by_line"].items() if count}:
+        shown = sorted(selected.items(), key=lambda item: -item[1])
+        lines += ["Selection lines that kept events:", ""]
+        lines += [f"  {count:>7}  {line}" for line, count in shown[:SHOWN_LINES]]
+        lines += [f"           and {len(shown) - SHOWN_LINES} more lines"] * (len(shown) > SHOWN_LINES)
+        lines.append("")
+    if result["files"]:
+        lines += ["The kept events, for hltnode inspect, process or replay:", ""]
+        lines += [f"  {path}" for path in result["files"]]
+        lines.append("")
+    typer.echo("\n".join(lines))
+    if result["accounting_closes"]:
+        typer.echo(f"All {fragments['received']} fragments are accounted for: the accounting closes.")
+    else:
+        typer.echo(f"The accounting DOES NOT CLOSE: {fragments}")

@@ -53,6 +53,17 @@ def make_routing_ids_unpredictable() -> None:
     ctypes.CDLL(None).srand(secrets.randbits(32))
 
 
+class BindError(OSError):
+    """An endpoint cannot be bound; `endpoint` is the configured one."""
+
+    def __init__(self, endpoint: str, number: int | None) -> None:
+        super().__init__(number, zmq.strerror(number or 0))
+        self.endpoint = endpoint
+
+    def __str__(self) -> str:
+        return f"{self.endpoint} cannot be bound: {self.strerror}"
+
+
 def bind_socket(
     context: zmq.Context[zmq.Socket[bytes]],
     kind: int,
@@ -67,7 +78,7 @@ def bind_socket(
         prepare: makes the socket secure before it is bound.
 
     Raises:
-        zmq.ZMQError: the endpoint cannot be bound.
+        BindError: the endpoint cannot be bound.
     """
     if kind == zmq.ROUTER:
         make_routing_ids_unpredictable()
@@ -78,9 +89,9 @@ def bind_socket(
             socket.setsockopt(option, value)
         prepare(socket)
         socket.bind(endpoint)
-    except zmq.ZMQError:
+    except zmq.ZMQError as error:
         socket.close()
-        raise
+        raise BindError(endpoint, error.errno) from error
     return socket, socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
 

@@ -5,14 +5,15 @@ docs/reference/configuration.md.
 """
 
 import os
-import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from hltnode.daemon.common.endpoints import check_endpoint
 from hltnode.daemon.common.vocabulary import (
     BackendChoice,
     CloseReason,
@@ -35,19 +36,6 @@ MAX_UNIX_PATH = 107
 KIB = 1024
 MIB = 1024 * KIB
 
-_ENDPOINT = re.compile(
-    r"tcp://[^\s/:]+(:[^\s/:]+)*:(\d{1,5}|\*)|tcp://\[[0-9a-fA-F:.]+\]:(\d{1,5}|\*)|(ipc|inproc)://\S+"
-)
-
-
-def _check_endpoint(endpoint: str) -> str:
-    if not _ENDPOINT.fullmatch(endpoint):
-        raise ValueError("expected a ZeroMQ endpoint such as tcp://127.0.0.1:5555, tcp://*:5555 or ipc:///run/x.sock")
-    port = endpoint.rpartition(":")[2]
-    if endpoint.startswith("tcp://") and port.isdigit() and int(port) > 65535:
-        raise ValueError("expected a port of at most 65535")
-    return endpoint
-
 
 def _check_file_policy(policy: SlowConsumerPolicy) -> SlowConsumerPolicy:
     if policy is SlowConsumerPolicy.DROP_OLD:
@@ -67,7 +55,7 @@ def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
     return sources
 
 
-Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+Endpoint = Annotated[str, AfterValidator(check_endpoint)]
 FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]
 SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
 
@@ -421,43 +409,50 @@ class NodeConfig(BaseSettings):
     @property
     def n_sockets(self) -> int:
         """Number of sockets that peers may connect to, HTTP aside."""
-        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint, self.tap.endpoint)
-        return 3 + sum(endpoint is not None for endpoint in optional)
+        return len(self.endpoints())
+
+    def endpoints(self) -> dict[str, str]:
+        """The endpoints that the node binds, by their keys."""
+        found = {f"network.{key}": str(getattr(self.network, key)) for key in ("data", "control", "decisions")}
+        for section in ("events", "errors", "monitor", "tap"):
+            endpoint = getattr(self, section).endpoint
+            if endpoint is not None:
+                found[f"{section}.endpoint"] = endpoint
+        return found
 
     @model_validator(mode="after")
-    def _sizes_fit(self) -> Self:
-        if self.network.max_frame_bytes > self.builder.max_mep_bytes:
-            raise ValueError("network.max_frame_bytes: expected at most builder.max_mep_bytes: a MFP is part of a MEP")
-        if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
-            raise ValueError("builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs")
-        network = self.network
-        endpoints = (network.data, network.control, network.decisions)
-        optional = (self.events.endpoint, self.errors.endpoint, self.monitor.endpoint)
-        fixed = [e for e in (*endpoints, *optional) if e is not None and not _is_wildcard(e)]
-        if len(set(fixed)) != len(fixed):
-            raise ValueError("network: expected different endpoints for data, control, decisions and the other outputs")
+    def _sections_fit(self) -> Self:
+        """Raises ValueError with a line for each problem."""
+        problems = [*self._sizes(), *self._feeders(), *self._keys()]
+        if problems:
+            raise ValueError("\n".join(problems))
         return self
 
-    @model_validator(mode="after")
-    def _feeders_fit(self) -> Self:
+    def _sizes(self) -> Iterator[str]:
+        if self.network.max_frame_bytes > self.builder.max_mep_bytes:
+            yield "network.max_frame_bytes: expected at most builder.max_mep_bytes: a MFP is part of a MEP"
+        if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
+            yield "builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs"
+        fixed = [endpoint for endpoint in self.endpoints().values() if not _is_wildcard(endpoint)]
+        if len(set(fixed)) != len(fixed):
+            yield "network: expected different endpoints for data, control, decisions and the other outputs"
+
+    def _feeders(self) -> Iterator[str]:
         if self.builder.min_feeders > self.builder.max_feeders:
-            raise ValueError("builder.max_feeders: expected at least builder.min_feeders")
+            yield "builder.max_feeders: expected at least builder.min_feeders"
         if self.builder.min_feeders > self.limits.connections:
-            raise ValueError("limits.connections: expected at least builder.min_feeders: each has one to every socket")
+            yield "limits.connections: expected at least builder.min_feeders: each has one to every socket"
         unfinished = self.limits.unfinished_bytes
         if unfinished is not None and unfinished < self.network.max_frame_bytes:
-            raise ValueError("limits.unfinished_bytes: expected at least network.max_frame_bytes")
-        return self
+            yield "limits.unfinished_bytes: expected at least network.max_frame_bytes"
 
-    @model_validator(mode="after")
-    def _keys_are_complete(self) -> Self:
+    def _keys(self) -> Iterator[str]:
         security = self.security
         if security.server_key is not None and security.feeders is None:
-            raise ValueError("security.feeders: expected with security.server_key: without it nobody can feed")
+            yield "security.feeders: expected with security.server_key: without it nobody can feed"
         others = (security.feeders, security.operators, security.consumers)
         if security.server_key is None and (any(others) or security.encrypt_data):
-            raise ValueError("security.server_key: expected with feeders, operators, consumers and encrypt_data")
-        return self
+            yield "security.server_key: expected with feeders, operators, consumers and encrypt_data"
 
 
 def _is_wildcard(endpoint: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import call_in_loop, in_daemon_thread
 from hltnode.daemon.common.vocabulary import Endpoint, ErrorPlace
+from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.monitoring.http_places import HttpPlaces
@@ -59,7 +60,8 @@ class Node:
 
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
-        zmq.ZMQError, OSError: an endpoint or the HTTP port cannot be bound, the output directory cannot be written.
+        BindError: an endpoint or the HTTP port cannot be bound.
+        OSError: the output directory cannot be written.
         DirectoryLockedError: another node writes to the output directory.
         BackendError: the back end does not run an empty batch.
     """
@@ -109,7 +111,10 @@ class Node:
             core.free_space.start()
             core.gpu.start()
             self._http = self._http_server()
-            self.http_port = await self._http.start(config.http.host, config.http.port)
+            try:
+                self.http_port = await self._http.start(config.http.host, config.http.port)
+            except OSError as error:
+                raise BindError(f"tcp://{config.http.host}:{config.http.port}", error.errno) from error
             if config.node.autostart:
                 await self.controller.configure_now()
         except BaseException:

@@ -49,7 +49,7 @@ class NodeSockets:
 
         Raises:
             SecurityError: a key, an allow-list or the token cannot be used.
-            zmq.ZMQError: an endpoint cannot be bound.
+            BindError: an endpoint cannot be bound.
         """
         core, config, counters = self._core, self._core.config, self._core.counters
         self.access = AccessControl(config, self._context, counters.operation, self._crashed, clock_ns=core.clock_ns)

@@ -19,6 +19,7 @@ from hltnode.daemon.common.vocabulary import (
     OutputName,
     SlowConsumerPolicy,
 )
+from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.configuration.model import EventSocketSection, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.gathering import GatheredBatch
@@ -38,7 +39,7 @@ class Outputs:
     """The sockets by which written batches leave the node; all calls from the event loop's thread.
 
     Raises:
-        zmq.ZMQError: an endpoint cannot be bound.
+        BindError: an endpoint cannot be bound.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Outputs:
                     counters.outputs[OutputName.MONITOR],
                     queue=MONITOR_QUEUE,
                 )
-        except zmq.ZMQError:
+        except (zmq.ZMQError, BindError):
             self.close(linger_ms=0)
             raise
 

@@ -37,7 +37,7 @@ class DecisionPublisher:
         prepare: makes the socket secure before it is bound.
 
     Raises:
-        zmq.ZMQError: the endpoint cannot be bound.
+        BindError: the endpoint cannot be bound.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class OutputSocket:
     """A bound PUSH or PUB socket whose send fails, instead of dropping silently, if a consumer is slow.
 
     Raises:
-        zmq.ZMQError: the endpoint cannot be bound.
+        BindError: the endpoint cannot be bound.
 
     Args:
         prepare: makes the socket secure before it is bound.

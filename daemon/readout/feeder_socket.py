@@ -36,7 +36,7 @@ class ControlSocket:
         received: takes note of each message and its connection.
 
     Raises:
-        zmq.ZMQError: the endpoint cannot be bound.
+        BindError: the endpoint cannot be bound.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class InputTap:
     """Owner of the XPUB socket of the tap; all calls from the event loop's thread.
 
     Raises:
-        zmq.ZMQError: the endpoint cannot be bound.
+        BindError: the endpoint cannot be bound.
 
     Args:
         buffer_bytes: bytes of frames that may wait.

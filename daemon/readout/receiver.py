@@ -21,7 +21,7 @@ class Receiver:
         received: takes note of each frame and its connection.
 
     Raises:
-        zmq.ZMQError: the endpoint cannot be bound.
+        BindError: the endpoint cannot be bound.
     """
 
     def __init__(

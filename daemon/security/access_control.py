@@ -45,7 +45,7 @@ class _Lists:
         return any(key in self.roles[role] for role in roles)
 
 
-def _read_lists(security: SecuritySection) -> _Lists:
+def read_lists(security: SecuritySection) -> _Lists:
     folders = {Role.FEEDER: security.feeders, Role.OPERATOR: security.operators, Role.CONSUMER: security.consumers}
     return _Lists(
         roles={role: {} if folder is None else load_allow_list(folder) for role, folder in folders.items()},
@@ -95,7 +95,7 @@ class AccessControl:
         self._counters = counters
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._lists = _read_lists(security)
+        self._lists = read_lists(security)
         self._keys = None if security.server_key is None else load_key_pair(security.server_key)
         self._curve: frozenset[Endpoint] = frozenset()
         self._authenticator: AsyncioAuthenticator | None = None
@@ -140,7 +140,7 @@ class AccessControl:
 
     def reload(self, security: SecuritySection) -> None:
         """Read allow-lists and token again; connections that are there stay. Raises SecurityError, changing nothing."""
-        self._lists = _read_lists(security)
+        self._lists = read_lists(security)
 
     def callback(self, domain: str, key: bytes) -> bool:
         """Whether a client with this public key may use an endpoint; called by pyzmq's authenticator."""

@@ -78,7 +78,7 @@ class Runs:
         wire = ["--fault", WIRE_FAULTS if self._wire else "duplicate=0.0"]
         command = [
             sys.executable, "-m", "tests.soak.feeder_process",
-            str(self._records[number]), str(time.monotonic()), "replay", *to,
+            str(self._records[number]), str(time.monotonic()), "replay", "--wait", *to,
             "--supervisor", self._supervisor, "--part", f"{number}/{FEEDERS}",
             str(self._input(self.run)), "--run", str(self.run), "--name", "soak",
             "--rate", str(self._rate), *wire, "--seed", str(self._seed * 1000 + self.starts),

@@ -22,6 +22,7 @@ from hltnode.daemon.commands.common import (
     TriggerOption,
     complete_file,
     console,
+    require_files,
     require_writable,
     thread_count,
     user_errors,
@@ -75,6 +76,7 @@ def process(
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])
+        require_files(*files, trigger)
         if dask is not None and repeat_count > 1:
             raise ValueError("--repeat measures this process, it does not go with --dask")
         setup = Setup(

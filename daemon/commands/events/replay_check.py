@@ -16,6 +16,7 @@ from hltnode.daemon.commands.common import (
     DeviceOption,
     GeometryOption,
     JsonOption,
+    require_files,
     require_writable,
     thread_count,
     user_errors,
@@ -89,6 +90,7 @@ def replay_check(
     """
     with user_errors():
         require_writable(json, reads=(file, trigger))
+        require_files(file, trigger)
         known = installed_chain(chain)
         check_encoding(known.readout, encoding)
         recorded, not_computed, configuration = _read(file, known, _configurations(known, trigger))

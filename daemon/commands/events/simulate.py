@@ -64,7 +64,7 @@ def simulate(
         DetectorsOption.FULL
     ),
     jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: one per core. Changes no event.")] = 1,
-    run: Annotated[int, typer.Option("--run", min=0, help="Run number.")] = DEFAULT_RUN,
+    run: Annotated[int, typer.Option("--run", min=0, max=0xFFFFFFFF, help="Run number.")] = DEFAULT_RUN,
     velo_banks: Annotated[VeloEncodingOption, typer.Option("--velo-banks", help="VELO encoding.")] = (
         VeloEncodingOption.RETINA
     ),

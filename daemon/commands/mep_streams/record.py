@@ -20,6 +20,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.common.endpoints import check_option, require_reachable
 from hltnode.daemon.recorder.mep_assembly import MepAssembly
 from hltnode.daemon.recorder.mep_files import MepFiles
 
@@ -44,12 +45,14 @@ def record(
     """Record what a running node takes, so that `hltnode replay` gives it to a node once more, bit by bit.
 
     The node does not wait for the recorder: MEPs for which this one is too slow are not recorded, and counted. Ends
-    with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording.
+    with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording, 2 if the node is not
+    there within three seconds.
 
     Example: hltnode record incident --from tcp://127.0.0.1:5561 --seconds 60
     """
     with user_errors():
         require_writable(json)
+        require_reachable(check_option("--from", tap))
         files = MepFiles(folder, max_file_bytes)
         assembly = MepAssembly()
         try:

@@ -34,6 +34,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.mep_streams.replay_jobs import ReplayOptions, make_stream, replay_here, replay_in_jobs
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
 from hltnode.daemon.common import log
+from hltnode.daemon.common.endpoints import check_option, require_reachable
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.feeder.input_files import FeedError
 from hltnode.daemon.feeder.mep_source import MepStream
@@ -113,6 +114,9 @@ def replay(
     with_truth: Annotated[
         bool, typer.Option("--with-truth", help="Send truth banks of simulated events, too; no readout has them.")
     ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for a node that is not there yet; else only three seconds.")
+    ] = False,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
     fault: Annotated[
         str | None,
@@ -140,12 +144,14 @@ def replay(
 ) -> None:
     """Send events to a node, MEP by MEP, and wait until it has acknowledged all of them.
 
-    A lost node or connection is waited for and named every five seconds, and what was not acknowledged is sent again.
-    The space bar, or SIGUSR1, pauses; the space bar, or SIGCONT, goes on. Files are read once before anything is sent,
-    to learn their sources; a foreign file in a folder is left out and named.
+    A node must be there within three seconds; with --wait it may come later. One that is lost is waited for and named
+    every five seconds, and what was not acknowledged is sent again. The space bar, or SIGUSR1, pauses; the space bar,
+    or SIGCONT, goes on. Files are read once before anything is sent, to learn their sources; a foreign file in a folder
+    is left out and named.
 
-    The exit code is 0 when the node has accepted and acknowledged everything, 1 when it has not, 130 after Ctrl-C and
-    143 after SIGTERM. With --loop the first of these ends the input, and what was sent is waited for.
+    The exit code is 0 when the node has accepted and acknowledged everything, 1 when it has not, 2 without input or
+    node, 130 after Ctrl-C and 143 after SIGTERM. With --loop the first of these ends the input, and what was sent is
+    waited for.
 
     Example: hltnode replay minbias.mdf --to tcp://127.0.0.1:5555 --jobs 4 --events-per-mep 100 --loop
     """
@@ -163,6 +169,9 @@ def replay(
             )
         if loop and repeat != 1:
             raise FeedError("--loop and --repeat: expected one of them")
+        for option, endpoints in (("--to", to), ("--control", control or ())):
+            for endpoint in endpoints:
+                check_option(option, endpoint)
         keys = load_client_keys(server_key, key_file)
         if encrypt_data and keys is None:
             raise FeedError("--encrypt-data: --server-key and --key-file are expected")
@@ -190,6 +199,8 @@ def replay(
         )
         stream = make_stream(options)
         say_what_is_special(stream)
+        if not wait:
+            require_reachable(*to)
         with ReplayScreen(console, stream.n_events) as screen:
             if jobs > 1:
                 report, ended_by = replay_in_jobs(options, stream, jobs, screen, _keyboard)

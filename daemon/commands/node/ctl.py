@@ -15,6 +15,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
+from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, check_option, require_reachable
 from hltnode.daemon.security.curve_keys import load_token
 from hltnode.protocol.transport.control_messages import MAX_CONTROL_SIZE, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -24,8 +25,8 @@ DEFAULT_ENDPOINT = "tcp://127.0.0.1:5556"
 # States that a node leaves without a command: configure and stop are complete when it has left them.
 _TRANSIENT = frozenset({RunState.CONFIGURED, RunState.DRAINING})
 POLL_SECONDS = 0.1
-# A node answers a connection within a round trip; a machine that is off answers nothing at all.
-CONNECT_SECONDS = 5.0
+# A machine that is off answers nothing at all.
+CONNECT_SECONDS = REACHABLE_SECONDS
 # What ends the wait for a connection at once, and why.
 _TROUBLE = {
     zmq.EVENT_CONNECT_RETRIED: "the connection is refused: is the node running?",
@@ -78,7 +79,7 @@ def ctl(
     """
     with user_errors():
         if http is None:
-            with ControlConnection(to, load_client_keys(server_key, key_file)) as connection:
+            with ControlConnection(check_option("--to", to), load_client_keys(server_key, key_file)) as connection:
                 reply = command_and_wait(
                     lambda name, run: connection.request(name, run, timeout), command, run, timeout
                 )
@@ -185,6 +186,7 @@ def request_over_http(url: str, token: bytes | None, name: CommandName, run: int
     """One command over HTTP, or the status page. Raises CtlError."""
     if not url.startswith(("http://", "https://")):
         raise CtlError(f"{url}: expected an address such as http://127.0.0.1:9105")
+    require_reachable(url, seconds=0)
     base = url.rstrip("/")
     if name is CommandName.STATUS:
         return _as_reply(url, True, _fetch(urllib.request.Request(f"{base}/status"), timeout))

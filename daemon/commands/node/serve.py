@@ -1,6 +1,7 @@
 """hltnode serve: the node."""
 
 import asyncio
+import errno
 import faulthandler
 import os
 import signal
@@ -13,7 +14,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 import uvloop
-import zmq
 
 from hltnode.daemon.commands.common import (
     JsonOption,
@@ -25,6 +25,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.node.start_errors import json_errors
 from hltnode.daemon.common import log
 from hltnode.daemon.common.threads import in_daemon_thread
+from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.malloc_tuning import keep_heap
@@ -59,13 +60,21 @@ def serve(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
                 exit_code, status, hangs = runner.run(serve_node(settings, config))
-            except zmq.ZMQError as error:
-                raise ValueError(f"network: {error}") from error
+            except BindError as error:
+                keys = [key for key, endpoint in settings.endpoints().items() if endpoint == error.endpoint]
+                raise ValueError(f"{', '.join(keys) or 'http.port'}: {error}{_advice(error)}") from error
         write_json(json, status)
     if hangs:
         # Python and the back end would wait at their end for a thread that does not return from its kernel.
         end_process(exit_code)
     raise typer.Exit(exit_code)
+
+
+def _advice(error: BindError) -> str:
+    port = error.endpoint.rpartition(":")[2]
+    if error.errno != errno.EADDRINUSE or not port.isdigit():
+        return ""
+    return f"; another node, or what ss -ltnp 'sport = :{port}' names, has it"
 
 
 async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any], bool]:

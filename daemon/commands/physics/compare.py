@@ -10,6 +10,7 @@ from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
     console,
+    require_files,
     require_packages,
     require_writable,
     user_errors,
@@ -38,6 +39,7 @@ def compare(
     with user_errors():
         require_packages("an HTML report", "matplotlib")
         require_writable(output, json, reads=(real, simulated))
+        require_files(real, simulated)
         # Only reports need matplotlib, an extra.
         from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
 

@@ -17,6 +17,7 @@ from hltnode.daemon.commands.common import (
     ThreadsOption,
     TriggerOption,
     console,
+    require_files,
     require_packages,
     require_writable,
     thread_count,
@@ -91,6 +92,7 @@ def validate(
         elif against is not None:
             raise ValueError("--against needs --report FILE.html")
         require_writable(json, report, reads=(input_file, trigger, reference))
+        require_files(input_file, trigger)
         other = None if against is None else (against.name, read_result(against))
         detector = load_velo_geometry(geometry)
         configuration = HLT1.load_trigger(trigger, sequence)

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hltnode.daemon.commands.common import console, require_packages, require_writable, write_json, write_text
+from hltnode.daemon.commands.common import (
+    console,
+    require_files,
+    require_packages,
+    require_writable,
+    write_json,
+    write_text,
+)
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -81,6 +88,7 @@ def check_files(files: Sequence[Path], json: Path | None, report: Path | None, *
     if report is not None:
         require_packages("an HTML report", "matplotlib")
     require_writable(json, report, reads=(*files, *triggers))
+    require_files(*files, *triggers)
 
 
 @contextmanager

@@ -102,7 +102,12 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
         ('[pipeline]\nslots = "many"', "pipeline.slots", "expected a valid integer"),
         ('[pipeline]\nbackend = "gpu"', "pipeline.backend", "expected 'auto', 'cpu' or 'cuda', not 'gpu'"),
         ("pipeline = 3", "pipeline", "expected a section [pipeline], not 3"),
-        ('[network]\ndata = "127.0.0.1:5555"', "network.data", "expected a ZeroMQ endpoint"),
+        (
+            '[network]\ndata = "127.0.0.1:5555"',
+            "network.data",
+            "expected the transport before it: tcp://127.0.0.1:5555",
+        ),
+        ('[network]\ndata = "5555"', "network.data", "expected a ZeroMQ endpoint"),
         ('[network]\ndata = "tcp://127.0.0.1:70000"', "network.data", "expected a port of at most 65535"),
         ('[network]\ncontrol = "tcp://127.0.0.1:5555"', "network", "expected different endpoints"),
         ("[network]\nmax_frame_bytes = 67108864", "network.max_frame_bytes", "expected at most builder.max_mep_bytes"),

@@ -11,6 +11,7 @@ import pytest
 import zmq
 
 from hltnode.daemon.common.vocabulary import DropReason
+from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output import output_sockets as publisher_module
 from hltnode.daemon.output.output_sockets import DecisionPublisher
@@ -182,6 +183,6 @@ async def test_messages_that_are_not_subscriptions_are_ignored(context: Context,
 
 def test_an_endpoint_in_use_is_an_error_at_the_start(context: Context, counters: OutputCounters) -> None:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
-    with pytest.raises(zmq.ZMQError, match="Address already in use"):
+    with pytest.raises(BindError, match="Address already in use"):
         DecisionPublisher(context, publisher.endpoint, counters)
     publisher.close(linger_ms=0)

@@ -1,0 +1,59 @@
+"""hltnode doctor: whether this machine is ready for a node, and what to do if it is not."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from hltnode.daemon.commands.common import JsonOption, require_files, require_writable, user_errors, write_json
+from hltnode.daemon.commands.node.findings import Finding, Level, configuration_problems, examine
+from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.daemon.configuration.model import NodeConfig
+
+_COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
+
+
+def doctor(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG", help="Configuration of the node; the defaults if not given.")
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Examine this machine: GPU, limits, ports, clock, disk, configuration; each line says what to do.
+
+    The exit code is 1 if there is a problem that keeps a node from starting, 0 also with warnings, 2 if CONFIG is not
+    there. Run it as the user of the node, before the node is started: a port of a running node is in use.
+
+    Example: hltnode doctor node.toml
+    """
+    with user_errors():
+        require_files(file)
+        require_writable(json, reads=[file])
+        findings = list(_findings(file))
+        verdict = max((finding.level for finding in findings), key=list(Level).index)
+        write_json(json, {"verdict": str(verdict), "findings": [asdict(finding) for finding in findings]})
+    out = Console(highlight=False)
+    for finding in findings:
+        colour = _COLOURS[finding.level]
+        mend = f"\n          -> {escape(finding.mend)}" if finding.mend else ""
+        out.print(
+            f"[{colour}]{finding.level:8}[/{colour}]  {finding.what}: {escape(finding.found)}{mend}", soft_wrap=True
+        )
+    raise typer.Exit(1 if verdict is Level.PROBLEM else 0)
+
+
+def _findings(file: Path | None) -> list[Finding]:
+    if file is None:
+        return list(examine(NodeConfig()))
+    try:
+        config = load_config(file)
+    except ConfigError as error:
+        problems = str(error).splitlines()
+        config = NodeConfig()
+    else:
+        problems = configuration_problems(file)
+    found = [Finding("configuration", Level.PROBLEM, line, "hltnode config explain SECTION.KEY") for line in problems]
+    return [*(found or [Finding("configuration", Level.OK, f"{file} is valid")]), *examine(config)]

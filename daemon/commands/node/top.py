@@ -1,0 +1,152 @@
+"""hltnode top: what one or several nodes do, on the terminal."""
+
+import json as json_module
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from hltnode.daemon.commands.common import fail
+from hltnode.daemon.commands.node.node_pages import NodeUnreachableError, Pages, describe, read_pages
+
+DEFAULT_URL = "http://127.0.0.1:9105"
+SHOWN_LINES = 8
+SHOWN_SOURCES = 8
+# Between the two readings from which --once has its rates.
+ONCE_SECONDS = 1.0
+GIB = 1 << 30
+
+
+def top(
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[URL]...", help=f"HTTP addresses of nodes (http.port); default: {DEFAULT_URL}."),
+    ] = None,
+    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds from one reading to the next.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="One screen, with the rates of one second.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Like --once, as JSON on standard output.")] = False,
+) -> None:
+    """Show what nodes do, until Ctrl-C: state, run, rates, slots, dead time, sources that lag, lines.
+
+    The exit code is 2 if no node answers at the start, within three seconds.
+
+    Example: hltnode top http://farm1:9105 http://farm2:9105
+    """
+    watched = Watched(urls or [DEFAULT_URL])
+    watched.read()
+    if not any(watched.latest.values()):
+        fail("\n".join(watched.errors.values()))
+    if once or json:
+        time.sleep(ONCE_SECONDS)
+        watched.read()
+        if json:
+            typer.echo(json_module.dumps(watched.describe(), indent=1))
+        else:
+            Console().print(screen(watched.describe()))
+        return
+    with Live(screen(watched.describe()), screen=Console().is_terminal, auto_refresh=False) as live:
+        while True:
+            time.sleep(every)
+            watched.read()
+            live.update(screen(watched.describe()), refresh=True)
+
+
+class Watched:
+    """The nodes, and what their pages said last and the time before."""
+
+    def __init__(self, urls: list[str]) -> None:
+        self.before: dict[str, Pages | None] = dict.fromkeys(urls)
+        self.latest: dict[str, Pages | None] = dict.fromkeys(urls)
+        self.errors: dict[str, str] = {}
+        self._pool = ThreadPoolExecutor(len(self.latest))
+
+    def read(self) -> None:
+        """Read the pages of all nodes at a time."""
+        for url, pages in zip(self.latest, self._pool.map(_read, self.latest), strict=True):
+            self.before[url] = self.latest[url]
+            if isinstance(pages, Pages):
+                self.latest[url] = pages
+                self.errors.pop(url, None)
+            else:
+                self.latest[url] = None
+                self.errors[url] = pages
+
+    def describe(self) -> dict[str, dict[str, Any]]:
+        """What is shown of each node, by its address."""
+        return {
+            url: {"error": self.errors[url]} if pages is None else describe(self.before[url], pages)
+            for url, pages in self.latest.items()
+        }
+
+
+def _read(url: str) -> Pages | str:
+    try:
+        return read_pages(url)
+    except NodeUnreachableError as error:
+        return str(error)
+
+
+def screen(nodes: dict[str, dict[str, Any]]) -> RenderableType:
+    """One row for each node, and below it what is long: sources, lines."""
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+    for name in ("node", "state", "run"):
+        table.add_column(name, overflow="fold")
+    for name in ("events/s", "accepted/s", "MEPs/s", "slots", "dead time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    details: list[RenderableType] = []
+    for url, node in nodes.items():
+        if "error" in node:
+            details.append(Text(node["error"], style="red"))
+            continue
+        rates = node["per_second"]
+        busy = sum(count for state, count in node["slots"].items() if state != "free")
+        table.add_row(
+            node["node"],
+            Text(node["state"], style="green" if node["state"] == "running" else "yellow"),
+            "-" if node["run"] is None else str(node["run"]),
+            *(_rate(rates[name]) for name in ("events", "accepted", "meps")),
+            f"{busy}/{sum(node['slots'].values())}",
+            _dead(node["dead_time"]),
+        )
+        details += _details(url, node)
+    return Group(table, *details)
+
+
+def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
+    free = node["output_free_bytes"]
+    found: list[RenderableType] = [
+        Text(f"\n{node['node']}  {url}  {node['backend']}  TCK {node['tck']}", style="bold"),
+        Text(
+            f"  {node['feeders']} feeders, {node['sources']} sources, {node['events']} events, "
+            f"{'unknown' if free is None else f'{free / GIB:.0f} GiB'} free for files"
+        ),
+    ]
+    for name, words in (("silent_sources", "silent"), ("lagging_sources", "that lag (the oldest open MEP lacks them)")):
+        if sources := node[name]:
+            shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")
+            found.append(Text(f"  sources {words}: {shown}", style="yellow"))
+    lines = list(node["lines"].items())
+    for line, count in lines[:SHOWN_LINES]:
+        share = count / max(1, node["events"])
+        found.append(Text(f"  {count:>10}  {share:8.3%}  {line}"))
+    if len(lines) > SHOWN_LINES:
+        found.append(Text(f"  and {len(lines) - SHOWN_LINES} more lines"))
+    return found
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _dead(shares: dict[str, float | None]) -> str:
+    known = {reason: share for reason, share in shares.items() if share is not None}
+    if not known:
+        return "-"
+    reason, _ = max(known.items(), key=lambda item: item[1])
+    total = sum(known.values())
+    return f"{total:.0%}" + (f" {reason}" if total > 0 else "")
