@@ -5,6 +5,8 @@ takes all in Python, the other what it can in compiled code, from shared memory 
 """
 
 import asyncio
+import gc
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,6 +14,7 @@ from random import Random
 
 import pytest
 import zmq
+from psutil import Process
 
 from hltnode.daemon._native import Outcome
 from hltnode.daemon.event_building.accounting import accounting, closes
@@ -249,7 +252,7 @@ def counted_in_compiled_code(monkeypatch: pytest.MonkeyPatch, readout: Readout) 
     return complete
 
 
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 600))])
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 600))])
 def test_frames_of_shared_memory_are_taken_as_in_python(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     compiled = Readout()
     complete = counted_in_compiled_code(monkeypatch, compiled)
@@ -258,7 +261,7 @@ def test_frames_of_shared_memory_are_taken_as_in_python(monkeypatch: pytest.Monk
 
 
 @pytest.mark.loopback
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 600))])
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 600))])
 async def test_frames_of_the_socket_are_taken_as_in_python(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     compiled = Readout()
     complete = counted_in_compiled_code(monkeypatch, compiled)
@@ -298,3 +301,31 @@ def test_a_range_is_left_when_its_time_is_over_and_gone_on_with_later() -> None:
     assert readout.counters.fragments_received == 0
     assert readout.handler.shared_frames_arrived(memoryview(frame), 0, NEVER_NS) == len(frame)
     assert readout.counters.fragments_received == 1
+
+
+def test_nothing_is_kept_of_fragments_and_meps_that_have_passed() -> None:
+    readout = Readout()
+    readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    source = FrameSource(EVENTS, 12)
+    rng = Random(1)
+
+    def take(meps: range) -> None:
+        for mep in meps:
+            from_memory(readout, [bytes(source.frame(rng, RUN, mep, each)) for each in SOURCES])
+            readout.now += 50
+            readout.stimulate(Tick())
+            batches = [effect.batch for effect in readout.effects if isinstance(effect, SealSlot)]
+            readout.effects.clear()
+            for batch in batches:
+                readout.stimulate(SlotFreed(batch.slot))
+                readout.stimulate(MepsAcknowledged(tuple(each.mep for each in batch.meps)))
+            readout.stimulate(AcknowledgedBelow(mep))
+
+    take(range(1000))
+    gc.collect()
+    blocks, resident = sys.getallocatedblocks(), Process().memory_info().rss
+    take(range(1000, 3000))
+    gc.collect()
+    assert readout.counters.fragments_built >= 2990 * len(SOURCES)
+    assert sys.getallocatedblocks() - blocks < 2000
+    assert Process().memory_info().rss - resident < 4 << 20
