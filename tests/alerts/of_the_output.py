@@ -30,6 +30,8 @@ async def full_disk(site: Site) -> Steps:
     settings={"output": {"policy": "drop_new"}},
     needs_mount=True,
     tolerated={**SPACE_IS_LOW, "Hlt1DiskRefuses": "the cause"},
+    # More than a page of events for each record of the journal: without one for that, the node waits.
+    events=64,
 )
 async def drops_events(site: Site) -> Steps:
     site.mount("20g")
