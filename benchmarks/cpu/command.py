@@ -2,7 +2,8 @@
 
 Both revisions compute the same events in processes of one thread on one processor, in turn; ratios are of processor
 time, which other work on the machine changes least. The profile by algorithm is taken apart, since reading the clock
-costs 0.2 to 0.6 us for each algorithm of an event.
+costs 0.2 to 0.6 us for each algorithm of an event. With --growth alone no other revision is needed: how the time of an
+event grows with its hits.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from rich.table import Table
 
 from benchmarks.cpu.comparison import Compared, RefusedError, compare
 from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
+from benchmarks.cpu.growth import COLLISIONS, TARGET, Growth, growths
 from benchmarks.cpu.revision import RevisionError, built
 
 TURNS = 15
@@ -31,7 +33,8 @@ TARGETS = {"velo_superpixel": 2.5, "velo_retina": 1.6, "forward": 0.45}
 def main(arguments: Sequence[str], shared: Path) -> int:
     """Exit code: 0, 1 where something was refused, 2 where nothing could be measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
-    parser.add_argument("--against", required=True, metavar="REVISION", help="a commit of this repository")
+    parser.add_argument("--against", metavar="REVISION", help="a commit of this repository")
+    parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
     parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all that was measured")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="time by algorithm, as a picture; needs matplotlib")
     parser.add_argument("--turns", type=int, default=TURNS, help="of each comparison, at least 2")
@@ -41,6 +44,10 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     if chosen.turns < 2:
         parser.error("--turns: at least 2")
     console = Console(width=120)
+    if chosen.growth:
+        return _grow(chosen.turns, chosen.json, console)
+    if chosen.against is None:
+        parser.error("--against REVISION or --growth")
     try:
         other = built(chosen.against)
         samples = [
@@ -71,6 +78,27 @@ def main(arguments: Sequence[str], shared: Path) -> int:
 
         plot(found, chosen.against, chosen.plot)
     return 1 if refused else 0
+
+
+def _grow(turns: int, summary: Path | None, console: Console) -> int:
+    found = growths(turns)
+    for it in found:
+        console.print(_growth_table(it))
+    if summary is not None:
+        figures = {it.form: {"exponent": it.exponent, **asdict(it)} for it in found}
+        summary.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+def _growth_table(growth: Growth) -> Table:
+    table = Table("", "us per event", "hits", "exponent", title=f"{growth.form}, simulated events")
+    for nu, hits, us in zip(COLLISIONS, growth.hits, growth.cpu_us, strict=True):
+        table.add_row(f"nu = {nu:g}", f"{us:.1f}", f"{hits:.0f}", "")
+    table.add_row("all", "", "", f"{growth.exponent:.2f}, asked: {TARGET}")
+    for name, (us, of_it) in sorted(growth.algorithms.items(), key=lambda item: -item[1][0]):
+        if us >= LEAST:
+            table.add_row(f"  {name}, nu = {COLLISIONS[-1]:g}", f"{us:.1f}", "", f"{of_it:.2f}")
+    return table
 
 
 def _table(compared: Compared, against: str) -> Table:

@@ -273,14 +273,27 @@ def types_header(types: SharedTypes, roots: Roots = ROOTS) -> str:
 
 
 def kernel_list(algorithms: Iterable[Algorithm], source: Path, roots: Roots = ROOTS) -> str:
-    """The translation unit of some algorithms: their kernel files and `HLT_KERNELS(X)`, which names every kernel."""
+    """The translation unit of some algorithms: their kernel files and `HLT_KERNELS(X)`, which names every kernel.
+
+    Who defines HLT_WITH_CPU_FORMS gets the forms for the CPU as well, and `HLT_CPU_FORMS(X)`, which names those.
+    """
     algorithms = tuple(algorithms)
     lines = _heading(source, roots)
     lines += [f'#include "{name}"' for name in sorted({include_path(a.source, roots) for a in algorithms})]
     lines += ["", "#define HLT_KERNELS(X) \\"]
     lines += [f"    X({algorithm.name}) \\" for algorithm in algorithms]
     lines[-1] = lines[-1].removesuffix(" \\")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *_cpu_forms(algorithms, roots), ""])
+
+
+def _cpu_forms(algorithms: Iterable[Algorithm], roots: Roots) -> list[str]:
+    forms = {algorithm.name: algorithm.cpu_form for algorithm in algorithms}
+    files = {name: include_path(path, roots) for name, path in forms.items() if path is not None}
+    if not files:
+        return []
+    lines = ["", "#if defined(HLT_WITH_CPU_FORMS)", *(f'#include "{file}"' for file in sorted(files.values()))]
+    lines += ["", "#define HLT_CPU_FORMS(X) \\", *(f"    X({name}) \\" for name in files)]
+    return [*lines[:-1], lines[-1].removesuffix(" \\"), "#endif"]
 
 
 def generated_headers(

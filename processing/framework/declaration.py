@@ -227,6 +227,12 @@ class Algorithm:
         return self.source.parent / "generated" / f"{self.name}.h"
 
     @property
+    def cpu_form(self) -> Path | None:
+        """Another form of the kernel for the CPU, where there is one: `X_cpu.h` beside `X.cuh`."""
+        form = self.source.with_name(f"{self.source.stem}_cpu.h")
+        return form if self.generated is None and form.is_file() else None
+
+    @property
     def named_reads(self) -> tuple[Column, ...]:
         """The columns of `reads`, those of views included."""
         columns: list[Column] = []

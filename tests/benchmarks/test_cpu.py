@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.cpu.comparison import RefusedError, Spread, Worker, compare, refuse_unlike, work_of
 from benchmarks.cpu.forms import FORMS, Sample
+from benchmarks.cpu.growth import exponent
 from benchmarks.cpu.revision import WORKING_TREE, RevisionError, built
 from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, encode_block
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions
@@ -52,6 +53,11 @@ def test_counts_within_the_tolerance_and_counts_of_one_revision_alone_are_no_oth
 
 def test_a_spread_has_median_and_quartiles() -> None:
     assert Spread.of([5.0, 1.0, 2.0, 3.0, 4.0]) == Spread(3.0, 2.0, 4.0)
+
+
+def test_the_exponent_is_that_of_a_power_law() -> None:
+    hits = [100.0, 300.0, 1000.0, 5000.0]
+    assert exponent(hits, [3.0 * n**1.25 for n in hits]) == pytest.approx(1.25)
 
 
 def test_a_revision_that_git_does_not_have_is_named() -> None:

@@ -125,17 +125,24 @@ class CpuQueue:
 
 class CpuBackend:
     """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`). Generated ones
-    are compiled if the machine can, unless `compiles` is False."""
+    are compiled if the machine can, unless `compiles` is False. `common`: no kernel in its form for the CPU."""
 
     name = "cpu"
     fuses_events = True
 
     def __init__(
-        self, kernels: KernelSources, *, threads: int = 1, target: str | None = None, compiles: bool = True
+        self,
+        kernels: KernelSources,
+        *,
+        threads: int = 1,
+        target: str | None = None,
+        compiles: bool = True,
+        common: bool = False,
     ) -> None:
         self._kernels = kernels
         self._library = KernelLibrary(kernels)
         self._compiles = compiles
+        self._common = common
         self._compiled: dict[str, ctypes.CDLL | None] = {}
         """Libraries of generated kernels by their source, None where the compiler is missing."""
         supported = self._library.targets
@@ -183,7 +190,7 @@ class CpuBackend:
 
     def _address(self, launch: Launch) -> int:
         if launch.generated is None:
-            return self._library.address(self.target, launch.kernel)
+            return self._library.address(self.target, launch.kernel, common=self._common)
         library = self._compiled[launch.generated.source]
         if library is None:
             raise BackendError(f"{launch.kernel} cannot be evaluated on the host: other kernels come behind it")

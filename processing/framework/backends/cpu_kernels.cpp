@@ -1,11 +1,15 @@
 // The kernels of a chain, compiled as plain C++ for one instruction set. This file is compiled once for each set, with
-// another HLT_TARGET each time, and HLT_KERNEL_LIST the generated list of the kernels of the chain.
+// another HLT_TARGET each time, and HLT_KERNEL_LIST the generated list of the kernels of the chain. A kernel that has a
+// form for the CPU is there twice: HLT_CPU_FORM(name) is found by `name`, the kernel itself by find_common_kernel.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 #include "cpu_target.h"
+
+#define HLT_WITH_CPU_FORMS
+#define HLT_CPU_FORM(name) void name##_cpu(const name##_parameters& p, const uint32_t event)
 
 namespace HLT_TARGET {
 
@@ -19,9 +23,26 @@ void run_block(const void* parameters, uint32_t block)
     kernel(*static_cast<const Parameters*>(parameters), dim3{block, 1, 1});
 }
 
+template <auto form, typename Parameters>
+void run_form(const void* parameters, uint32_t block)
+{
+    form(*static_cast<const Parameters*>(parameters), block);
+}
+
 }  // namespace
 
 KernelFunction find_kernel(std::string_view name)
+{
+#if defined(HLT_CPU_FORMS)
+#define HLT_FIND(kernel) \
+    if (name == #kernel) return &run_form<&kernel##_cpu, kernel##_parameters>;
+    HLT_CPU_FORMS(HLT_FIND)
+#undef HLT_FIND
+#endif
+    return find_common_kernel(name);
+}
+
+KernelFunction find_common_kernel(std::string_view name)
 {
 #define HLT_FIND(kernel) \
     if (name == #kernel) return &run_block<&kernel, kernel##_parameters>;

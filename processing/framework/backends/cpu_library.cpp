@@ -10,6 +10,7 @@ struct Target {
     std::string_view name;
     bool (*supported)();
     KernelFunction (*find)(std::string_view name);
+    KernelFunction (*find_common)(std::string_view name);
 };
 
 const Target targets[] = {
@@ -19,10 +20,11 @@ const Target targets[] = {
          return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
      },
-     &avx512::find_kernel},
-    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }, &avx2::find_kernel},
+     &avx512::find_kernel, &avx512::find_common_kernel},
+    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }, &avx2::find_kernel,
+     &avx2::find_common_kernel},
 #endif
-    {"baseline", [] { return true; }, &baseline::find_kernel},
+    {"baseline", [] { return true; }, &baseline::find_kernel, &baseline::find_common_kernel},
 };
 
 }  // namespace
@@ -39,10 +41,12 @@ HLT_EXPORT const char* hlt_kernel_target(uint32_t index)
     return nullptr;
 }
 
-// The kernel of a name for an instruction set; a null pointer if there is none.
-HLT_EXPORT KernelFunction hlt_find_kernel(const char* target_name, const char* name)
+// The kernel of a name for an instruction set, in its form for the CPU if it has one and `common` is 0; a null pointer
+// if there is none of this name.
+HLT_EXPORT KernelFunction hlt_find_kernel(const char* target_name, const char* name, int common)
 {
     for (const Target& target : targets)
-        if (target.name == target_name && target.supported()) return target.find(name);
+        if (target.name == target_name && target.supported())
+            return common != 0 ? target.find_common(name) : target.find(name);
     return nullptr;
 }

@@ -8,10 +8,13 @@ using KernelFunction = void (*)(const void* parameters, uint32_t block);
 
 namespace baseline {
 KernelFunction find_kernel(std::string_view name);
-}
+KernelFunction find_common_kernel(std::string_view name);
+}  // namespace baseline
 namespace avx2 {
 KernelFunction find_kernel(std::string_view name);
-}
+KernelFunction find_common_kernel(std::string_view name);
+}  // namespace avx2
 namespace avx512 {
 KernelFunction find_kernel(std::string_view name);
-}
+KernelFunction find_common_kernel(std::string_view name);
+}  // namespace avx512

@@ -23,7 +23,7 @@ class KernelLibrary:
         self._library.hlt_kernel_digest.restype = ctypes.c_char_p
         self._library.hlt_kernel_target.restype = ctypes.c_char_p
         self._library.hlt_find_kernel.restype = ctypes.c_void_p
-        self._library.hlt_find_kernel.argtypes = (ctypes.c_char_p, ctypes.c_char_p)
+        self._library.hlt_find_kernel.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)
         if self._library.hlt_kernel_digest().decode() != sources.digest():
             raise BackendError(
                 f"the compiled kernels in {path} were built from other sources: install hltnode again "
@@ -38,9 +38,12 @@ class KernelLibrary:
             targets.append(name.decode())
         return targets
 
-    def address(self, target: str, name: str) -> int:
-        """Address of a kernel. Raises BackendError if there is none of this name."""
-        address = self._library.hlt_find_kernel(target.encode(), name.encode())
+    def address(self, target: str, name: str, *, common: bool = False) -> int:
+        """Address of a kernel, in its form for the CPU if it has one and `common` does not ask for the other.
+
+        Raises BackendError if there is none of this name.
+        """
+        address = self._library.hlt_find_kernel(target.encode(), name.encode(), common)
         if address is None:
             raise BackendError(f"the compiled kernels for {target} have no kernel {name}")
         return int(address)

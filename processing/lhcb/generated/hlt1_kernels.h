@@ -108,3 +108,16 @@
     X(matching_no_forward_tracks) \
     X(ut_no_hits) \
     X(forward_search_without_ut)
+
+#if defined(HLT_WITH_CPU_FORMS)
+#include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
+#include "lhcb/velo/decoding/estimate_input_size_cpu.h"
+#include "lhcb/velo/decoding/masked_clustering_cpu.h"
+#include "lhcb/velo/tracking/sort_by_phi_cpu.h"
+
+#define HLT_CPU_FORMS(X) \
+    X(velo_estimate_input_size) \
+    X(velo_decode_retina_clusters) \
+    X(velo_masked_clustering) \
+    X(velo_sort_by_phi)
+#endif

@@ -94,14 +94,15 @@ def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype=dtype).ravel()
 
 
-def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels) -> Launch:
-    """One thread, compiled for `target` or for the best instruction set of this machine."""
+def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels, *, common: bool = False) -> Launch:
+    """One thread, compiled for `target` or for the best instruction set of this machine. `common`: not in its form for
+    the CPU."""
 
     def launch(
         algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
         library = KernelLibrary(kernels)
-        address = library.address(target or library.targets[0], algorithm.name)
+        address = library.address(target or library.targets[0], algorithm.name, common=common)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
         program = _executor.Program([step], header.ctypes.data)
         _executor.Executor(1).run(program)

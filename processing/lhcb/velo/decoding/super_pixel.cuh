@@ -88,6 +88,14 @@ __device__ uint64_t grow_rows(uint64_t columns)
     return columns | (columns << 1 & 0xfffefffefffeu) | (columns >> 1 & 0x7fff7fff7fffu);
 }
 
+/// A cluster and the lit pixels around it.
+__device__ cluster_window grow_once(const cluster_window& lit, const cluster_window& cluster)
+{
+    const uint64_t west = grow_rows(cluster.west), east = grow_rows(cluster.east);
+    return {lit.west & (west | west << 16 | west >> 16 | east << 32),
+            lit.east & (east | east << 16 | east >> 16 | west >> 32)};
+}
+
 /// Grow the cluster of candidate pixel (c, r) of the middle super-pixel inside the window. Returns false if another
 /// candidate reports it: the cluster has a pixel further north in this column, or in a column further east.
 __device__ bool grow_cluster(const cluster_window& lit, uint32_t c, uint32_t r, cluster_window& cluster)
@@ -95,10 +103,12 @@ __device__ bool grow_cluster(const cluster_window& lit, uint32_t c, uint32_t r, 
     const uint32_t start_row = 8u + r;
     cluster.west = c == 0u ? 1ull << (32u + start_row) : 0ull;
     cluster.east = c == 1u ? 1ull << start_row : 0ull;
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    // Most clusters are complete then: a processor would guess the end of the loop wrong for each.
+    for (uint32_t i = 0; i < 2u; ++i) cluster = grow_once(lit, cluster);
+#endif
     for (bool grown = true; grown;) {
-        const uint64_t west = grow_rows(cluster.west), east = grow_rows(cluster.east);
-        const cluster_window next{lit.west & (west | west << 16 | west >> 16 | east << 32),
-                                  lit.east & (east | east << 16 | east >> 16 | west >> 32)};
+        const cluster_window next = grow_once(lit, cluster);
         grown = next.west != cluster.west || next.east != cluster.east;
         cluster = next;
     }

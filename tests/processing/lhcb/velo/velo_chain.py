@@ -82,7 +82,10 @@ FETCHED = (
 
 
 class VeloChain:
-    """An engine with the VELO part of the sequence and one workspace; `trigger` replaces constants."""
+    """An engine with the VELO part of the sequence and one workspace; `trigger` replaces constants.
+
+    `common`: no kernel in a form of its own for the CPU.
+    """
 
     def __init__(
         self,
@@ -90,13 +93,15 @@ class VeloChain:
         limits: BatchLimits,
         target: str | None = None,
         trigger: TriggerConfig | None = None,
+        *,
+        common: bool = False,
     ) -> None:
         chain = VELO_CHAIN
         if trigger is not None:
             chain = replace(chain, sequence=trigger.configure(chain.sequence))
         constants = {"velo_geometry": np.frombuffer(geometry.to_bytes(), dtype=np.uint8)}
         self.workspace: Workspace = Engine(
-            CpuBackend(HLT1.kernels, target=target), chain, constants, limits, retain=FETCHED
+            CpuBackend(HLT1.kernels, target=target, common=common), chain, constants, limits, retain=FETCHED
         ).create_workspace()
 
     def run(self, mep: EncodedMep, n_events: int | None = None) -> list[VeloEvent]:

@@ -1,0 +1,63 @@
+"""How the time of an event grows with its hits: the exponent that fits samples of 1 to 20 collisions."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.cpu.comparison import Worker, work_of
+from benchmarks.cpu.forms import FORMS, Form, simulated
+from benchmarks.cpu.revision import WORKING_TREE
+
+COLLISIONS = (1.0, 2.0, 4.0, 7.6, 12.0, 20.0)
+EVENTS = 40
+"""Of each sample."""
+TARGET = 1.1
+"""Exponent of the whole chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One form: hits and processor time of an event in each sample, and the exponents of all and of each algorithm."""
+
+    form: str
+    hits: Sequence[float]
+    cpu_us: Sequence[float]
+    exponent: float
+    algorithms: Mapping[str, tuple[float, float]]
+    """us per event in the densest sample, and exponent."""
+
+
+def growth(form: Form, turns: int) -> Growth:
+    """Measure the samples in turn. Hits are those of all detectors whose objects the chain counts."""
+    with ExitStack() as stack:
+        samples = [simulated(nu, EVENTS) for nu in COLLISIONS]
+        workers = [stack.enter_context(Worker(WORKING_TREE, work_of(form, it, form.sequence))) for it in samples]
+        hits = [_hits(worker) for worker in workers]
+        for worker in workers:
+            worker.measure()
+        plain = [[worker.measure().cpu for worker in workers] for _ in range(turns)]
+        profiles = [[worker.measure(profile=True).algorithms for worker in workers] for _ in range(turns)]
+    cpu = [statistics.median(of_sample) for of_sample in zip(*plain, strict=True)]
+    algorithms: dict[str, tuple[float, float]] = {}
+    for name in profiles[0][0]:
+        times = [statistics.median(turn[i][name] for turn in profiles) for i in range(len(samples))]
+        algorithms[name] = times[-1], exponent(hits, times)
+    return Growth(form.name, hits, cpu, exponent(hits, cpu), algorithms)
+
+
+def _hits(worker: Worker) -> float:
+    counts = {name: sum(of) for name, of in worker.first["counts"].items() if name.endswith(("clusters", "hits"))}
+    return float(sum(counts.values())) / float(worker.first["events"])
+
+
+def exponent(hits: Sequence[float], times: Sequence[float]) -> float:
+    """The power of the hits that fits the times."""
+    return float(np.polyfit(np.log(hits), np.log(np.maximum(times, 1e-3)), 1)[0])
+
+
+def growths(turns: int) -> list[Growth]:
+    """Of the three forms."""
+    return [growth(form, turns) for form in FORMS if not form.optional]

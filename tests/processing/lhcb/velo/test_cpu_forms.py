@@ -1,0 +1,151 @@
+"""Kernels with a form of their own for the CPU give what the common kernels give, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from tests.processing.lhcb.velo.dense_events import (
+    SUPER_PIXELS,
+    colliding_super_pixels,
+    crowded_in_phi,
+    noise,
+    overlaid,
+    super_pixel_noise,
+)
+from tests.processing.lhcb.velo.velo_chain import UNCUT, VeloChain, VeloEvent, limits_of, real_events, shuffled
+
+GEOMETRY = VeloGeometry.builtin()
+LIBRARY = KernelLibrary(HLT1.kernels)
+SENSORS = 208
+FORMS = {"velo_estimate_input_size", "velo_decode_retina_clusters", "velo_masked_clustering", "velo_sort_by_phi"}
+
+
+def compared(mep: EncodedMep, geometry: VeloGeometry = GEOMETRY, target: str | None = None) -> list[VeloEvent]:
+    """What the forms for the CPU make of some events, after it was compared with what the common kernels make."""
+    limits = limits_of(mep)
+    limits = replace(limits, input_bytes=2 * limits.input_bytes)  # random patterns have up to two clusters each
+    found = VeloChain(geometry, limits, target, UNCUT).run(mep)
+    expected = VeloChain(geometry, limits, target, UNCUT, common=True).run(mep)
+    assert [i for i, (one, other) in enumerate(zip(found, expected, strict=True)) if not one.same_as(other)] == []
+    return found
+
+
+def encoded(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
+    """The events as one MEP."""
+    return encode_mep(HLT1, [list(banks) for banks in events])
+
+
+def bank_of(kind: BankType, version: int, number: int, words: NDArray[np.uint32]) -> RawBank:
+    """A bank with its count, or without (version 4)."""
+    count = b"" if version == 4 else len(words).to_bytes(4, "little")
+    payload = count + words.astype("<u4").tobytes()
+    return RawBank(kind, version, number, memoryview(payload))
+
+
+def random_bank(kind: BankType, version: int, number: int, n: int, rng: np.random.Generator) -> RawBank:
+    return bank_of(kind, version, number, rng.integers(0, 1 << 32, n, dtype=np.uint32))
+
+
+def dense_maps(density: float, rng: np.random.Generator) -> list[RawBank]:
+    """A patch of each sensor, some in its corners, whose pixels are lit with a probability; none is marked isolated."""
+    banks = []
+    for sensor in range(SENSORS):
+        size = 5, 4
+        corner = [int(rng.integers(0, most - n + 1)) for most, n in zip(SUPER_PIXELS[1:], size, strict=True)]
+        if sensor % 3 == 0:
+            corner = [(SUPER_PIXELS[1] - size[0]) * (sensor & 1), (SUPER_PIXELS[2] - size[1]) * (sensor >> 1 & 1)]
+        patterns = np.packbits(rng.random((*size, 8)) < density, axis=2, bitorder="little")[..., 0].astype(np.uint32)
+        column, row = (np.arange(n, dtype=np.uint32) + at for n, at in zip(size, corner, strict=True))
+        words = patterns | row[None, :].astype(np.uint32) << 8 | column[:, None].astype(np.uint32) << 14
+        banks.append(bank_of(BankType.VP, 2, sensor, rng.permutation(words[patterns != 0])))
+    return banks
+
+
+def test_the_library_has_two_forms_of_these_kernels() -> None:
+    named = {algorithm.name for algorithm in HLT1.sequence if algorithm.cpu_form is not None}
+    assert named == FORMS
+    for target in LIBRARY.targets:
+        for name in FORMS:
+            assert LIBRARY.address(target, name) != LIBRARY.address(target, name, common=True)
+        assert LIBRARY.address(target, "odin_decode") == LIBRARY.address(target, "odin_decode", common=True)
+
+
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_real_events(shared: Path, encoding: str, target: str) -> None:
+    events = real_events(shared, encoding)
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    in_order = compared(encoded(events), geometry, target)
+    in_disorder = compared(encoded([shuffled(banks, 1) for banks in events]), geometry, target)
+    assert all(one.same_as(other) for one, other in zip(in_order, in_disorder, strict=True))
+    assert min(len(event.ids) for event in in_order) > 500
+
+
+@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
+def test_simulated_events_of_one_and_of_many_collisions(encoding: VeloEncoding) -> None:
+    events = [
+        banks
+        for nu in (1.0, 8.0, 40.0)
+        for banks in simulate_events(3, seed=11, geometry=GEOMETRY, nu=nu, velo_banks=encoding)
+    ]
+    assert {event.flags for event in compared(encoded(events))} == {0}
+
+
+@pytest.mark.parametrize("density", [0.01, 0.05, 0.3, 0.7])
+def test_random_maps_of_pixels_sparse_and_dense(density: float) -> None:
+    maps = [dense_maps(density, np.random.default_rng(seed)) for seed in range(3)]
+    found = compared(encoded(maps))
+    assert min(len(event.ids) for event in found) > 100
+
+
+def test_noise_and_hits_that_crowd_places_of_the_tables() -> None:
+    of_super_pixels = [
+        super_pixel_noise(n, isolated=isolated) for n in (100, 9_000, 40_000) for isolated in (True, False)
+    ]
+    colliding = [colliding_super_pixels(600, 3, n) for n in (16, 31, 33, 40, 63)]
+    found = compared(encoded([*of_super_pixels, *colliding]))
+    assert {event.flags for event in found} == {0, EventFlag.OVERFLOW}
+    crowded = [crowded_in_phi(3_000, 1, GEOMETRY), crowded_in_phi(5_000, 12, GEOMETRY)]
+    found = compared(encoded([noise(9_000), *crowded]))
+    assert {event.flags for event in found} == {0, EventFlag.OVERFLOW}
+
+
+def test_events_laid_over_one_another(shared: Path) -> None:
+    for encoding in ("retina", "superpixel"):
+        events = real_events(shared, encoding)
+        compared(encoded([overlaid(events[:n]) for n in (2, 7)]))
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("kind", [BankType.VP, BankType.VP_RETINA_CLUSTER])
+def test_random_words(kind: BankType, version: int) -> None:
+    """Among them columns that do not exist, and words of one position."""
+    rng = np.random.default_rng(version)
+    numbers = range(SENSORS // (2 if version == 4 else 1))
+    events = [[random_bank(kind, version, i, int(rng.integers(0, most)), rng) for i in numbers] for most in (2, 12, 90)]
+    found = compared(encoded(events))
+    assert {event.flags & EventFlag.BANK_ERROR for event in found} == {EventFlag.BANK_ERROR}
+
+
+def test_words_of_one_position_and_a_sensor_in_two_banks() -> None:
+    words = np.array([0x11 | 5 << 8 | 7 << 14, 0x22 | 5 << 8 | 7 << 14, 0x80 | 4 << 8 | 7 << 14], np.uint32)
+    mep = encoded([[bank_of(BankType.VP, 2, sensor, words) for sensor in (9, 150)]])
+    assert [len(event.ids) for event in compared(mep)] == [2]
+    (one, begin, size), other = mep.fragments
+    same_number = (one & ~0x7FF) | (other[0] & 0x7FF)
+    both = replace(mep, fragments=((same_number, begin, size), other))
+    assert [len(event.ids) for event in compared(both)] == [1]
