@@ -50,6 +50,8 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.framework.readout import AUTO, check_encoding
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.processing.selection_studies.rates import RateCounts
+from hltnode.processing.selection_studies.tables import rates_text
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -86,13 +88,14 @@ def process(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Reconstruct and select the events of FILES.
+    """Reconstruct and select the events of FILES; ends with the rate of each line, if every event stands for a bunch
+    crossing (`hltnode rates` has more).
 
     Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])
-        require_files(*files, trigger)
+        require_files(*files)
         result = process_files(
             files,
             geometry=geometry,
@@ -121,6 +124,9 @@ def process(
     flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
     if flags:
         typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
+    if result["rates"] is not None:
+        about = {"sequence": ran["sequence"], "tck": ran["tck"]}
+        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}\n")
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
 
 
@@ -155,6 +161,7 @@ def process_files(
     per_event: list[dict[str, Any]] = []
     objects = dict.fromkeys(engine.collections, 0)
     counted = np.zeros(n_counts(engine.histograms), np.uint64)
+    rates = RateCounts(engine.lines)
     events, seconds = 0, 0.0
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with (
@@ -181,6 +188,8 @@ def process_files(
                 for name, counts in output.counts.items():
                     objects[name] += int(counts.sum())
             per_event += _per_event(chunk, results, engine.lines)
+            banks = [of_event for mep in chunk for of_event in mep.events]
+            rates.add(banks, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
             if written is not None:
                 _write_accepted(written, chunk, results)
     engine.close()
@@ -202,6 +211,7 @@ def process_files(
         "backend": engine.backend.name,
         "threads": engine.backend.threads,
         "objects": objects,
+        "rates": rates.result() if rates.events else None,
         "per_event": per_event,
     }
 
@@ -268,10 +278,14 @@ def _per_event(
     ]
 
 
+def _fired(words: NDArray[np.uint32], n_lines: int) -> NDArray[np.bool_]:
+    """bool[events, lines]: which lines selected each event; `words` is u32[events, words]."""
+    return np.unpackbits(words.view(np.uint8), axis=1, count=n_lines, bitorder="little").view(np.bool_)
+
+
 def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
     """The lines that selected each event; `words` is u32[events, words]."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
-    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
+    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in _fired(words, len(names))]
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:

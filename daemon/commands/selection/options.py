@@ -88,7 +88,7 @@ def check_files(files: Sequence[Path], json: Path | None, report: Path | None, *
     if report is not None:
         require_plots()
     require_writable(json, report, reads=(*files, *triggers))
-    require_files(*files, *triggers)
+    require_files(*files)
 
 
 @contextmanager
