@@ -292,7 +292,7 @@ def show(result: dict[str, Any]) -> None:
         f"  an event        {metrics['hlt1_fragment_bytes_received_total'] / events / 1000:.0f} kB",
         f"  a packet        {events / max(1, meps['opened']):.0f} events in "
         f"{fragments['built'] / max(1, meps['opened']):.0f} fragments, one of each board (a MEP)",
-        f"  reconstruction  {metrics[KERNEL_SECONDS] / batches * 1e3:.0f} ms for {events / batches:.0f} events at a time",
+        f"  reconstruction  {metrics[KERNEL_SECONDS] / batches * 1e3:.0f} ms for {events / batches:.0f} at a time",
         f"  a decision      {metrics['hlt1_end_to_end_seconds_sum'] / decisions * 1e3:.0f} ms after the first fragment",
         f"  kept            {result['accepted']} of {result['events']} events ({result['accepted'] / events:.1%})",
         f"  decided by      trigger configuration {result['tck']}",

@@ -2,8 +2,6 @@
 
 import re
 import socket
-import time
-from pathlib import Path
 from urllib.parse import urlsplit
 
 _ENDPOINT = re.compile(
@@ -11,7 +9,6 @@ _ENDPOINT = re.compile(
 )
 # A node answers a connection within a round trip; one that starts may need this time.
 REACHABLE_SECONDS = 3.0
-_RETRY_SECONDS = 0.1
 
 
 class NotReachableError(ValueError):
@@ -40,30 +37,13 @@ def check_option(option: str, endpoint: str) -> str:
         raise ValueError(f"{option} {endpoint}: {error}") from None
 
 
-def require_reachable(*endpoints: str, seconds: float = REACHABLE_SECONDS) -> None:
-    """Return as soon as something listens at one of the endpoints (tcp, http, or the path of a Unix socket).
-
-    Raises NotReachableError if nothing does for `seconds`; a machine that does not answer gets REACHABLE_SECONDS.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        reasons = [_why_not(endpoint) for endpoint in endpoints]
-        if None in reasons:
-            return
-        if time.monotonic() >= end:
-            named = ", ".join(f"{endpoint}: {reason}" for endpoint, reason in zip(endpoints, reasons, strict=True))
-            raise NotReachableError(f"{named}: is the node running?")
-        time.sleep(_RETRY_SECONDS)
-
-
-def _why_not(endpoint: str) -> str | None:
-    place = urlsplit(endpoint)
-    if place.scheme not in ("tcp", "http", "https"):
-        return None if Path(endpoint.partition("://")[2]).exists() else "there is no such socket"
+def require_address(url: str) -> None:
+    """Return if something listens at an address of HTTP. Raises NotReachableError."""
+    place = urlsplit(url)
     try:
         with socket.create_connection((place.hostname or "", place.port or 80), timeout=REACHABLE_SECONDS):
-            return None
-    except TimeoutError:
-        return f"no connection in {REACHABLE_SECONDS:g} s"
+            return
     except OSError as error:
-        return error.strerror or str(error)
+        is_late = isinstance(error, TimeoutError)
+        reason = f"no connection in {REACHABLE_SECONDS:g} s" if is_late else error.strerror or str(error)
+        raise NotReachableError(f"{url}: {reason}: is the node running?") from error

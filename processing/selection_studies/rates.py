@@ -90,6 +90,18 @@ class RateCounts:
             counts.exclusive += of_scan.exclusive.sum(axis=0)
             counts.total_bytes += size @ of_scan.total.astype(np.int64)
 
+    def add_counts(self, other: "RateCounts") -> None:
+        """Add the events that another one of the same lines has counted; both without scans."""
+        assert self.names == other.names
+        assert not self.scans
+        assert not other.scans
+        self.events += other.events
+        self.accepted += other.accepted
+        self.accepted_bytes += other.accepted_bytes
+        self.overlap += other.overlap
+        self.exclusive += other.exclusive
+        self.bytes += other.bytes
+
     def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
         """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
 

@@ -29,6 +29,7 @@ from hltnode.processing.framework.offline_runner import (
 from hltnode.processing.framework.readout import check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.processing.selection_studies.rates import RateCounts
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -125,10 +126,14 @@ class EventProcessor:
             events += batch.workspace.n_events
             processed(batch.workspace.n_events)
         seconds = time.perf_counter() - begin
+        rates = RateCounts(engine.lines)
+        banks = [of_event for mep in chunk for of_event in mep.events]
+        rates.add(banks, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
         return PartResult(
             per_event=_per_event(chunk, results, engine.lines),
             objects={name: sum(int(output.counts[name].sum()) for output in results) for name in engine.collections},
             histogram_counts=counted,
+            rates=rates,
             accepted=self._records(chunk, results) if accepted else b"",
             events=events,
             seconds=seconds,
@@ -203,10 +208,14 @@ def _per_event(
     ]
 
 
+def _fired(words: NDArray[np.uint32], n_lines: int) -> NDArray[np.bool_]:
+    """bool[events, lines]: which lines selected each event; `words` is u32[events, words]."""
+    return np.unpackbits(words.view(np.uint8), axis=1, count=n_lines, bitorder="little").view(np.bool_)
+
+
 def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
     """The lines that selected each event; `words` is u32[events, words]."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(names), bitorder="little")
-    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in bits]
+    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in _fired(words, len(names))]
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:

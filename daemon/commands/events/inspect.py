@@ -16,7 +16,6 @@ from hltnode.daemon.commands.common import (
     ChainOption,
     JsonOption,
     console,
-    require_files,
     require_writable,
     user_errors,
     write_json,
@@ -124,7 +123,6 @@ def inspect(
     """
     with user_errors():
         require_writable(json, reads=(file, config, *(tck or ())))
-        require_files(file, config)
         if plan:
             if file is not None:
                 raise ValueError("--plan takes no FILE: it is about the sequence")

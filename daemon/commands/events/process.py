@@ -36,6 +36,7 @@ from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.selection_studies.tables import rates_text
 
 
 def process(
@@ -70,13 +71,14 @@ def process(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Reconstruct and select the events of FILES.
+    """Reconstruct and select the events of FILES; ends with the rate of each line, if every event stands for a bunch
+    crossing (`hltnode rates` has more).
 
     Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])
-        require_files(*files, trigger)
+        require_files(*files)
         if dask is not None and repeat_count > 1:
             raise ValueError("--repeat measures this process, it does not go with --dask")
         setup = Setup(
@@ -109,6 +111,9 @@ def process(
     if flags:
         typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
+    if result["rates"] is not None:
+        about = {"sequence": ran["sequence"], "tck": ran["tck"]}
+        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}\n")
 
 
 def _of_workers(dask: str | None, result: dict[str, Any]) -> str:
@@ -138,7 +143,7 @@ def process_files(
         nullcontext() if accepted is None else complete_file(accepted) as file,
     ):
         task = progress.add_task("", total=None)
-        result = SampleResult(document.collections, shapes, file)
+        result = SampleResult(document.collections, document.line_names, shapes, file)
         if dask is None:
             _process_here(files, setup, repeat_count, result, lambda n: progress.advance(task, n))
         else:
@@ -166,6 +171,7 @@ def process_files(
         "threads": result.threads,
         "workers": len(result.workers),
         "objects": result.objects,
+        "rates": result.rates.result() if result.rates.events else None,
         "per_event": result.per_event,
     }
 

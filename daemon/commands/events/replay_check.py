@@ -90,7 +90,7 @@ def replay_check(
     """
     with user_errors():
         require_writable(json, reads=(file, trigger))
-        require_files(file, trigger)
+        require_files(file)
         known = installed_chain(chain)
         check_encoding(known.readout, encoding)
         recorded, not_computed, configuration = _read(file, known, _configurations(known, trigger))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
+from hltnode.processing.selection_studies.rates import RateCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +19,15 @@ class PartResult:
     """What came of some consecutive events.
 
     per_event: as in the JSON object of `hltnode process`; objects: sums of the collections; histogram_counts: u64, as
-    Workspace.take_histogram_counts; accepted: MDF records of the accepted events, empty where they were not asked for;
-    events: how many were processed, repetitions included; seconds: in the pipeline; worker: who did it, "" for this
-    process.
+    Workspace.take_histogram_counts; rates: of the lines, without scans; accepted: MDF records of the accepted events,
+    empty where they were not asked for; events: how many were processed, repetitions included; seconds: in the
+    pipeline; worker: who did it, "" for this process.
     """
 
     per_event: list[dict[str, Any]]
     objects: dict[str, int]
     histogram_counts: NDArray[np.uint64]
+    rates: RateCounts
     accepted: bytes
     events: int
     seconds: float
@@ -39,11 +41,13 @@ class SampleResult:
     """The parts of a sample, added in its order. The records of accepted events go to `accepted` at once."""
 
     collections: Sequence[str]
+    lines: Sequence[str]
     histograms: Sequence[HistogramShape]
     accepted: BinaryIO | None = None
     per_event: list[dict[str, Any]] = field(default_factory=list)
     objects: dict[str, int] = field(init=False)
     histogram_counts: NDArray[np.uint64] = field(init=False)
+    rates: RateCounts = field(init=False)
     events: int = 0
     seconds: float = 0.0
     backend: str = ""
@@ -53,6 +57,7 @@ class SampleResult:
     def __post_init__(self) -> None:
         self.objects = dict.fromkeys(self.collections, 0)
         self.histogram_counts = np.zeros(n_counts(self.histograms), np.uint64)
+        self.rates = RateCounts(self.lines)
 
     def add(self, part: PartResult) -> None:
         """Add the events behind those that are there. Raises ValueError for a part from another back end, whose
@@ -68,6 +73,7 @@ class SampleResult:
         for name, count in part.objects.items():
             self.objects[name] += count
         self.histogram_counts += part.histogram_counts
+        self.rates.add_counts(part.rates)
         self.events += part.events
         self.seconds += part.seconds
         self.workers.add(part.worker)

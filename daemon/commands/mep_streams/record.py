@@ -20,7 +20,8 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.common.endpoints import check_option, require_reachable
+from hltnode.daemon.common.endpoints import check_option
+from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.recorder.mep_assembly import MepAssembly
 from hltnode.daemon.recorder.mep_files import MepFiles
 
@@ -38,6 +39,9 @@ def record(
     seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after this time.")] = None,
     max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="End before the files are larger.")] = 100 << 30,
     max_file_bytes: Annotated[int, typer.Option("--max-file-bytes", min=1, help="Size of one file.")] = 2 << 30,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for a node that is not there yet; else only three seconds.")
+    ] = False,
     server_key: ServerKeyOption = None,
     key_file: KeyFileOption = None,
     json: JsonOption = None,
@@ -46,17 +50,20 @@ def record(
 
     The node does not wait for the recorder: MEPs for which this one is too slow are not recorded, and counted. Ends
     with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording, 2 if the node is not
-    there within three seconds.
+    there within three seconds (--wait: it may come later).
 
     Example: hltnode record incident --from tcp://127.0.0.1:5561 --seconds 60
     """
     with user_errors():
         require_writable(json)
-        require_reachable(check_option("--from", tap))
+        keys = load_client_keys(server_key, key_file)
+        check_option("--from", tap)
+        if not wait:
+            require_node(zmq.SUB, [tap], keys)
         files = MepFiles(folder, max_file_bytes)
         assembly = MepAssembly()
         try:
-            _record(tap, load_client_keys(server_key, key_file), assembly, files, meps, seconds, max_bytes)
+            _record(tap, keys, assembly, files, meps, seconds, max_bytes)
         finally:
             files.close()
         counts = assembly.counts

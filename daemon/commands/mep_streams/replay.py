@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import zmq
 from rich.markup import escape
 
 from hltnode.client.fault_injection import FaultPlan
@@ -34,12 +35,14 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.mep_streams.replay_jobs import ReplayOptions, make_stream, replay_here, replay_in_jobs
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
 from hltnode.daemon.common import log
-from hltnode.daemon.common.endpoints import check_option, require_reachable
+from hltnode.daemon.common.endpoints import check_option
+from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.feeder.input_files import FeedError
 from hltnode.daemon.feeder.mep_source import MepStream
 from hltnode.daemon.feeder.pacing import parse_rate
 from hltnode.daemon.feeder.single_node import FeedReport
+from hltnode.daemon.feeder.site import Site, make_identities
 
 # Ranges of MEP ids, files or sources in one line.
 SHOWN_RANGES = 20
@@ -199,8 +202,11 @@ def replay(
         )
         stream = make_stream(options)
         say_what_is_special(stream)
+        # Errors of the options come before those of the node.
+        make_identities(stream, options.name, options.connections, options.part)
+        site = Site.of(to, control, supervisor, part, memory, options.keys)
         if not wait:
-            require_reachable(*to)
+            require_node(zmq.DEALER, [endpoint for _, endpoint in site.nodes], keys)
         with ReplayScreen(console, stream.n_events) as screen:
             if jobs > 1:
                 report, ended_by = replay_in_jobs(options, stream, jobs, screen, _keyboard)

@@ -15,7 +15,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
-from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, check_option, require_reachable
+from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, check_option, require_address
 from hltnode.daemon.security.curve_keys import load_token
 from hltnode.protocol.transport.control_messages import MAX_CONTROL_SIZE, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
@@ -186,7 +186,7 @@ def request_over_http(url: str, token: bytes | None, name: CommandName, run: int
     """One command over HTTP, or the status page. Raises CtlError."""
     if not url.startswith(("http://", "https://")):
         raise CtlError(f"{url}: expected an address such as http://127.0.0.1:9105")
-    require_reachable(url, seconds=0)
+    require_address(url)
     base = url.rstrip("/")
     if name is CommandName.STATUS:
         return _as_reply(url, True, _fetch(urllib.request.Request(f"{base}/status"), timeout))

@@ -10,7 +10,6 @@ from hltnode.daemon.commands.common import (
     GeometryOption,
     JsonOption,
     console,
-    require_files,
     require_packages,
     require_writable,
     user_errors,
@@ -39,7 +38,6 @@ def compare(
     with user_errors():
         require_packages("an HTML report", "matplotlib")
         require_writable(output, json, reads=(real, simulated))
-        require_files(real, simulated)
         # Only reports need matplotlib, an extra.
         from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
 
@@ -48,7 +46,8 @@ def compare(
         compared = comparison.compare(*samples)
         write_text(output, likeness_page((real.name, simulated.name), *samples, compared))
         write_json(json, {"real": str(real), "simulated": str(simulated), **comparison.comparison_result(*samples)})
-    typer.echo(f"{'mean of':<26}{'real':>20}{'simulated':>20}{'ratio':>8}{'D':>7}{'chance':>8}")
+    names = _heading(real), _heading(simulated)
+    typer.echo(f"{'mean of':<26}{names[0]:>20}{names[1]:>20}{'ratio':>8}{'D':>7}{'chance':>8}")
     for pair in compared:
         if pair.ratio is not None and not pair.quantity.of_tracking:
             mark = f"  differs by more than {100 * comparison.MAX_DIFFERENCE:.0f} %" if pair.differs else ""
@@ -56,17 +55,23 @@ def compare(
                 f"{pair.quantity.name:<26}{_mean(pair.real):>20}{_mean(pair.simulated):>20}"
                 f"{pair.ratio:8.3f}{pair.distance:7.3f}{pair.chance:8.3f}{mark}"
             )
-    _echo_tracking(compared)
+    _echo_tracking(names, compared)
     typer.echo("D: Kolmogorov distance of the distributions; chance: what it is on average if they are the same")
-    typer.echo(f"{samples[0].events} real and {samples[1].events} simulated events: {output}")
+    typer.echo(f"ratio: {names[1]} / {names[0]}")
+    typer.echo(f"{samples[0].events} events of {real} and {samples[1].events} of {simulated}: {output}")
 
 
-def _echo_tracking(compared: list[comparison.Compared]) -> None:
+def _heading(path: Path) -> str:
+    """The name of a sample, as far as it fits: whether it is real or simulated is for the user to know."""
+    return path.stem[:18]
+
+
+def _echo_tracking(names: tuple[str, str], compared: list[comparison.Compared]) -> None:
     """What the tracking depends on: means, widths and medians with their errors."""
     found = [pair for pair in compared if pair.quantity.of_tracking and pair.values is not None]
     if not found:
         return
-    typer.echo(f"{'tracking':<32}{'':<8}{'real':>22}{'simulated':>22}{'ratio':>8}{'errors':>8}")
+    typer.echo(f"{'tracking':<32}{'':<8}{names[0]:>22}{names[1]:>22}{'ratio':>8}{'errors':>8}")
     for pair in found:
         assert pair.values is not None
         values = "".join(f"{_with_error(*value):>22}" for value in pair.values)

@@ -92,7 +92,7 @@ def validate(
         elif against is not None:
             raise ValueError("--against needs --report FILE.html")
         require_writable(json, report, reads=(input_file, trigger, reference))
-        require_files(input_file, trigger)
+        require_files(input_file)
         other = None if against is None else (against.name, read_result(against))
         detector = load_velo_geometry(geometry)
         configuration = HLT1.load_trigger(trigger, sequence)

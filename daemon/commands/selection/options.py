@@ -88,7 +88,7 @@ def check_files(files: Sequence[Path], json: Path | None, report: Path | None, *
     if report is not None:
         require_packages("an HTML report", "matplotlib")
     require_writable(json, report, reads=(*files, *triggers))
-    require_files(*files, *triggers)
+    require_files(*files)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
 
 def test_a_recorder_ends_with_whole_files_when_it_is_interrupted(tap: str, tmp_path: Path) -> None:
     recorder = subprocess.Popen(
-        [sys.executable, "-m", "hltnode.daemon", "record", str(tmp_path / "r"), "--from", tap],
+        [sys.executable, "-m", "hltnode.daemon", "record", str(tmp_path / "r"), "--from", tap, "--wait"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     with recorder:

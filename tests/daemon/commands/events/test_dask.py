@@ -26,6 +26,7 @@ from hltnode.daemon.commands.events.dask_workers import EVENTS_PER_RANGE, checke
 from hltnode.daemon.commands.events.event_processor import Setup
 from hltnode.daemon.commands.events.sample_results import PartResult, SampleResult
 from hltnode.daemon.storage.root_file import read_root
+from hltnode.processing.selection_studies.rates import RateCounts
 from hltnode.protocol.raw_data.mdf import iter_records
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
@@ -191,11 +192,12 @@ def test_a_worker_that_has_something_else_than_this_machine_is_named(change: dic
 
 
 def test_parts_of_different_back_ends_are_not_merged() -> None:
-    result = SampleResult((), ())
+    result = SampleResult((), (), ())
     part = PartResult(
         per_event=[],
         objects={},
         histogram_counts=result.histogram_counts,
+        rates=RateCounts(()),
         accepted=b"",
         events=1,
         seconds=0.0,

@@ -1,0 +1,41 @@
+"""The wheel holds all that hltnode needs, and runs from any folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_folder(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path / "wheel"), str(ROOT)]
+    subprocess.run(build, check=True, timeout=1200)
+    [wheel] = (tmp_path / "wheel").glob("hltnode-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {
+        "hltnode/deploy/node.toml",
+        "hltnode/deploy/prometheus/alerts.yml",
+        "hltnode/deploy/grafana/hltnode.json",
+        "hltnode/deploy/systemd/hltnode.service",
+    } <= names
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=300)
+    install = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
+    subprocess.run(install, check=True, timeout=600)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    hltnode = str(environment / "bin" / "hltnode")
+    example = subprocess.run([hltnode, "config", "--example"], cwd=folder, capture_output=True, check=True, timeout=60)
+    assert example.stdout == (ROOT / "deploy" / "node.toml").read_bytes()
+    demo = [hltnode, "demo", "-n", "50", "--repeat", "1", "--feeders", "2"]
+    ended = subprocess.run(demo, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert "the accounting closes" in ended.stdout
+    assert all(len(line) <= 80 for line in ended.stdout.splitlines() if "/" not in line)
