@@ -103,7 +103,7 @@ def command_line_page() -> str:
         "<!-- Written by tools/generate_reference.py from daemon/cli.py and daemon/commands. Do not edit. -->",
         "",
     ]
-    for name, command in _flat(typer.main.get_command(app)):
+    for name, command in flat_commands(typer.main.get_command(app)):
         lines += [f"## hltnode {name}", "", inspect.cleandoc(command.help or ""), ""]
         lines += ["| argument or option | default | meaning |", "|---|---|---|"]
         for parameter in command.params:
@@ -182,12 +182,12 @@ def _docstrings_of_members(enum: type) -> dict[str, str]:
     return texts
 
 
-def _flat(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat_commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Commands with their names, those of groups too: `keys create`."""
     for name in group.list_commands(None):
         command = group.get_command(None, name)
         if hasattr(command, "commands"):
-            yield from _flat(command, f"{prefix}{name} ")
+            yield from flat_commands(command, f"{prefix}{name} ")
         else:
             yield prefix + name, command
 
