@@ -126,7 +126,7 @@ def command_line_page() -> str:
         "<!-- Written by tools/generate_reference.py from daemon/cli.py and daemon/commands. Do not edit. -->",
         "",
     ]
-    for name, command in _all_commands():
+    for name, command in all_commands():
         lines += [f"## hltnode {name}", "", inspect.cleandoc(command.help or ""), ""]
         lines += ["| argument or option | default | meaning |", "|---|---|---|"]
         for parameter in command.params:
@@ -207,7 +207,7 @@ def _docstrings_of_members(enum: type) -> dict[str, str]:
     return texts
 
 
-def _all_commands() -> Iterator[tuple[str, Any]]:
+def all_commands() -> Iterator[tuple[str, Any]]:
     """Commands with their names, those of groups too: `keys create`."""
     for name in command_names():
         command = import_command(name)

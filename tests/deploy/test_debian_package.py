@@ -1,0 +1,144 @@
+"""The Debian package: built, unpacked and run from where it lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hltnode.daemon.commands.demo import free_ports
+from tests.daemon.pages import status_page
+from tests.deploy.tools import DEPLOY, ROOT, run, tool
+from tools.generate_man import page
+from tools.generate_reference import command_line_page
+
+SCRIPTS = sorted((DEPLOY / "debian").glob("hltnode.p*"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_the_scripts_of_the_package_are_valid_and_never_touch_the_data(path: Path) -> None:
+    checked = run("sh", "-n", path)
+    assert checked.returncode == 0, checked.stderr
+    text = path.read_text()
+    # debhelper puts its own commands there, wherever the word stands.
+    assert [line for line in text.splitlines() if "#DEBHELPER#" in line] == ["#DEBHELPER#"]
+    removed = [line for line in text.splitlines() if "rm -" in line]
+    assert not [line for line in removed if "/var/lib" in line]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one that HLTNODE_DEB names, or one that is built now, in some minutes and with the network."""
+    if "HLTNODE_DEB" in os.environ:
+        return Path(os.environ["HLTNODE_DEB"])
+    for program in ("dpkg-buildpackage", "dh", "git"):
+        tool(program)
+    folder = tmp_path_factory.mktemp("deb")
+    built = subprocess.run([ROOT / "tools" / "build_deb.sh", folder], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    (found,) = folder.glob("*.deb")
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    for options in (("--extract", package, folder), ("--control", package, folder / "DEBIAN")):
+        done = run(tool("dpkg-deb"), *options)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_package_has_units_user_folders_configuration_and_manual(unpacked: Path) -> None:
+    for path, source in {
+        "lib/systemd/system/hltnode.service": "systemd/hltnode.service",
+        "lib/systemd/system/hltnode@.service": "systemd/hltnode.service",
+        "usr/lib/sysusers.d/hltnode.conf": "systemd/hltnode.sysusers.conf",
+        "usr/lib/tmpfiles.d/hltnode.conf": "systemd/hltnode.tmpfiles.conf",
+        "etc/hltnode/node.toml": "node.toml",
+    }.items():
+        assert (unpacked / path).read_bytes() == (DEPLOY / source).read_bytes()
+    assert (unpacked / "DEBIAN/conffiles").read_text() == "/etc/hltnode/node.toml\n"
+    assert (unpacked / "usr/share/man/man1/hltnode.1.gz").stat().st_size > 3000
+    script = (unpacked / "DEBIAN/postinst").read_text()
+    assert 0 < script.index("systemd-sysusers") < script.index("systemd-tmpfiles")
+    # No path of the machine that built it is left.
+    for program in (unpacked / "opt/hltnode/bin").iterdir():
+        if program.is_file() and not program.is_symlink():
+            assert b"/debian/hltnode/" not in program.read_bytes(), program
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(3600)
+def test_a_node_runs_from_the_package_and_drains(unpacked: Path, tmp_path: Path) -> None:
+    data, control, decisions, http = free_ports(4)
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "HLTNODE_NETWORK__DATA": f"tcp://127.0.0.1:{data}",
+        "HLTNODE_NETWORK__CONTROL": f"tcp://127.0.0.1:{control}",
+        "HLTNODE_NETWORK__DECISIONS": f"tcp://127.0.0.1:{decisions}",
+        "HLTNODE_HTTP__PORT": str(http),
+        "HLTNODE_OUTPUT__DIRECTORY": str(tmp_path / "output"),
+        "HLTNODE_PIPELINE__SLOT_BYTES": "33554432",
+        "HLTNODE_BUILDER__MAX_MEP_BYTES": "16777216",
+        "HLTNODE_PIPELINE__MAX_EVENTS": "256",
+        "HLTNODE_PIPELINE__BACKEND": "cpu",
+    }
+    # The shebang names /opt/hltnode.
+    python = unpacked / "opt/hltnode/bin/python"
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "hltnode.daemon",
+        "serve",
+        "--config",
+        unpacked / "etc/hltnode/node.toml",
+    ]
+    with (tmp_path / "log").open("wb") as log:
+        node = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        end = time.monotonic() + 300
+        while status_page(http) is None:
+            assert node.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < end, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(60) == 0, (tmp_path / "log").read_text()
+    finally:
+        if node.poll() is None:
+            node.kill()
+            node.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_lintian_finds_no_error(package: Path) -> None:
+    if shutil.which("lintian") is None:
+        pytest.skip("lintian is not installed")
+    checked = subprocess.run(
+        ["lintian", "--fail-on", "error", "--allow-root", package], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_the_manual_page_has_every_command(tmp_path: Path) -> None:
+    commands = [line.removeprefix("## ") for line in command_line_page().splitlines() if line.startswith("## ")]
+    assert len(commands) > 15
+    sections = [
+        line.removeprefix(".Ss ").replace("\\-", "-") for line in page().splitlines() if line.startswith(".Ss ")
+    ]
+    assert sections == commands
+    mandoc = shutil.which("mandoc")
+    if mandoc is not None:
+        (tmp_path / "hltnode.1").write_text(page())
+        checked = run(mandoc, "-T", "lint", "-W", "error", tmp_path / "hltnode.1")
+        assert checked.returncode == 0, checked.stdout

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Build the Debian package of the files that git tracks, into build/deb: tools/build_deb.sh [FOLDER]
+# Needs dpkg-dev, debhelper, python3-dev, python3-venv and g++ of Debian 12 or later; pip loads the locked dependencies.
+set -eu
+cd "$(dirname "$0")/.."
+folder=$(realpath -m "${1:-build/deb}")
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml | head -n 1)
+tree="$folder/hltnode-$version"
+rm -rf "$tree"
+mkdir -p "$tree"
+git ls-files -z | tar --null --files-from=- --create --file=- | tar --extract --file=- --directory="$tree"
+mv "$tree/deploy/debian" "$tree/debian"
+cat >"$tree/debian/changelog" <<END
+hltnode ($version) stable; urgency=medium
+
+  * See CHANGELOG.md.
+
+ -- The hltnode founders <hltnode@localhost>  $(git log -1 --format=%cD)
+END
+# Only Debian's programs: its python3 is the one that the package runs on.
+cd "$tree" && PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg-buildpackage --build=binary --no-sign
