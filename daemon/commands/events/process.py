@@ -124,10 +124,10 @@ def process(
     flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
     if flags:
         typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
+    typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
-        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}\n")
-    typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
+        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}")
 
 
 def process_files(
