@@ -93,6 +93,8 @@ class FrameSender {
 
 NB_MODULE(_native, module)
 {
+    // What lives until the process ends is reported as a leak otherwise.
+    nb::set_leak_warnings(false);
     module.def("allocate_frames", &allocate_frames, nb::arg("size"),
                "Memory that is used again when no array and no message refers to it");
     nb::class_<FrameSender>(module, "FrameSender", "Sends frames by the libzmq that pyzmq has loaded")

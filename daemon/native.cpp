@@ -9,6 +9,8 @@
 
 NB_MODULE(_native, module)
 {
+    // What lives until the process ends is reported as a leak otherwise.
+    nanobind::set_leak_warnings(false);
     module.doc() = "The way of fragments of MEPs that are open";
     add_open_meps(module);
     add_source_table(module);

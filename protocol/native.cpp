@@ -154,6 +154,8 @@ nb::bytes encode_banks(const nb::list& banks)
 
 NB_MODULE(_native, module)
 {
+    // What lives until the process ends is reported as a leak otherwise.
+    nb::set_leak_warnings(false);
     module.doc() = "Loops over bytes of the wire and file formats";
     module.def(
         "jenkins", [](const Bytes& bytes) { return jenkins(bytes.data(), bytes.size()); }, nb::arg("bytes"),

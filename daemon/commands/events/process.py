@@ -113,7 +113,7 @@ def process(
     typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
-        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}\n")
+        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}")
 
 
 def _of_workers(dask: str | None, result: dict[str, Any]) -> str:

@@ -390,6 +390,8 @@ class Executor {
 
 NB_MODULE(_executor, module)
 {
+    // What lives until the process ends is reported as a leak otherwise.
+    nb::set_leak_warnings(false);
     module.doc() = "Runs kernels on the CPU";
 
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")

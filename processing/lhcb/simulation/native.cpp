@@ -293,6 +293,8 @@ nb::tuple crossings(const Table& lines, const Column<const double>& z, const Tab
 
 NB_MODULE(_native, module)
 {
+    // What lives until the process ends is reported as a leak otherwise.
+    nb::set_leak_warnings(false);
     module.doc() = "Loops of the simulation";
     // Arrays that are written to must not be converted copies.
     module.def("advance", &advance, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("z").noconvert(),
