@@ -13,7 +13,8 @@ inline __attribute__((always_inline)) float8 of_sensors(const velo_geometry& geo
                                                         uint32_t first_sensor, uint32_t k)
 {
     if (!sensor_pairs) return float8{} + geometry.local_to_global[first_sensor][k];
-    return values_at(geometry.local_to_global[0], sensor * 12u + k);
+    const float* const all = reinterpret_cast<const float*>(geometry.local_to_global);
+    return values_at(all, sensor * 12u + k);
 }
 
 /// Decode n words to place `at`; up to seven places behind are overwritten. `end`: where what may be read ends.
