@@ -343,7 +343,7 @@ async def test_more_connections_than_the_node_takes_end_soon_and_others_wait(
     bench.feeder.check()
     bench.feeder.node_takes_others = lambda: True
     await bench.clock.advance(5.0)
-    with pytest.raises(FeederRefusedError, match=r"--sources.*builder\.feeders"):
+    with pytest.raises(FeederRefusedError, match=r"--sources.*builder\.max_feeders"):
         bench.feeder.check()
 
 

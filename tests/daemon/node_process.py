@@ -14,11 +14,15 @@ from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.readout import run_feeders
 from tests.daemon.fakes import FakeEngine
 
 
 async def main(config_file: Path) -> int:
     config = load_config(config_file)
+    if seconds := os.environ.get("TEST_SILENT_SECONDS"):
+        # For feeders that are started again: on a busy machine that takes longer than a node waits for them.
+        run_feeders.SILENT_NS = int(float(seconds) * 1e9)
 
     def create_node() -> Node:
         # For tests of a start that lasts, of long batches, and of a back end that never answers.

@@ -189,13 +189,14 @@ def test_compose_names_files_ports_and_volumes_that_exist(monkeypatch: pytest.Mo
 
 def test_grafana_starts_with_the_dashboard_that_is_mounted() -> None:
     grafana = read_yaml(COMPOSE)["services"]["grafana"]
-    targets = [volume.split(":")[1] for volume in grafana["volumes"]]
-    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in targets
+    mounted = dict(volume.split(":")[1::-1] for volume in grafana["volumes"])
+    home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert (COMPOSE.parent / mounted[str(home.parent)] / home.name).is_file()
     (folder,) = [
         provider["options"]["path"]
         for provider in read_yaml(DEPLOY / "grafana/provisioning/dashboards/hltnode.yml")["providers"]
     ]
-    assert any(target.startswith(folder) for target in targets)
+    assert any(target.startswith(folder) for target in mounted)
 
 
 def test_prometheus_reads_the_rules_and_targets_that_are_mounted() -> None:

@@ -52,7 +52,9 @@ def feeder_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    # A damaged frame is sent again at once, which takes a while where every process is slow.
+    monkeypatch.setenv("HLTNODE_BUILDER__OVERTAKEN_AFTER_MS", "10000")
     site = Site(tmp_path, 1)
     yield site
     for process in site.processes:
@@ -69,7 +71,7 @@ def run_with_a_killed_node(site: Site, command: list[str]) -> str:
         node.kill()
         node.wait()
         site.start_node()
-        printed, _ = feeder.communicate(timeout=45)
+        printed, _ = feeder.communicate(timeout=120)
     assert feeder.returncode == 0, printed + site.logs()
     return printed
 

@@ -55,7 +55,10 @@ def test_a_rehearsal_prints_what_it_did_and_every_event_is_kept_once(site: Site)
     assert set(kept) >= WANTED
 
 
-def test_kill_after_kills_the_feeder_and_its_successor_finishes_the_work(site: Site) -> None:
+def test_kill_after_kills_the_feeder_and_its_successor_finishes_the_work(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_SILENT_SECONDS", "40")
     site.start_node()
     feeder = site.start(*feed_with_faults(site, "kill-after=200", seed=1))
     assert site.wait(feeder) == -signal.SIGKILL

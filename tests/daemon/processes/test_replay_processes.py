@@ -143,7 +143,10 @@ def test_a_run_that_is_closed_ends_its_feeder_which_names_what_was_not_acknowled
     assert ("not acknowledged: MEPs" in printed_by(site)) == bool(ranges)
 
 
-def test_a_feeder_that_is_killed_at_its_very_end_and_started_again_comes_to_its_end(site: Site) -> None:
+def test_a_feeder_that_is_killed_at_its_very_end_and_started_again_comes_to_its_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_SILENT_SECONDS", "40")
     site.start_node()
     # After its last fragment, before any acknowledgement of it.
     killed = feed(site, "--rate", "2000", "--fault", f"kill-after={MEPS * len(SOURCES)}")

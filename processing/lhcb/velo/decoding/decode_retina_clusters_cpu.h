@@ -44,7 +44,9 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
         const float8 local_x = values_at(geometry.local_x, column) +
                                as_float(fraction_x) * fraction_unit * values_at(geometry.x_pitch, column);
         const float8 local_y = (as_float(row) + as_float(fraction_y) * fraction_unit + 0.5f) * velo_pixel_pitch;
-        const auto t = [&](uint32_t k) { return of_sensors<version == 4u>(geometry, sensor, first_sensor, k); };
+        const auto t = [&](uint32_t k) __attribute__((always_inline)) {
+            return of_sensors<version == 4u>(geometry, sensor, first_sensor, k);
+        };
         store_lanes(out.x + at + i, t(0) * local_x + t(1) * local_y + t(9));
         store_lanes(out.y + at + i, t(3) * local_x + t(4) * local_y + t(10));
         store_lanes(out.z + at + i, t(6) * local_x + t(7) * local_y + t(11));
