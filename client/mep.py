@@ -47,9 +47,18 @@ class FeedMep:
         return None if frame is None else frame[HEADER_SIZE:]
 
     def frames(self, run: int, send_time_ns: int, sources: tuple[int, ...] | None = None) -> dict[int, memoryview]:
-        """The frames by source, of some sources in this order or of all; run and time are those of the first call."""
+        """The frames by source, of some sources in this order or of all; run and time are those of the first call.
+
+        Raises ValueError, which names a source that has no MFP here.
+        """
         if not self._is_sealed:
             self._packed.seal(run=run, mep=self.mep, send_time_ns=send_time_ns)
             self._is_sealed = True
         frames = self._packed.frames()
-        return frames if sources is None or sources == self._packed.sources else {i: frames[i] for i in sources}
+        if sources is None or sources == self._packed.sources:
+            return frames
+        if missing := [source for source in sources if source not in frames]:
+            raise ValueError(
+                f"MEP {self.mep} lacks source {missing[0]}, which was announced: give it an MFP without data"
+            )
+        return {source: frames[source] for source in sources}

@@ -226,10 +226,13 @@ def connect_to_node(
     return FeederMemory(context, path, control, memory or SharedMemory(), security)
 
 
+MAX_PORT = 65535
+
+
 def control_endpoint(data: str) -> str:
     """The default control endpoint of a data endpoint: the next port. Raises ValueError where there is no port."""
     match = re.fullmatch(r"(tcp://.+:)(\d+)", data)
-    if match is None:
+    if match is None or int(match[2]) >= MAX_PORT:
         raise ValueError(f"{data}: the control endpoint is needed, because the next port cannot be derived")
     return f"{match[1]}{int(match[2]) + 1}"
 

@@ -106,7 +106,7 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # With rich, `hltnode --help` would take twice its time.
+    # Coloured tables would take as long as all else that `hltnode --help` does.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-console = Console(stderr=True)
+console = Console(stderr=True, emoji=False)
 """Progress and messages; results go to standard output."""
 
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")]

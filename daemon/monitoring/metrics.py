@@ -140,7 +140,7 @@ class NodeCollector(Collector):
         yield _counter("fragments_received", text, c.fragments_received)
         yield _counter("fragment_bytes_received", "Bytes of these frames.", c.fragment_bytes_received)
         yield _counter("fragments_built", "Fragments of MEPs that were closed and built.", c.fragments_built)
-        yield _counter("fragments_lost_in_drop", "Fragments of MEPs that a policy dropped.", c.fragments_lost_in_drop)
+        yield _counter("fragments_lost_in_drop", "Fragments of open MEPs that were revoked.", c.fragments_lost_in_drop)
         yield _counter("fragments_abandoned", "Fragments of MEPs open at a forced stop.", c.fragments_abandoned)
         text = "Fragments of MEPs that are open: received = built + lost_in_drop + abandoned + rejected + in_build."
         yield _gauge("fragments_in_build", text, state.fragments_in_build)

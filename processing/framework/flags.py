@@ -1,4 +1,5 @@
-"""Why an event was flagged: flagged events are kept in the error stream, never lost."""
+"""Why an event was flagged. Flags that tell of an error keep the event in the error stream; INCOMPLETE,
+GLOBAL_EVENT_CUT and CANDIDATES_LEFT_OUT alone do not."""
 
 from enum import IntFlag
 

@@ -34,7 +34,7 @@ def _lines(results: Sequence[Result]) -> str:
         f"{first['events']} events, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
         "68.3 % intervals",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
-        f"{'':<{width}}" + "".join(f"{f'{name}: rate [kHz]':>28}{'alone':>22}{'MB/s':>10}" for name, _ in results),
+        f"{'':<{width}}" + "".join(f"{f'{name}: rate [kHz]':>28}{'alone':>24}{'MB/s':>10}" for name, _ in results),
     ]
     rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
     rows.append(f"{'total':<{width}}" + "".join(_cells(result["total"]) for _, result in results))
@@ -43,9 +43,9 @@ def _lines(results: Sequence[Result]) -> str:
 
 def _cells(of: dict[str, Any] | None) -> str:
     if of is None:
-        return f"{'-':>28}{'-':>22}{'-':>10}"
+        return f"{'-':>28}{'-':>24}{'-':>10}"
     alone = rate_in_khz(of, "exclusive_") if "exclusive_hz" in of else ""
-    return f"{rate_in_khz(of):>28}{alone:>22}{of['bytes_per_second'] / MEGABYTE:>10.0f}"
+    return f"{rate_in_khz(of):>28} {alone:>23}{of['bytes_per_second'] / MEGABYTE:>10.0f}"
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:
@@ -53,10 +53,10 @@ def _scans(name: str, result: dict[str, Any]) -> list[str]:
     for scan in result["scans"]:
         rows = [
             f"{name}: {scan['line']}.{scan['cut']}",
-            f"{'value':>12}{'line [kHz]':>22}{'alone':>22}{'all lines':>22}{'MB/s':>10}",
+            f"{'value':>12}{'line [kHz]':>24}{'alone':>24}{'all lines':>24}{'MB/s':>10}",
         ]
         for point in scan["points"]:
-            cells = "".join(f"{rate_in_khz(point[of]):>22}" for of in ("line", "exclusive", "total"))
+            cells = "".join(f" {rate_in_khz(point[of]):>23}" for of in ("line", "exclusive", "total"))
             rows.append(f"{point['value']:>12g}{cells}{point['total']['bytes_per_second'] / MEGABYTE:>10.0f}")
         texts.append("\n".join(rows))
     return texts

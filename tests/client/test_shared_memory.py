@@ -180,3 +180,8 @@ def test_frames_one_behind_the_other_are_one_range_and_others_are_ranges_of_thei
     assert memory.ranges_of([frames[0], elsewhere, frames[2]], 10) == ([(first, len(frames[0]))], 1)
     assert memory.ranges_of([elsewhere], 10) == ([], 0)
     assert memory.ranges_of([], 10) == ([], 0)
+
+
+def test_a_source_that_a_mep_lacks_is_named() -> None:
+    with pytest.raises(ValueError, match="MEP 0 lacks source 9"):
+        mep_of(range(3)).frames(1, 0, (0, 1, 9))

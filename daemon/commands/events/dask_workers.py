@@ -6,6 +6,7 @@ geometry. A range whose worker has died is given to another one by the scheduler
 sample, and the number of ranges that are on their way bounds the memory of this process.
 """
 
+import asyncio
 import socket
 import threading
 from collections import deque
@@ -36,6 +37,7 @@ RANGES_PER_THREAD = 4
 """Ranges on their way for each thread of the workers: enough that none waits while results are taken in order."""
 
 CONNECT_SECONDS = 30.0
+LOOK_SECONDS = 3.0
 LOCAL = "local:"
 
 
@@ -57,9 +59,16 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
     if find_spec("distributed") is None:
         raise ValueError("--dask needs distributed: pip install -e '.[dask]' in the folder of hltnode")
     from distributed import Client, LocalCluster
+    from distributed.comm.core import connect
+
+    async def look() -> None:
+        comm = await connect(address, timeout=LOOK_SECONDS)
+        await comm.close()
 
     with _no_longer_than_needed(scheduler, LocalCluster) as (address, n_workers):
         try:
+            # A client that has found no scheduler holds up the end of the process for a minute.
+            asyncio.run(look())
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise ValueError(f"{scheduler}: no Dask scheduler answers there: {error}") from error

@@ -132,7 +132,7 @@ def inspect(
             sequence = of_node.with_lines(trigger).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
-            print_plan(report, Console())
+            print_plan(report, Console(emoji=False))
             return
         if file is None:
             raise ValueError("give a FILE, or --plan")
@@ -181,7 +181,7 @@ def _inspect_file(file: Path, documents: Sequence[TckDocument], json: Path | Non
             f"{bank['banks_per_event']:.1f}",
             f"{bank['bytes_per_event']:.0f}",
         )
-    page = Console()
+    page = Console(emoji=False)
     runs = ", ".join(map(str, result["runs"])) or "none"
     page.print(
         f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "

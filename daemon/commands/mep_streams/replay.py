@@ -206,7 +206,9 @@ def replay(
         make_identities(stream, options.name, options.connections, options.part)
         site = Site.of(to, control, supervisor, part, memory, options.keys)
         if not wait:
-            require_node(zmq.DEALER, [endpoint for _, endpoint in site.nodes], keys)
+            require_node(zmq.DEALER, [control for _, control in site.nodes], keys)
+            if in_memory := [data for data, _ in site.nodes if data.startswith("shm://")]:
+                require_node(zmq.DEALER, in_memory, keys)
         with ReplayScreen(console, stream.n_events) as screen:
             if jobs > 1:
                 report, ended_by = replay_in_jobs(options, stream, jobs, screen, _keyboard)

@@ -67,7 +67,10 @@ def ctl(
     timeout: Annotated[
         float,
         typer.Option(
-            "--timeout", min=0.1, help="Seconds for the answer, and for configure, stop and close to complete."
+            "--timeout",
+            min=0.1,
+            max=86_400,
+            help="Seconds for the answer, and for configure, stop and close to complete.",
         ),
     ] = 60.0,
 ) -> None:

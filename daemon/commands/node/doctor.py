@@ -35,7 +35,7 @@ def doctor(
         findings = list(_findings(file))
         verdict = max((finding.level for finding in findings), key=list(Level).index)
         write_json(json, {"verdict": str(verdict), "findings": [asdict(finding) for finding in findings]})
-    out = Console(highlight=False)
+    out = Console(highlight=False, emoji=False)
     for finding in findings:
         colour = _COLOURS[finding.level]
         mend = f"\n          -> {escape(finding.mend)}" if finding.mend else ""

@@ -47,9 +47,9 @@ def top(
         if json:
             typer.echo(json_module.dumps(watched.describe(), indent=1))
         else:
-            Console().print(screen(watched.describe()))
+            Console(emoji=False).print(screen(watched.describe()))
         return
-    with Live(screen(watched.describe()), screen=Console().is_terminal, auto_refresh=False) as live:
+    with Live(screen(watched.describe()), screen=Console(emoji=False).is_terminal, auto_refresh=False) as live:
         while True:
             time.sleep(every)
             watched.read()

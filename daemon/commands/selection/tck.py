@@ -55,7 +55,7 @@ def list_documents(
                 table.add_row(*_summary(TckDocument.load(path)), str(path))
             except TriggerConfigError:
                 table.add_row("", "", "", "", f"{path}: no TCK document")
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 def _summary(document: TckDocument) -> tuple[str, str, str, str]:
