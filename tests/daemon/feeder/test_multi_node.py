@@ -184,7 +184,7 @@ async def test_feeders_of_two_processes_agree_through_the_supervisor(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     endpoint = f"tcp://127.0.0.1:{free_ports(1)[0]}"
-    two = {"feeders": 2}
+    two = {"min_feeders": 2, "max_feeders": 2}
     async with (
         running_node(config_of(tmp_path / "a", "a", builder=two)) as (a, _),
         running_node(config_of(tmp_path / "b", "b", builder=two)) as (b, _),
@@ -211,7 +211,7 @@ async def test_a_feeder_with_other_nodes_than_the_supervisor_is_refused(
 ) -> None:
     endpoint = f"tcp://127.0.0.1:{free_ports(1)[0]}"
     async with (
-        running_node(config_of(tmp_path / "a", "a", builder={"feeders": 2})) as (a, _),
+        running_node(config_of(tmp_path / "a", "a", builder={"min_feeders": 2, "max_feeders": 2})) as (a, _),
         feeding(context, a, name="1", sources=SOURCES[:2]) as first,
         feeding(context, a, a, name="2", sources=SOURCES[2:]) as second,
     ):
