@@ -52,7 +52,12 @@ class RawPeer:
     """A connection to one port of a node."""
 
     def __init__(self, port: int, source: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), SECONDS, (source, 0))
+        self.socket = socket.socket()
+        self.socket.settimeout(SECONDS)
+        self.socket.bind((source, 0))
+        # A node that ends the connection at once may have done so before the call returns.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.socket.connect(("127.0.0.1", port))
 
     def __enter__(self) -> Self:
         return self

@@ -29,6 +29,7 @@ WITH_A_REPORT = {"replay"}
 """They take the signals themselves, and end with what was done and what not."""
 SECONDS_AFTER_THE_HANDLER = [0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0, 6.0]
 COPIES = 50
+SECONDS_OF_HELPERS = 10.0
 NAMES = {signal.SIGINT: b"interrupted", signal.SIGTERM: b"terminated"}
 
 
@@ -60,6 +61,21 @@ def in_session(session: int) -> Iterator[int]:
                 yield int(entry.name)
 
 
+def left_of_session(session: int) -> list[str]:
+    """What still runs when its helpers, which end once their pipe does, have had time to."""
+    give_up = time.monotonic() + SECONDS_OF_HELPERS
+    while (pids := list(in_session(session))) and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return [command_of(pid) for pid in pids]
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return f"process {pid}, which has just ended"
+
+
 def check_ending(name: str, number: signal.Signals, seconds: float, events: Path, tmp_path: Path) -> None:
     command = [part.format(events=events, tmp=tmp_path) for part in COMMANDS[name]]
     scratch = tmp_path / "scratch"
@@ -81,6 +97,7 @@ def check_ending(name: str, number: signal.Signals, seconds: float, events: Path
         else:
             process.send_signal(number)
         _, said = process.communicate(timeout=120)
+        left = left_of_session(process.pid)
     finally:
         for pid in in_session(process.pid):
             os.kill(pid, signal.SIGKILL)
@@ -90,7 +107,7 @@ def check_ending(name: str, number: signal.Signals, seconds: float, events: Path
         assert said.count(NAMES[number]) <= 1, said.decode()
     else:
         assert said.count(NAMES[number]) == 1, said.decode()
-    assert not list(in_session(process.pid))
+    assert not left
     assert not list(scratch.iterdir())
     assert not list(tmp_path.glob("*.part"))
 
