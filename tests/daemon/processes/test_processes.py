@@ -197,7 +197,7 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
         "hltnode.daemon", "demo", "-n", "60", "--feeders", "2", "--repeat", "2", "--backend", "cpu",
         "-o", str(site.output), "--json", str(result),
     )  # fmt: skip
-    assert site.wait(demo, 55.0) == 0, site.logs()
+    assert site.wait(demo, 160.0) == 0, site.logs()
     summary = json.loads(result.read_text())
     assert summary["events"] == 120
     assert summary["accounting_closes"]

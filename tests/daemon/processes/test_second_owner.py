@@ -20,12 +20,19 @@ def content(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
+def all_threads_are_stopped(pid: int) -> bool:
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads)
+
+
 @pytest.mark.parametrize("name", ["testnode", "another"])
 def test_a_second_node_in_the_same_directory_is_refused_and_changes_nothing(site: Site, name: str) -> None:
     node = site.start_node()
     feeder = site.start_feeder(1)
     site.wait_for_events(100)
     node.send_signal(signal.SIGSTOP)
+    # A thread that is in a write when the signal comes completes it.
+    site.wait_for(lambda: all_threads_are_stopped(node.pid))
     before = content(site.output)
     assert any(path.endswith(".part") for path in before)
     assert "testnode.journal" in before
