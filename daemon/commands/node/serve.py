@@ -28,7 +28,7 @@ from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
