@@ -63,7 +63,15 @@ def wheel_of_this_environment(folder: Path) -> Path:
     installed = Path(protocol_native.__file__).parents[1]
     for module in installed.rglob("*.so"):
         shutil.copy(module, tree / module.relative_to(installed))
-    options = ["--quiet", "--no-deps", "--no-build-isolation", "-C", "wheel.cmake=false", "-C", "wheel.platlib=true"]
+    options: list[str | Path] = [
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-C",
+        "wheel.cmake=false",
+        "-C",
+        "wheel.platlib=true",
+    ]
     make = [sys.executable, "-m", "pip", "wheel", *options, "-w", folder, tree]
     made = subprocess.run(make, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
