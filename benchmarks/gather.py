@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.measure import Result, alternating_medians
 from benchmarks.readout_meps import ReadoutMep, real_mep, simulated_mep
-from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
 from hltnode.processing.framework.limits import line_words
 

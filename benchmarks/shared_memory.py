@@ -30,7 +30,7 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.feeder.made_ahead import made_ahead
 from hltnode.daemon.feeder.mep_source import Packing, meps_of_files
 from hltnode.daemon.feeder.single_node import feed_meps
-from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.batch import MepInBatch

@@ -1,5 +1,12 @@
 """`python -m hltnode.daemon` is `hltnode`."""
 
+# From the start of Python until a handler is set Ctrl-C ends in a traceback. So this comes first, and needs the least:
+# the module of the handlers takes longer to import. Whoever ignores the signal (nohup) goes on ignoring it till then.
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import sys
 
 from hltnode.daemon.common.ending import end_at_once, run_to_its_end, take_signals

@@ -1,9 +1,12 @@
 #!/bin/sh
-# Build the Debian package of the files that git tracks, into build/deb: tools/build_deb.sh [FOLDER]
+# Build the Debian package of the files that git tracks, into build/deb: tools/build_deb.sh [FOLDER [WHEEL]]
 # Needs dpkg-dev, debhelper, python3-dev, python3-venv and g++ of Debian 12 or later; pip loads the locked dependencies.
+# WHEEL: one of these files, made for Debian's Python; nothing is compiled then.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/deb}")
+HLTNODE_WHEEL=${2:+$(realpath "$2")}
+export HLTNODE_WHEEL
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml | head -n 1)
 tree="$folder/hltnode-$version"
 rm -rf "$tree"

@@ -75,7 +75,8 @@ def configuration_page() -> str:
         "One TOML file, given by `hltnode serve --config FILE`; `deploy/node.toml` is an example with every key.",
         f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment overrides the file; lists are written",
         f"as JSON there (`{ENV_PREFIX}BUILDER{ENV_DELIMITER}EXPECTED_SOURCES='[0, 2048]'`). An unknown section or key",
-        "is an error, in the file and in the environment. Relative paths start at the working directory.",
+        "is an error, in the file and in the environment, also a variable that is a key without its section",
+        f"(`{ENV_PREFIX}SLOTS`); errors name the variable. Relative paths start at the working directory.",
         "",
     ]
     for name, field in NodeConfig.model_fields.items():

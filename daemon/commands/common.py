@@ -15,6 +15,8 @@ from rich.markup import escape
 console = Console(stderr=True, emoji=False)
 """Progress and messages; results go to standard output."""
 
+COLUMNS = 80
+
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")]
 GeometryOption = Annotated[
     Path | None,
@@ -70,6 +72,16 @@ def fail(text: str, cause: Exception | None = None) -> NoReturn:
     """Print an error and end with exit code 2."""
     console.print(f"[red]error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
     raise typer.Exit(2) from cause
+
+
+def echo_folded(*parts: str) -> None:
+    """Print parts one after the other, in lines that a terminal of 80 columns has room for; no part is divided."""
+    lines = [""]
+    for part in parts:
+        if lines[-1].strip() and len(lines[-1] + part.rstrip()) > COLUMNS:
+            lines.append("  ")
+        lines[-1] += part
+    typer.echo("\n".join(line.rstrip() for line in lines))
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 import zmq
@@ -140,16 +140,23 @@ format = "console"
             progress.console.print(f"The node starts; its pages are at {url}", highlight=False)
             wait_until_running(node, url)
             begin = time.monotonic()
+            said = stack.enter_context((scratch / "feeders").open("w+"))
             senders = [
                 stack.enter_context(
                     child(
                         "replay", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
-                        str(meps), "--repeat", str(repeat),
+                        str(meps), "--repeat", str(repeat), stderr=said,
                     )
                 )
                 for i in range(1, feeders + 1)
             ]  # fmt: skip
-            received = follow(progress, node, senders, subscriber, n * repeat)
+            try:
+                received = follow(progress, node, senders, subscriber, n * repeat)
+            except DemoError:
+                # Each of them says what is special about its input: of interest only if it may be the reason.
+                said.seek(0)
+                progress.console.print(said.read(), markup=False, highlight=False)
+                raise
             seconds = time.monotonic() - begin
             status = json_module.loads(get(f"{url}/status"))
             metrics = get(f"{url}/metrics")
@@ -190,9 +197,10 @@ def simulate_meps(path: Path, n: int, seed: int, progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def child(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def child(*arguments: str, stderr: IO[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """A subprocess that is ended with the demo."""
-    process = subprocess.Popen([sys.executable, "-m", "hltnode.daemon", *arguments], stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "hltnode.daemon", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
         yield process
     finally:

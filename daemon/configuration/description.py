@@ -9,8 +9,6 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX
-
 _NAMES = {int: "integer", str: "text", Path: "path", bool: "true or false", float: "number"}
 
 
@@ -52,11 +50,6 @@ def limits(field: FieldInfo) -> str:
             if value is not None:
                 bounds.append(f"{sign} {number(value)}")
     return ", ".join(bounds)
-
-
-def variable(section: str, key: str) -> str:
-    """The environment variable that overrides a key."""
-    return f"{ENV_PREFIX}{section}{ENV_DELIMITER}{key}".upper()
 
 
 def toml_value(value: object) -> str:

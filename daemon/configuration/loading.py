@@ -1,15 +1,19 @@
 """Reading the configuration: file and environment become a `NodeConfig`, or an error that names what to correct."""
 
+import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
-from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
+from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig, variable_of
 
 RENAMED = {
     "builder.feeders": "it is two keys now: builder.min_feeders, connected feeders that make the node ready, and "
@@ -17,26 +21,32 @@ RENAMED = {
 }
 """Keys of earlier versions, and what to write instead."""
 
+SAME_WORD = 0.85
+"""Names that are this similar (ratio of difflib) are one name, misspelt: slot and slots have 0.89."""
+
+_KEY = re.compile(r"\b(?P<section>[a-z_]+)\.(?P<key>[a-z_]+)\b")
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message names the file, the key and what was expected."""
 
 
-def load_config(path: Path | str) -> NodeConfig:
-    """Read the TOML file `path`, apply the environment, and check everything.
+def load_config(path: Path | str | None) -> NodeConfig:
+    """Read the TOML file `path`, apply the environment, and check everything; None: only the environment.
 
     Raises:
-        ConfigError: unreadable file, broken TOML, unknown key or section, value of a wrong type or out of range; one
-            line for each of them.
+        ConfigError: unreadable file, broken TOML, unknown key, section or variable, value of a wrong type or out of
+            range; one line for each of them.
     """
-    path = Path(path)
+    path = None if path is None else Path(path)
     try:
-        values = tomllib.loads(path.read_bytes().decode())
+        values = {} if path is None else tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not a TOML file: {error}") from error
-    problems = list(_unknown_variables(os.environ))
+    of_variables = dict(_unusable_variables(os.environ))
+    problems = [f"environment: {variable}: {problem}" for variable, problem in of_variables.items()]
     for section, value in list(values.items()):
         if section in NodeConfig.model_fields and not isinstance(value, dict):
             problems.append(f"{path}: {section}: expected a section [{section}], not {value!r}")
@@ -44,29 +54,105 @@ def load_config(path: Path | str) -> NodeConfig:
     try:
         config = NodeConfig(**values)
     except ValidationError as error:
-        problems += [line for item in error.errors(include_url=False) for line in _explain(path, dict(item))]
+        items = [dict(item) for item in error.errors(include_url=False)]
+        inner = {tuple(_location(item)[:-1]) for item in items}
+        for item in items:
+            location = _location(item)
+            # Nothing more about a variable that cannot be used at all, and about a list whose elements are wrong.
+            is_said = of_variables.keys() & set(variables_of(".".join(location))) or tuple(location) in inner - {()}
+            if not is_said:
+                problems += _explain(path, item)
     except SettingsError as error:
-        problems.append(f"environment: {error}: expected a JSON value, for example [0, 2048]")
+        if not problems:
+            problems.append(f"environment: {error}")
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return config
 
 
-def _unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """pydantic-settings ignores a variable whose section does not exist; a misspelt one must not be ignored."""
-    for variable in environment:
+def variables_of(key: str) -> list[str]:
+    """The variables of the environment, as they are written there, that set a key (SECTION.KEY), or a part of it."""
+    name = ENV_PREFIX + key.replace(".", ENV_DELIMITER).upper()
+    return [
+        variable
+        for variable in os.environ
+        if (given := variable.upper()) == name
+        or given.startswith(name + ENV_DELIMITER)
+        or (given.startswith(ENV_PREFIX) and name.startswith(given + ENV_DELIMITER))
+    ]
+
+
+def origin(path: Path | None, *keys: str) -> str:
+    """Where the value of a key comes from, for an error: the variables that set one of the keys, or else the file."""
+    variables = dict.fromkeys(variable for key in keys for variable in variables_of(key))
+    return f"environment: {', '.join(variables)}" if variables else str(path or "defaults")
+
+
+def keys_in(text: str) -> list[str]:
+    """The keys (SECTION.KEY) that a text names."""
+    return [
+        found.group()
+        for found in _KEY.finditer(text)
+        if found["section"] in NodeConfig.model_fields and found["key"] in section_of(found["section"]).model_fields
+    ]
+
+
+@contextmanager
+def errors_of(path: Path | None, key: str, value: Path | None = None) -> Iterator[None]:
+    """Turn errors about what a key names into a ConfigError that names the key; of a relative path that is not there
+    it says where it starts."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        relative = value is not None and not value.is_absolute() and not value.exists()
+        where = f"; the path starts at the current folder, {Path.cwd()}" if relative else ""
+        raise ConfigError(f"{origin(path, key)}: {key}: {text}{where}") from error
+
+
+def _unusable_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables and what is wrong with them: no key, which pydantic-settings ignores, or a section that is not JSON."""
+    for variable, value in environment.items():
         name = variable.upper()
-        if not name.startswith(ENV_PREFIX) or ENV_DELIMITER not in name:
+        if not name.startswith(ENV_PREFIX):
             continue
-        section, _, key = name.removeprefix(ENV_PREFIX).lower().partition(ENV_DELIMITER)
-        if section not in NodeConfig.model_fields:
-            known = ", ".join(NodeConfig.model_fields)
-            yield f"environment: {variable}: unknown section {section!r}; expected one of {known}"
+        section, delimiter, key = name.removeprefix(ENV_PREFIX).lower().partition(ENV_DELIMITER.lower())
+        if not delimiter:
+            if section in NodeConfig.model_fields:
+                if not _is_json_object(value):
+                    yield variable, f"expected the section as a JSON value, for example {{}}, not {value!r}"
+            elif meant := _meant(section, value):
+                yield variable, f"not a key; expected {' or '.join(meant)}"
+        elif section not in NodeConfig.model_fields:
+            yield variable, f"unknown section {section!r}; expected one of {', '.join(NodeConfig.model_fields)}"
         elif renamed := RENAMED.get(f"{section}.{key}"):
-            yield f"environment: {variable}: {renamed}"
-        elif key not in section_of(section).model_fields:
-            known = ", ".join(section_of(section).model_fields)
-            yield f"environment: {variable}: unknown key; expected one of {known}"
+            yield variable, renamed
+        elif key.partition(ENV_DELIMITER)[0] not in (known := section_of(section).model_fields):
+            yield variable, f"unknown key; expected one of {', '.join(known)}"
+
+
+def _is_json_object(value: str) -> bool:
+    try:
+        return isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _meant(name: str, value: str) -> list[str]:
+    """The variables that somebody may have meant who wrote one without a section, or with one underscore behind it.
+
+    Other programs' variables may begin with the prefix as well; those that Kubernetes sets for a service named hltnode
+    look like http.port (HLTNODE_PORT=tcp://10.0.0.1:5555).
+    """
+    if name.endswith("port") and value.startswith("tcp://"):
+        return []
+    written: dict[str, list[str]] = {}
+    for section in NodeConfig.model_fields:
+        for key in section_of(section).model_fields:
+            for form in (key, f"{section}_{key}"):
+                written.setdefault(form, []).append(variable_of(section, key))
+    close = get_close_matches(name, written, n=1, cutoff=SAME_WORD)
+    return written[close[0]] if close else []
 
 
 def section_of(name: str) -> type[BaseModel]:
@@ -77,23 +163,26 @@ def section_of(name: str) -> type[BaseModel]:
     return annotation
 
 
-def _explain(path: Path, item: dict[str, Any]) -> Iterator[str]:
-    location = [str(part) for part in item["loc"] if part != "tuple"]
-    variable = ENV_PREFIX + ENV_DELIMITER.join(location[:2]).upper()
-    is_variable = variable in os.environ
-    origin = f"environment: {variable}" if is_variable else f"{path}"
-    where = f"{origin}: {'.'.join(location)}: " if location else f"{origin}: "
+def _location(item: dict[str, Any]) -> list[str]:
+    return [str(part) for part in item["loc"] if part != "tuple"]
+
+
+def _explain(path: Path | None, item: dict[str, Any]) -> Iterator[str]:
+    location = _location(item)
+    key = ".".join(location)
     if item["type"] == "extra_forbidden":
-        renamed = RENAMED.get(".".join(location))
         unknown = f"unknown {'section' if len(location) == 1 else 'key'}; expected {_known_keys(location)}"
-        yield f"{where}{renamed or unknown}"
+        yield f"{origin(path, key)}: {key}: {RENAMED.get(key) or unknown}"
         return
     message = item["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-    if is_variable and item["type"] == "tuple_type":
+    if item["type"] == "tuple_type" and variables_of(key):
         message += " as JSON, for example [0, 2048]"
-    value = f", not {item['input']!r}" if location else ""
     for line in message.splitlines():
-        yield f"{where}{line}{value}"
+        if location:
+            yield f"{origin(path, key)}: {key}: {line}, not {item['input']!r}"
+        else:
+            # A check of several keys, which it names.
+            yield f"{origin(path, *keys_in(line))}: {line}"
 
 
 def _known_keys(location: list[str]) -> str:

@@ -49,6 +49,13 @@ def _check_unix_path(path: Path) -> Path:
     return path
 
 
+def _check_path(value: object) -> object:
+    """An empty text would be the current folder."""
+    if value == "":
+        raise ValueError("expected a path")
+    return value
+
+
 def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(sources)) != len(sources):
         raise ValueError("expected each source id once")
@@ -56,8 +63,14 @@ def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Endpoint = Annotated[str, AfterValidator(check_endpoint)]
+FilePath = Annotated[Path, BeforeValidator(_check_path)]
 FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]
 SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
+
+
+def variable_of(section: str, key: str) -> str:
+    """The environment variable that overrides a key."""
+    return f"{ENV_PREFIX}{section}{ENV_DELIMITER}{key}".upper()
 
 
 class _Section(BaseModel):
@@ -208,7 +221,7 @@ class PipelineSection(_Section):
 class GeometrySection(_Section):
     """Description of the detector."""
 
-    directory: Path | None = None
+    directory: FilePath | None = None
     """Directory with the geometry files of the chain; default: the description that is built into it."""
 
 
@@ -217,14 +230,14 @@ class TriggerSection(_Section):
 
     chain: str = Field(default="lhcb", min_length=1)
     """Which of the installed chains runs (entry points of the group `hltnode.chains`)."""
-    file: Path | None = None
+    file: FilePath | None = None
     """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
 
 
 class OutputSection(_Section):
     """Files of accepted events and of the error stream."""
 
-    directory: Path = Path("output")
+    directory: FilePath = Path("output")
     """Directory of the MDF files; it is created if its parent exists."""
     max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
     """A file is closed before it grows beyond this size in bytes; it becomes *.mdf when it cannot change any more."""
@@ -320,6 +333,9 @@ class HttpSection(_Section):
     """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
     port: int = Field(default=9105, ge=0, le=65_535)
     """TCP port; 0 takes a free one."""
+    host_names: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Names besides localhost and addresses to which the pages answer, if a proxy passes on the name by which it was
+    asked. If none is set, all names are answered to unless the node listens on this machine only."""
     event_picture_s: float = Field(default=10.0, ge=0.0, le=3600.0)
     """Time in seconds from one accepted event that is drawn for the status page, while somebody looks at it, to the
     next one; 0: no event is drawn."""
@@ -327,6 +343,7 @@ class HttpSection(_Section):
 
 def _expand_credentials(value: object) -> object:
     """systemd puts the secrets of a service in a directory of its own, named by this variable."""
+    _check_path(value)
     if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
         return value
     directory = os.environ.get("CREDENTIALS_DIRECTORY")
@@ -433,9 +450,10 @@ class NodeConfig(BaseSettings):
             yield "network.max_frame_bytes: expected at most builder.max_mep_bytes: a MFP is part of a MEP"
         if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
             yield "builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs"
-        fixed = [endpoint for endpoint in self.endpoints().values() if not _is_wildcard(endpoint)]
-        if len(set(fixed)) != len(fixed):
-            yield "network: expected different endpoints for data, control, decisions and the other outputs"
+        keys: dict[str, str] = {}
+        for key, endpoint in self.endpoints().items():
+            if not _is_wildcard(endpoint) and (first := keys.setdefault(endpoint, key)) != key:
+                yield f"{key}: expected another endpoint than that of {first}, not {endpoint!r}"
 
     def _feeders(self) -> Iterator[str]:
         if self.builder.min_feeders > self.builder.max_feeders:
@@ -450,9 +468,9 @@ class NodeConfig(BaseSettings):
         security = self.security
         if security.server_key is not None and security.feeders is None:
             yield "security.feeders: expected with security.server_key: without it nobody can feed"
-        others = (security.feeders, security.operators, security.consumers)
-        if security.server_key is None and (any(others) or security.encrypt_data):
-            yield "security.server_key: expected with feeders, operators, consumers and encrypt_data"
+        need_one = [key for key in ("feeders", "operators", "consumers", "encrypt_data") if getattr(security, key)]
+        if security.server_key is None and need_one:
+            yield f"security.server_key: expected with {' and '.join(f'security.{key}' for key in need_one)}"
 
 
 def _is_wildcard(endpoint: str) -> bool:

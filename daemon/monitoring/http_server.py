@@ -19,6 +19,7 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.http_hosts import HostNames
 from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.status_page.page import HTML_TYPE, POLICY
 
@@ -30,6 +31,9 @@ CONTROL_PATH = "/control/"
 REQUEST_SECONDS = 5.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JSON_TYPE = "application/json"
+# RFC 9110, section 5.3: fields that are lists may come in several lines, as proxies add them; these are none, and of
+# two values the node and a proxy before it might each believe another one.
+SINGLE_FIELDS = frozenset((b"authorization", b"content-length", b"host"))
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -78,6 +82,7 @@ class HttpServer:
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
         refused: called when a connection is refused, with the reason.
         places: which connections are taken.
+        hosts: the names by which the pages may be asked for.
     """
 
     def __init__(
@@ -91,6 +96,7 @@ class HttpServer:
         page: Callable[[], Callable[[], bytes]] = lambda: lambda: b"",
         refused: Callable[[ConnectionRefusal], None] = lambda _reason: None,
         places: HttpPlaces | None = None,
+        hosts: HostNames | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
@@ -103,21 +109,31 @@ class HttpServer:
         self._monotonic_ns = monotonic_ns
         self._refused = refused
         self._places = places or HttpPlaces()
+        self._hosts = hosts or HostNames()
         self._request_seconds = request_seconds
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._scraping = asyncio.Lock()
         self._limit = RateLimit(60_000_000_000, monotonic_ns)
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port.
+    async def bind(self, host: str, port: int) -> int:
+        """Take the port, without listening, and return it.
 
         Raises:
             OSError: the address is taken or does not exist.
         """
-        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_REQUEST_BYTES)
+        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_REQUEST_BYTES, start_serving=False)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
+
+    async def listen(self) -> None:
+        """Serve at what was bound.
+
+        Raises:
+            OSError: another process listens there since.
+        """
+        assert self._server is not None
+        await self._server.start_serving()
 
     async def close(self) -> None:
         """Stop listening and end the connections that are left."""
@@ -161,7 +177,7 @@ class HttpServer:
         try:
             head = await _read_head(connection, reader)
             method = head.method
-            request = _checked(head)
+            request = _checked(head, self._hosts)
             if request.method == "POST":
                 response = self._post(replace(request, body=await _read_body(connection, reader)))
             else:
@@ -245,7 +261,7 @@ async def _receive(connection: h11.Connection, reader: asyncio.StreamReader, at_
     return len(data)
 
 
-def _checked(head: h11.Request) -> Request:
+def _checked(head: h11.Request, hosts: HostNames) -> Request:
     """The request, if it is one that this server takes. Raises RefusedError."""
     if not head.target.startswith(b"/") or head.http_version not in (b"1.1", b"1.0"):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "expected a request line such as GET /metrics HTTP/1.1")
@@ -255,8 +271,12 @@ def _checked(head: h11.Request) -> Request:
         raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", (("Allow", "GET, HEAD"),))
     fields: dict[bytes, bytes] = {}
     for name, value in head.headers:
-        if fields.setdefault(name, value) != value:
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "expected each header field once")
+        if name in fields and name in SINGLE_FIELDS:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"expected the field {name.decode('ascii')} once")
+        fields[name] = b", ".join((fields[name], value)) if name in fields else value
+    # HTTP/1.0 has no Host; no browser speaks it.
+    if b"host" in fields and not hosts.accept(fields[b"host"].decode("latin-1")):
+        raise RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "expected localhost, an address or one of http.host_names")
     # A chunked body has no announced length, and lengths that are announced twice in different ways are an old attack.
     if b"transfer-encoding" in fields:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no Transfer-Encoding")

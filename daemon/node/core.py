@@ -9,14 +9,14 @@ from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotPool
+from hltnode.daemon.machine.free_space import FreeSpace
+from hltnode.daemon.machine.gpu_reader import GpuReader
+from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
-from hltnode.daemon.node.free_space import FreeSpace
-from hltnode.daemon.node.gpu_reader import GpuReader
 from hltnode.daemon.node.sizing import builder_limits, max_events_per_mep, slot_limits
-from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry

@@ -11,8 +11,8 @@ from hltnode.daemon.common.log import get_logger, set_level
 from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
-from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.daemon.security.access_control import AccessControl

@@ -1,16 +1,17 @@
 """The life of a node, from bind to drain.
 
-Order of a start: bind the sockets, lock the output directory, take over what earlier sessions have left in it, warm up
-the back end, then run; or wait for commands, if it does not start by itself. So a node that is started a second time
-changes nothing, whichever of its ports is free. Order of a stop: no more credits, what was granted is built and
-computed, decisions, files and acknowledgements go out, then everything is closed.
+Order of a start: bind the sockets and the HTTP port, lock the output directory, take over what earlier sessions have
+left in it, warm up the back end, then run; or wait for commands, if it does not start by itself. So a node that is
+started a second time changes nothing, whichever of its ports is free. Order of a stop: no more credits, what was
+granted is built and computed, decisions, files and acknowledgements go out, then everything is closed.
 """
 
 import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hltnode.daemon.common.vocabulary import Endpoint, ErrorPlace
 from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.monitoring.http_hosts import HostNames
 from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import HttpServer
 from hltnode.daemon.node.batch_delivery import BatchDelivery
@@ -106,15 +108,15 @@ class Node:
         try:
             self._sockets.bind()
             self._make_control()
+            http = self._http = self._http_server()
+            with self._http_errors():
+                self.http_port = await http.bind(config.http.host, config.http.port)
             await in_daemon_thread(partial(self._path.open, self._loop, self.feeder_protocol, self._batch_delivery.put))
             self._make_periodic_tasks()
             core.free_space.start()
             core.gpu.start()
-            self._http = self._http_server()
-            try:
-                self.http_port = await self._http.start(config.http.host, config.http.port)
-            except OSError as error:
-                raise BindError(f"tcp://{config.http.host}:{config.http.port}", error.errno) from error
+            with self._http_errors():
+                await http.listen()
             if config.node.autostart:
                 await self.controller.configure_now()
         except BaseException:
@@ -199,9 +201,18 @@ class Node:
             core.rates,
         )
 
+    @contextmanager
+    def _http_errors(self) -> Iterator[None]:
+        http = self.config.http
+        try:
+            yield
+        except OSError as error:
+            raise BindError(f"tcp://{http.host}:{http.port}", error.errno) from error
+
     def _http_server(self) -> HttpServer:
         limits, operation = self.config.limits, self.counters.operation
-        pages = NodePages(self._core, self.status, self._periodic_tasks.note, self._pictures)
+        # The periodic tasks are made after the ports are taken, and before a request is answered.
+        pages = NodePages(self._core, self.status, lambda: self._periodic_tasks.note(), self._pictures)
         commands = HttpControl(
             lambda: self.access.token,
             self.controller.execute,
@@ -216,6 +227,7 @@ class Node:
             page=pages.status_page,
             refused=lambda reason: operation.count_refused(Endpoint.HTTP, reason),
             places=HttpPlaces(limits.http_connections, limits.http_connections_per_address),
+            hosts=HostNames(self.config.http.host, self.config.http.host_names or ()),
             monotonic_ns=lambda: self.clock.now_ns,
         )
 

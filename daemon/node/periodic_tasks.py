@@ -12,11 +12,11 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import DeadTimeReason
 from hltnode.daemon.compute.pipeline import Pipeline
+from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
 from hltnode.daemon.node.dead_time import DeadTimeClock
-from hltnode.daemon.node.systemd import Notifier
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol

@@ -6,11 +6,11 @@ from itertools import islice
 from typing import Any
 
 from hltnode.daemon.event_building.accounting import accounting
+from hltnode.daemon.machine.free_space import FreeSpace
+from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
-from hltnode.daemon.node.free_space import FreeSpace
-from hltnode.daemon.node.gpu_reader import GpuReader
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.reading_clock import ReadingClock

@@ -18,9 +18,9 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.process_memory import ResidentMemory, give_back_free_memory
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
+from hltnode.daemon.machine.process_memory import ResidentMemory, give_back_free_memory
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules, InputWatch

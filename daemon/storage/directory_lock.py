@@ -11,6 +11,14 @@ class DirectoryLockedError(OSError):
     """Another process owns the directory; nothing in it was changed."""
 
 
+def check_directory(directory: Path) -> None:
+    """Raise ValueError if the directory is not there and cannot be created."""
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is a file, expected a folder")
+    if not directory.parent.is_dir():
+        raise ValueError(f"there is no folder {directory.parent}")
+
+
 class DirectoryLock:
     """Owner of a directory and of every file in it, from the moment it is made until `release`.
 

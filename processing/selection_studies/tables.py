@@ -29,23 +29,29 @@ def rate_in_khz(of: dict[str, Any], prefix: str = "") -> str:
 def _lines(results: Sequence[Result]) -> str:
     first = results[0][1]
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
-    width = max(len(name) for name in (*names, "total"))
     rows = [
         f"{first['events']} events, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
         "68.3 % intervals",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
-        f"{'':<{width}}" + "".join(f"{f'{name}: rate [kHz]':>28}{'alone':>24}{'MB/s':>10}" for name, _ in results),
     ]
-    rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
-    rows.append(f"{'total':<{width}}" + "".join(_cells(result["total"]) for _, result in results))
+    table = [
+        ["", *(title for name, _ in results for title in (f"{name}: rate [kHz]", "alone", "MB/s"))],
+        *([name, *(cell for _, result in results for cell in _cells(result["lines"].get(name)))] for name in names),
+        ["total", *(cell for _, result in results for cell in _cells(result["total"]))],
+    ]
+    first_width, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
+    rows += [
+        f"{name:<{first_width}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        for name, *cells in table
+    ]
     return "\n".join(rows)
 
 
-def _cells(of: dict[str, Any] | None) -> str:
+def _cells(of: dict[str, Any] | None) -> tuple[str, str, str]:
     if of is None:
-        return f"{'-':>28}{'-':>24}{'-':>10}"
+        return "-", "-", "-"
     alone = rate_in_khz(of, "exclusive_") if "exclusive_hz" in of else ""
-    return f"{rate_in_khz(of):>28} {alone:>23}{of['bytes_per_second'] / MEGABYTE:>10.0f}"
+    return rate_in_khz(of), alone, f"{of['bytes_per_second'] / MEGABYTE:.0f}"
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:

@@ -212,7 +212,7 @@ def http_clients(victim: Victim, size: float) -> None:
     with ExitStack() as stack:
         for i in range(n):
             peer = stack.enter_context(RawPeer(victim.http))
-            peer.send_what_fits(b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n" if i % 2 else b"GET /met")
+            peer.send_what_fits(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2 else b"GET /met")
         time.sleep(0.5)
 
 
@@ -220,7 +220,7 @@ def malformed_handshakes(victim: Victim, _size: float) -> None:
     """Every other mechanism, protocol and property, and what is none of them."""
     long_name, long_value = item(b"X" * 255, b"y"), item(b"Identity", b"z" * 255)
     openings = [
-        b"GET / HTTP/1.1\r\nHost: n\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         bytes(5000),
         b"\xff" * 5000,
         greeting(b"CURVE") + frame(b"\x05HELLO" + bytes(194), COMMAND),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from hltnode.daemon.commands.demo import free_ports
+from hltnode.protocol import _native as protocol_native
 from tests.daemon.pages import status_page
 from tests.deploy.tools import DEPLOY, ROOT, run, tool
 from tools.generate_man import page
@@ -31,18 +34,62 @@ def test_the_scripts_of_the_package_are_valid_and_never_touch_the_data(path: Pat
     assert not [line for line in removed if "/var/lib" in line]
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one that HLTNODE_DEB names, or one that is built now, in some minutes and with the network."""
-    if "HLTNODE_DEB" in os.environ:
-        return Path(os.environ["HLTNODE_DEB"])
-    for program in ("dpkg-buildpackage", "dh", "git"):
+def require_debian_tools() -> None:
+    for program in ("dpkg-buildpackage", "dpkg-checkbuilddeps", "dh", "git"):
         tool(program)
-    folder = tmp_path_factory.mktemp("deb")
-    built = subprocess.run([ROOT / "tools" / "build_deb.sh", folder], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    checked = run(tool("dpkg-checkbuilddeps"), DEPLOY / "debian/control")
+    if checked.returncode != 0:
+        pytest.skip(checked.stderr.strip())
+
+
+def built(folder: Path, *wheel: Path) -> Path:
+    """The package that is built in a folder."""
+    build = [ROOT / "tools/build_deb.sh", folder, *wheel]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (found,) = folder.glob("*.deb")
     return found
+
+
+def wheel_of_this_environment(folder: Path) -> Path:
+    """A wheel with the compiled modules that are tested here, so that nothing is compiled again."""
+    tree = folder / "tree"
+    tracked = run("git", "ls-files").stdout.splitlines()
+    for name in tracked:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_file():
+            shutil.copy(ROOT / name, tree / name)
+    (tree / ".gitignore").unlink()
+    installed = Path(protocol_native.__file__).parents[1]
+    for module in installed.rglob("*.so"):
+        shutil.copy(module, tree / module.relative_to(installed))
+    options: list[str | Path] = [
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-C",
+        "wheel.cmake=false",
+        "-C",
+        "wheel.platlib=true",
+    ]
+    make = [sys.executable, "-m", "pip", "wheel", *options, "-w", folder, tree]
+    made = subprocess.run(make, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one that HLTNODE_DEB names, or one that is built now, with the network, of modules that are compiled."""
+    if "HLTNODE_DEB" in os.environ:
+        return Path(os.environ["HLTNODE_DEB"])
+    require_debian_tools()
+    of_debian = run("/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2], sep='.')").stdout.strip()
+    of_these_modules = "{}.{}".format(*sys.version_info[:2])
+    if of_debian != of_these_modules:
+        pytest.skip(f"the modules here are compiled for Python {of_these_modules}, Debian's is {of_debian}: make deb")
+    return built(tmp_path_factory.mktemp("deb"), wheel_of_this_environment(tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +101,8 @@ def unpacked(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.process
+@pytest.mark.timeout(900)
 def test_the_package_has_units_user_folders_configuration_and_manual(unpacked: Path) -> None:
     for path, source in {
         "lib/systemd/system/hltnode.service": "systemd/hltnode.service",
@@ -65,6 +112,10 @@ def test_the_package_has_units_user_folders_configuration_and_manual(unpacked: P
         "etc/hltnode/node.toml": "node.toml",
     }.items():
         assert (unpacked / path).read_bytes() == (DEPLOY / source).read_bytes()
+    monitoring = unpacked / "usr/share/doc/hltnode/examples/monitoring"
+    given = [path for path in monitoring.iterdir() if path.suffix in (".json", ".yml", ".gz")]
+    kept = [*(DEPLOY / "grafana/dashboards").iterdir(), *(DEPLOY / "prometheus").glob("*.yml")]
+    assert sorted(path.name.removesuffix(".gz") for path in given) == sorted(path.name for path in kept)
     assert (unpacked / "DEBIAN/conffiles").read_text() == "/etc/hltnode/node.toml\n"
     assert (unpacked / "usr/share/man/man1/hltnode.1.gz").stat().st_size > 3000
     script = (unpacked / "DEBIAN/postinst").read_text()
@@ -75,9 +126,15 @@ def test_the_package_has_units_user_folders_configuration_and_manual(unpacked: P
             assert b"/debian/hltnode/" not in program.read_bytes(), program
 
 
-@pytest.mark.slow
 @pytest.mark.process
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(900)
+def test_this_machine_has_what_the_package_depends_on(package: Path) -> None:
+    done = run(tool("dpkg"), "--dry-run", "--install", package)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.timeout(900)
 def test_a_node_runs_from_the_package_and_drains(unpacked: Path, tmp_path: Path) -> None:
     data, control, decisions, http = free_ports(4)
     environment = {
@@ -120,6 +177,16 @@ def test_a_node_runs_from_the_package_and_drains(unpacked: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(3600)
+def test_the_package_is_compiled_of_sources_alone(tmp_path: Path) -> None:
+    require_debian_tools()
+    content = run(tool("dpkg-deb"), "--contents", built(tmp_path)).stdout
+    assert len(re.findall(r"/site-packages/hltnode/\S+\.so$", content, re.MULTILINE)) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.timeout(3600)
 def test_lintian_finds_no_error(package: Path) -> None:
     if shutil.which("lintian") is None:

@@ -22,7 +22,7 @@ def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_folder(tmp_p
     assert {
         "hltnode/deploy/node.toml",
         "hltnode/deploy/prometheus/alerts.yml",
-        "hltnode/deploy/grafana/hltnode.json",
+        "hltnode/deploy/grafana/dashboards/hltnode-overview.json",
         "hltnode/deploy/systemd/hltnode.service",
     } <= names
     environment = tmp_path / "environment"

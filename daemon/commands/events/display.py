@@ -1,23 +1,27 @@
 """hltnode display: a picture of one event of a file."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from hltnode.daemon.commands.common import (
     GeometryOption,
     SequenceOption,
     TriggerOption,
     complete_file,
+    console,
+    echo_folded,
     require_packages,
     require_writable,
     user_errors,
 )
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
 from hltnode.processing.framework.readout import AUTO, check_encoding
 from hltnode.processing.lhcb.display.event_reader import EventReader, run_and_event
 from hltnode.processing.lhcb.display.html_page import event_page
@@ -89,7 +93,8 @@ def display(
         content = _drawn(scene, output.suffix, f"{file.name}, event {place} of the file", len(configuration.lines))
         with complete_file(output) as opened:
             opened.write(content)
-    typer.echo(f"{scene.title}: {scene.summary}")
+        _warn_of_damage(file)
+    echo_folded(f"{scene.title}: ", *re.findall(r"[^,;]+[,;]?\s*", scene.summary))
     typer.echo(f"accepted by {', '.join(scene.lines)}" if scene.lines else "accepted by no line")
     typer.echo(f"{output}, {len(content)} bytes")
 
@@ -109,6 +114,15 @@ def find_event(file: Path, place: int, event_number: int | None, run: int | None
             return seen, banks
     of_run_text = "" if run is None else f" of run {run}"
     raise EventFileError(f"{file}: none of its {seen + 1} events has number {event_number}{of_run_text}")
+
+
+def _warn_of_damage(file: Path) -> None:
+    """The event may be whole in a file that is not: a copy that was cut short has fewer events than it should."""
+    try:
+        for _ in event_counts(file):
+            pass
+    except EventFileError as error:
+        console.print(f"[yellow]warning:[/yellow] {escape(str(error))}", highlight=False, soft_wrap=True)
 
 
 def _drawn(scene: Scene, suffix: str, source: str, n_lines: int) -> bytes:

@@ -126,7 +126,7 @@ def inspect(
         if plan:
             if file is not None:
                 raise ValueError("--plan takes no FILE: it is about the sequence")
-            node = NodeConfig() if config is None else load_config(config)
+            node = load_config(config)
             of_node = installed_chain(node.trigger.chain)
             trigger = of_node.load_trigger(node.trigger.file)
             sequence = of_node.with_lines(trigger).sequence

@@ -22,6 +22,7 @@ from hltnode.daemon.commands.common import (
     TriggerOption,
     complete_file,
     console,
+    echo_folded,
     require_files,
     require_writable,
     thread_count,
@@ -97,9 +98,9 @@ def process(
         )
         write_json(json, result)
     ran = result["trigger"]
-    typer.echo(
-        f"{ran['lines']} lines, {ran['of_built_in_menu']} of them of the built-in menu; sequence {ran['sequence']}, "
-        f"TCK {ran['tck']}"
+    echo_folded(
+        f"{ran['lines']} lines, {ran['of_built_in_menu']} of them of the built-in menu; ",
+        f"sequence {ran['sequence']}, TCK {ran['tck']}",
     )
     n_accepted = sum(event["accepted"] for event in result["per_event"])
     typer.echo(
@@ -110,7 +111,8 @@ def process(
     flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
     if flags:
         typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
-    typer.echo("found in them: " + ", ".join(f"{n} {name}" for name, n in result["objects"].items()))
+    objects = [f"{n} {name}, " for name, n in result["objects"].items()]
+    echo_folded("found in them: ", *objects[:-1], *(last.removesuffix(", ") for last in objects[-1:]))
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
         typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}")

@@ -12,7 +12,7 @@ from hltnode.daemon.commands.node.findings import configuration_problems
 from hltnode.daemon.common.package_files import example_configuration
 from hltnode.daemon.configuration import description
 from hltnode.daemon.configuration.loading import section_of
-from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.model import NodeConfig, variable_of
 from hltnode.daemon.node.hot_reload import HOT_KEYS
 
 WIDTH = 100
@@ -86,7 +86,7 @@ def explain(key: Annotated[str, typer.Argument(metavar="KEY", help="SECTION.KEY,
     lines += [f"type         {description.type_name(field.annotation)}", f"default      {default}"]
     if limits := description.limits(field):
         lines.append(f"limits       {limits}")
-    lines.append(f"environment  {description.variable(section, name)}")
+    lines.append(f"environment  {variable_of(section, name)}")
     is_hot = (section, name) in HOT_KEYS
     lines.append(f"changed by   {'SIGHUP or hltnode ctl reload' if is_hot else 'a restart of the node'}")
     typer.echo("\n".join(lines))

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from hltnode.daemon.commands.common import JsonOption, require_files, require_writable, user_errors, write_json
 from hltnode.daemon.commands.node.findings import Finding, Level, configuration_problems, examine
-from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.daemon.configuration.loading import ConfigError, keys_in, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
@@ -46,14 +46,18 @@ def doctor(
 
 
 def _findings(file: Path | None) -> list[Finding]:
-    if file is None:
-        return list(examine(NodeConfig()))
+    problems = configuration_problems(file)
+    found = [Finding("configuration", Level.PROBLEM, line, _explained(line)) for line in problems]
+    if not found and file is not None:
+        found = [Finding("configuration", Level.OK, f"{file} is valid")]
     try:
         config = load_config(file)
-    except ConfigError as error:
-        problems = str(error).splitlines()
-        config = NodeConfig()
-    else:
-        problems = configuration_problems(file)
-    found = [Finding("configuration", Level.PROBLEM, line, "hltnode config explain SECTION.KEY") for line in problems]
-    return [*(found or [Finding("configuration", Level.OK, f"{file} is valid")]), *examine(config)]
+    except ConfigError:
+        # The machine is looked at all the same, for a node with the defaults.
+        config = NodeConfig.model_construct()
+    return [*found, *examine(config)]
+
+
+def _explained(problem: str) -> str:
+    keys = dict.fromkeys(keys_in(problem))
+    return " and ".join(f"hltnode config explain {key}" for key in keys) or "hltnode config --defaults lists all keys"

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from hltnode.client.keys import SecurityError, load_key_pair
-from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.client.keys import load_key_pair
+from hltnode.daemon.configuration.loading import ConfigError, errors_of, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.security.access_control import read_lists
 from hltnode.daemon.security.descriptors import PER_CONNECTION, RESERVE
+from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.cuda_device import CudaDevice
 from hltnode.processing.framework.backends.interface import BackendError
@@ -48,42 +49,45 @@ class Finding:
     mend: str = ""
 
 
-def configuration_problems(file: Path) -> list[str]:
-    """A line for each problem of a configuration and of the files that it names; none if a node can start with it."""
+def configuration_problems(file: Path | None) -> list[str]:
+    """A line for each problem of a configuration and of the files that it names; none if a node can start with it.
+
+    Without a file that of the environment.
+    """
     try:
         config = load_config(file)
     except ConfigError as error:
         return str(error).splitlines()
-    return [f"{file}: {problem}" for problem in _problems_of_files(config)]
+    return list(_problems_of_files(config, file))
 
 
-def _problems_of_files(config: NodeConfig) -> Iterator[str]:
+def _problems_of_files(config: NodeConfig, file: Path | None) -> Iterator[str]:
     try:
-        chain = installed_chain(config.trigger.chain)
-    except ValueError as error:
-        yield f"trigger.chain: {error}"
+        with errors_of(file, "trigger.chain"):
+            chain = installed_chain(config.trigger.chain)
+        with errors_of(file, "trigger.file", config.trigger.file):
+            trigger = chain.load_trigger(config.trigger.file)
+    except ConfigError as error:
+        yield str(error)
         return
     try:
-        trigger = chain.load_trigger(config.trigger.file)
-    except (ValueError, OSError) as error:
-        yield f"trigger.file: {error}"
-        return
+        with errors_of(file, "geometry.directory", config.geometry.directory):
+            chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
+    except ConfigError as error:
+        yield str(error)
     try:
-        chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
-    except (ValueError, OSError) as error:
-        yield f"geometry.directory: {error}"
-    directory = config.output.directory
-    if not directory.is_dir() and not directory.parent.is_dir():
-        yield f"output.directory: there is no folder {directory.parent}"
-    elif directory.exists() and not directory.is_dir():
-        yield f"output.directory: {directory} is a file, expected a folder"
+        with errors_of(file, "output.directory", config.output.directory.parent):
+            check_directory(config.output.directory)
+    except ConfigError as error:
+        yield str(error)
     security = config.security
     try:
-        read_lists(security)
-        if security.server_key is not None:
-            load_key_pair(security.server_key)
-    except (SecurityError, OSError) as error:
-        yield f"security: {error}"
+        with errors_of(file, "security"):
+            read_lists(security)
+            if security.server_key is not None:
+                load_key_pair(security.server_key)
+    except ConfigError as error:
+        yield str(error)
 
 
 def examine(config: NodeConfig) -> Iterator[Finding]:

@@ -26,11 +26,12 @@ from hltnode.daemon.commands.node.start_errors import json_errors
 from hltnode.daemon.common import log
 from hltnode.daemon.common.threads import in_daemon_thread
 from hltnode.daemon.common.zmq_sockets import BindError
-from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.configuration.loading import errors_of, load_config, origin
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.node.malloc_tuning import keep_heap
+from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.trigger_chain import installed_chain
 
@@ -62,7 +63,9 @@ def serve(
                 exit_code, status, hangs = runner.run(serve_node(settings, config))
             except BindError as error:
                 keys = [key for key, endpoint in settings.endpoints().items() if endpoint == error.endpoint]
-                raise ValueError(f"{', '.join(keys) or 'http.port'}: {error}{_advice(error)}") from error
+                keys = keys or ["http.port"]
+                where = origin(config, *keys)
+                raise ValueError(f"{where}: {', '.join(keys)}: {error}{_advice(error)}") from error
         write_json(json, status)
     if hangs:
         # Python and the back end would wait at their end for a thread that does not return from its kernel.
@@ -85,7 +88,14 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
 
     def create_node() -> Node:
         pipeline = config.pipeline
-        chain = installed_chain(config.trigger.chain)
+        with errors_of(config_file, "trigger.chain"):
+            chain = installed_chain(config.trigger.chain)
+        with errors_of(config_file, "trigger.file", config.trigger.file):
+            trigger = chain.load_trigger(config.trigger.file)
+        with errors_of(config_file, "geometry.directory", config.geometry.directory):
+            geometry = chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
+        with errors_of(config_file, "output.directory", config.output.directory.parent):
+            check_directory(config.output.directory)
         backend = create_backend(
             pipeline.backend.value,
             chain.kernels,
@@ -93,8 +103,6 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             device=pipeline.device,
         )
         logger.info("back_end", name=backend.name, computes_on=backend.description)
-        trigger = chain.load_trigger(config.trigger.file)
-        geometry = chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
         engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
         engine.require_memory(pipeline.slots)
         document = chain.document(trigger)

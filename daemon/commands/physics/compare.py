@@ -1,4 +1,4 @@
-"""hltnode compare: are simulated events like the real ones?"""
+"""hltnode compare: are the events of one sample like those of another?"""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,8 +25,8 @@ from hltnode.protocol.errors import ProtocolError
 
 
 def compare(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="Real events (MDF or MEP).")],
-    simulated: Annotated[Path, typer.Argument(metavar="SIM", help="Simulated events to compare with them.")],
+    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Events to compare with (MDF or MEP).")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Events that should be like them.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="REPORT.html", help="Report to write.")],
     geometry: GeometryOption = None,
     json: JsonOption = None,
@@ -37,28 +37,28 @@ def compare(
     """
     with user_errors():
         require_packages("an HTML report", "matplotlib")
-        require_writable(output, json, reads=(real, simulated))
+        require_writable(output, json, reads=(reference, other))
         # Only reports need matplotlib, an extra.
         from hltnode.processing.lhcb.validation.likeness.html_report import likeness_page
 
         detector = Detector.builtin() if geometry is None else Detector.load(geometry)
-        samples = (_summary(real, detector), _summary(simulated, detector))
+        samples = (_summary(reference, detector), _summary(other, detector))
         compared = comparison.compare(*samples)
-        write_text(output, likeness_page((real.name, simulated.name), *samples, compared))
-        write_json(json, {"real": str(real), "simulated": str(simulated), **comparison.comparison_result(*samples)})
-    names = _heading(real), _heading(simulated)
-    typer.echo(f"{'mean of':<26}{names[0]:>20}{names[1]:>20}{'ratio':>8}{'D':>7}{'chance':>8}")
+        write_text(output, likeness_page((reference.name, other.name), *samples, compared))
+        write_json(json, {"reference": str(reference), "other": str(other), **comparison.comparison_result(*samples)})
+    names = _heading(reference), _heading(other)
+    typer.echo(f"{'mean of':<34}{names[0]:>20}{names[1]:>20}{'ratio':>8}{'D':>7}{'chance':>8}")
     for pair in compared:
         if pair.ratio is not None and not pair.quantity.of_tracking:
             mark = f"  differs by more than {100 * comparison.MAX_DIFFERENCE:.0f} %" if pair.differs else ""
             typer.echo(
-                f"{pair.quantity.name:<26}{_mean(pair.real):>20}{_mean(pair.simulated):>20}"
+                f"{_quantity(pair):<34}{_mean(pair.reference):>20}{_mean(pair.other):>20}"
                 f"{pair.ratio:8.3f}{pair.distance:7.3f}{pair.chance:8.3f}{mark}"
             )
     _echo_tracking(names, compared)
     typer.echo("D: Kolmogorov distance of the distributions; chance: what it is on average if they are the same")
     typer.echo(f"ratio: {names[1]} / {names[0]}")
-    typer.echo(f"{samples[0].events} events of {real} and {samples[1].events} of {simulated}: {output}")
+    typer.echo(f"{samples[0].events} events of {reference} and {samples[1].events} of {other}: {output}")
 
 
 def _heading(path: Path) -> str:
@@ -66,18 +66,22 @@ def _heading(path: Path) -> str:
     return path.stem[:18]
 
 
+def _quantity(pair: comparison.Compared) -> str:
+    return f"{pair.quantity.name} [{pair.quantity.unit}]" if pair.quantity.unit else pair.quantity.name
+
+
 def _echo_tracking(names: tuple[str, str], compared: list[comparison.Compared]) -> None:
     """What the tracking depends on: means, widths and medians with their errors."""
     found = [pair for pair in compared if pair.quantity.of_tracking and pair.values is not None]
     if not found:
         return
-    typer.echo(f"{'tracking':<32}{'':<8}{names[0]:>22}{names[1]:>22}{'ratio':>8}{'errors':>8}")
+    typer.echo(f"{'tracking':<36}{'':<8}{names[0]:>22}{names[1]:>22}{'ratio':>8}{'errors':>8}")
     for pair in found:
         assert pair.values is not None
         values = "".join(f"{_with_error(*value):>22}" for value in pair.values)
         numbers = "".join(f"{'-' if x is None else f'{x:.2f}':>8}" for x in (pair.ratio, pair.errors_apart))
         mark = "  differs" if pair.differs else ""
-        typer.echo(f"{pair.quantity.name:<32}{pair.quantity.statistic or '':<8}{values}{numbers}{mark}")
+        typer.echo(f"{_quantity(pair):<36}{pair.quantity.statistic or '':<8}{values}{numbers}{mark}")
 
 
 def _mean(of: Distribution | None) -> str:

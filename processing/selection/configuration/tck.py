@@ -35,7 +35,9 @@ class TckDocument:
         content."""
         try:
             return cls.from_text(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise TriggerConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
             raise TriggerConfigError(f"{path}: {error}") from error

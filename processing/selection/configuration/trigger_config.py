@@ -124,7 +124,9 @@ class TriggerConfig:
         """Read a TOML file. Raises TriggerConfigError, which names the file and the key."""
         try:
             return cls.from_toml(path.read_text(encoding="utf-8"), menu, sequence, path.parent)
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise TriggerConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
             raise TriggerConfigError(f"{path}: cannot be read: {error}") from error
         except TriggerConfigError as error:
             raise TriggerConfigError(f"{path}: {error}") from error

@@ -153,6 +153,17 @@ def test_files_that_a_configuration_names_are_checked(text: str, expected: str, 
     assert "1 problem" in said(result)
 
 
+def test_the_doctor_names_the_key_that_explains_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "node.toml"
+    path.write_text(f"{FEW}[output]\ndirectory = '{tmp_path}/output'\n")
+    monkeypatch.setenv("HLTNODE_PIPELINE__THREADS", "-1")
+    result = run("doctor", path)
+    assert result.exit_code == 1
+    assert "configuration: environment: HLTNODE_PIPELINE__THREADS: pipeline.threads: expected" in said(result)
+    assert "-> hltnode config explain pipeline.threads" in said(result)
+    assert "SECTION.KEY" not in said(result)
+
+
 def test_the_doctor_finds_a_machine_with_free_ports_and_space_ready(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     path.write_text(f"{FEW}[output]\ndirectory = '{tmp_path}/output'\nmax_file_bytes = 65536\n")
@@ -193,8 +204,12 @@ def test_serve_names_the_key_of_a_port_in_use(tmp_path: Path) -> None:
             )  # fmt: skip
             assert ended.returncode == 2
             error = next(line for line in ended.stderr.splitlines() if line.startswith("error: "))
-            assert error.startswith(f"error: {key}: tcp://127.0.0.1:{port} cannot be bound: Address already in use")
+            assert error.startswith(
+                f"error: {path}: {key}: tcp://127.0.0.1:{port} cannot be bound: Address already in use"
+            )
             assert "Traceback" not in ended.stderr
+            # A node that does not start leaves neither lock nor journal.
+            assert not (tmp_path / "output").exists()
 
 
 FILE_COMMANDS = [

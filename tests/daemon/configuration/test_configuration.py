@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.daemon.common.vocabulary import BackendChoice, FsyncPolicy
-from hltnode.daemon.configuration.loading import ConfigError, load_config
+from hltnode.daemon.configuration.loading import ConfigError, errors_of, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,7 +109,14 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
         ),
         ('[network]\ndata = "5555"', "network.data", "expected a ZeroMQ endpoint"),
         ('[network]\ndata = "tcp://127.0.0.1:70000"', "network.data", "expected a port of at most 65535"),
-        ('[network]\ncontrol = "tcp://127.0.0.1:5555"', "network", "expected different endpoints"),
+        (
+            '[network]\ncontrol = "tcp://127.0.0.1:5555"',
+            "network.control",
+            "expected another endpoint than that of network.data",
+        ),
+        ('[output]\ndirectory = ""', "output.directory", "expected a path"),
+        ('[trigger]\nfile = ""', "trigger.file", "expected a path"),
+        ('[security]\nfeeders = ""', "security.feeders", "expected a path"),
         ("[network]\nmax_frame_bytes = 67108864", "network.max_frame_bytes", "expected at most builder.max_mep_bytes"),
         ("[builder]\nmax_mep_bytes = 268435456", "builder.max_mep_bytes", "expected at most pipeline.slot_bytes"),
         ("[builder]\nexpected_sources = [1, 1]", "builder.expected_sources", "expected each source id once"),
@@ -142,19 +149,72 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     ("variable", "value", "expected"),
     [
         ("HLTNODE_PIPELINE__SLOTS", "x", "pipeline.slots: expected a valid integer"),
-        ("HLTNODE_PIPELINE__SLOT", "3", "unknown key"),
+        ("hltnode_pipeline__slots", "x", "pipeline.slots: expected a valid integer"),
+        ("HLTNODE_PIPELINE__SLOT", "3", "unknown key; expected one of slots, "),
         ("HLTNODE_PIPELIN__SLOTS", "3", "unknown section 'pipelin'"),
         ("HLTNODE_BUILDER__EXPECTED_SOURCES", "[1", "builder.expected_sources: expected a valid tuple"),
-        ("HLTNODE_BUILDER", "[1", "expected a JSON value"),
+        ("HLTNODE_BUILDER__EXPECTED_SOURCES", "[70000]", "builder.expected_sources.0: expected less than"),
+        ("HLTNODE_PIPELINE__SLOTS__X", "3", "pipeline.slots: expected a valid integer"),
+        ("HLTNODE_BUILDER", "[1", "expected the section as a JSON value"),
+        ("HLTNODE_PIPELINE", "5", "expected the section as a JSON value"),
+        ("HLTNODE_PIPELINE", '{"slots": 0}', "pipeline.slots: expected greater than"),
+        ("HLTNODE_PIPELINE", '{"slot": 3}', "pipeline.slot: unknown key"),
+        ("HLTNODE_SLOTS", "5", "not a key; expected HLTNODE_PIPELINE__SLOTS"),
+        ("HLTNODE_SLOT", "5", "not a key; expected HLTNODE_PIPELINE__SLOTS"),
+        ("HLTNODE_PIPELINE_SLOTS", "5", "not a key; expected HLTNODE_PIPELINE__SLOTS"),
+        ("HLTNODE_DIRECTORY", "x", "expected HLTNODE_GEOMETRY__DIRECTORY or HLTNODE_OUTPUT__DIRECTORY"),
+        ("HLTNODE_OUTPUT__DIRECTORY", "", "output.directory: expected a path"),
+        # Checks of several keys together.
+        ("HLTNODE_NETWORK__MAX_FRAME_BYTES", "67108864", "network.max_frame_bytes: expected at most builder.max_mep"),
+        ("HLTNODE_BUILDER__MAX_FEEDERS", "1", "builder.max_feeders: expected at least builder.min_feeders"),
+        ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected another endpoint than that of"),
+        ("HLTNODE_SECURITY__ENCRYPT_DATA", "1", "security.server_key: expected with security.encrypt_data"),
     ],
 )
-def test_a_bad_variable_is_refused_as_such(
+def test_a_bad_variable_is_named_once_and_the_file_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str
 ) -> None:
+    path = write(tmp_path, "[builder]\nmin_feeders = 2\n")
     monkeypatch.setenv(variable, value)
-    message = refusal(write(tmp_path, ""))
-    assert message.startswith("environment: ")
+    message = refusal(path)
+    assert message.startswith(f"environment: {variable}: ")
     assert expected in message
+    assert len(message.splitlines()) == 1
+    assert str(path) not in message
+
+
+def test_problems_of_file_and_environment_are_each_given_to_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HLTNODE_PIPELINE__THREADS", "-1")
+    path = write(tmp_path, "[pipeline]\nslots = 0\n[http]\nport = -1\n")
+    assert sorted(line.partition(": expected")[0] for line in refusal(path).splitlines()) == [
+        f"{path}: http.port",
+        f"{path}: pipeline.slots",
+        "environment: HLTNODE_PIPELINE__THREADS: pipeline.threads",
+    ]
+
+
+def test_without_a_file_the_environment_is_checked_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_config(None).pipeline.slots == 3
+    monkeypatch.setenv("HLTNODE_PIPELINE__SLOTS", "0")
+    with pytest.raises(ConfigError, match=r"^environment: HLTNODE_PIPELINE__SLOTS: pipeline\.slots: expected"):
+        load_config(None)
+
+
+def test_an_error_about_a_relative_path_says_where_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught, errors_of(Path("node.toml"), "trigger.file", Path("absent.toml")):
+        Path("absent.toml").read_text()
+    assert str(caught.value) == (
+        "node.toml: trigger.file: absent.toml: No such file or directory; the path starts at the current folder, "
+        f"{tmp_path}"
+    )
+    monkeypatch.setenv("HLTNODE_TRIGGER__FILE", "/absent.toml")
+    with pytest.raises(ConfigError) as caught, errors_of(Path("node.toml"), "trigger.file", Path("/absent.toml")):
+        Path("/absent.toml").read_text()
+    origin = "environment: HLTNODE_TRIGGER__FILE"
+    assert str(caught.value) == f"{origin}: trigger.file: /absent.toml: No such file or directory"
 
 
 def test_a_key_of_an_earlier_version_is_answered_with_its_new_names(
@@ -172,8 +232,12 @@ def test_the_feeders_that_are_needed_fit_those_that_are_allowed(tmp_path: Path) 
     assert "builder.max_feeders: expected at least builder.min_feeders" in message
 
 
-def test_variables_without_a_section_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_are_like_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
+    # What Kubernetes sets for a service.
+    monkeypatch.setenv("HLTNODE_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("HLTNODE_PORT", "tcp://10.0.0.1:5555")
+    monkeypatch.setenv("HLTNODE_PORT_5555_TCP_ADDR", "10.0.0.1")
     assert load_config(write(tmp_path, "")).pipeline.slots == 3
 
 

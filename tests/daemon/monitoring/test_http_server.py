@@ -28,7 +28,7 @@ from hltnode.daemon.monitoring.http_server import (
 pytestmark = pytest.mark.loopback
 
 REQUEST_SECONDS = 0.5
-HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: n\r\n\r\n"
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Node:
@@ -98,7 +98,8 @@ def parse(answer: bytes) -> tuple[int, dict[str, str], bytes]:
 @contextlib.asynccontextmanager
 async def running_node(request_seconds: float = REQUEST_SECONDS) -> AsyncIterator[Node]:
     node = Node(request_seconds)
-    node.port = await node.server.start("127.0.0.1", 0)
+    node.port = await node.server.bind("127.0.0.1", 0)
+    await node.server.listen()
     try:
         yield node
     finally:
@@ -186,26 +187,26 @@ async def test_other_methods_are_405(node: Node, method: str, page: str) -> None
         b"GET\r\n\r\n",
         b"GET /metrics\r\n\r\n",
         b"GET /metrics HTTP/2.0\r\n\r\n",
-        b"GET metrics HTTP/1.1\r\nHost: n\r\n\r\n",
-        b"GET http://localhost/metrics HTTP/1.1\r\nHost: n\r\n\r\n",
-        b"GET  /metrics HTTP/1.1\r\nHost: n\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\nno colon\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\n: empty\r\n\r\n",
+        b"GET metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://localhost/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET  /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n: empty\r\n\r\n",
         b"GET /metrics HTTP/1.1\r\n folded: b\r\n\r\n",
         b"GET /metrics HTTP/1.1\r\n\r\n",
         b"GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX\x00: b\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: a\rInjected: b\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX\x00: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX : b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: a\rInjected: b\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n",
         b"GET /\xff\xfe\x00%00.. HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET /metrics\x00 HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET * HTTP/1.1\r\nHost: a\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\nContent-Length: 5\r\n\r\nhello",
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\ncontent-length: -1\r\n\r\n",
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"\x00\x00\x00\x00 / \xff\r\n\r\n",
     ],
@@ -221,7 +222,7 @@ async def test_a_malformed_request_is_400_and_the_next_one_is_served(
 
 
 async def test_a_command_arrives_with_its_body(node: Node) -> None:
-    request = b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 10\r\n\r\n" + b'{"run": 7}'
+    request = b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n" + b'{"run": 7}'
     status, _, body = parse(await node.raw(request))
     assert (status, json.loads(body)) == (200, {"path": "/control/start", "body": '{"run": 7}'})
 
@@ -238,13 +239,13 @@ async def test_a_command_arrives_with_its_body(node: Node) -> None:
     ],
 )
 async def test_a_body_of_no_or_too_great_length_is_refused(node: Node, fields: bytes, expected: int) -> None:
-    request = b"POST /control/start HTTP/1.1\r\nHost: n\r\n" + fields + b"\r\n\r\n"
+    request = b"POST /control/start HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n\r\n"
     assert parse(await node.raw(request))[0] == expected
     assert (await node.ask("/healthz"))[0] == 200
 
 
 async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_a_request(node: Node) -> None:
-    assert await node.raw(b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 10\r\n\r\n{") == b""
+    assert await node.raw(b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{") == b""
     assert (await node.ask("/healthz"))[0] == 200
 
 
@@ -273,15 +274,15 @@ async def test_a_command_by_get_is_405(node: Node) -> None:
 @pytest.mark.parametrize(
     "start",
     [
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\n",
-        b"GET / HTTP/1.1\r\nHost: n\r\n",
-        b"POST /control/start HTTP/1.1\r\nHost: n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+        b"POST /control/start HTTP/1.1\r\nHost: localhost\r\n",
     ],
 )
 async def test_a_request_with_another_hidden_in_its_body_is_400_and_the_hidden_one_is_not_answered(
     node: Node, start: bytes, smuggled: bytes
 ) -> None:
-    hidden = b"POST /control/stop HTTP/1.1\r\nHost: n\r\n\r\n"
+    hidden = b"POST /control/stop HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for body in (b"0\r\n\r\n" + hidden, hidden):
         answer = await node.raw(start + smuggled + body)
         assert answer.count(b"HTTP/1.1 ") == 1
@@ -290,15 +291,15 @@ async def test_a_request_with_another_hidden_in_its_body_is_400_and_the_hidden_o
 
 
 async def test_a_chunked_body_is_refused_before_it_comes(node: Node) -> None:
-    chunked = b"POST /control/start HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunked = b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert parse(await node.raw(chunked))[0] == 400
     assert parse(await node.raw(chunked + b"a\r\n" + b'{"run": 7}' + b"\r\n0\r\n\r\n"))[0] == 400
     assert node.posted == []
 
 
 async def test_only_the_first_of_several_requests_is_answered(node: Node) -> None:
-    request = b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n"
-    command = b"POST /control/stop HTTP/1.1\r\nHost: n\r\n\r\n"
+    request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    command = b"POST /control/stop HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for following in (request * 20, command, b"\x00" * 100):
         status, headers, body = parse(await node.raw(request + following))
         assert (status, headers["Connection"], body) == (200, "close", b"hlt1_ready 1.0\n")
@@ -306,14 +307,14 @@ async def test_only_the_first_of_several_requests_is_answered(node: Node) -> Non
 
 
 async def test_what_follows_the_body_of_a_command_is_not_part_of_it(node: Node) -> None:
-    request = b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 2\r\n\r\n{}{}"
+    request = b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}{}"
     assert parse(await node.raw(request))[0] == 200
     assert node.posted == [b"{}"]
 
 
 async def test_a_request_that_comes_byte_by_byte_is_answered(node: Node) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
-    for byte in b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 2\r\n\r\n{}":
+    for byte in b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}":
         writer.write(bytes((byte,)))
         await writer.drain()
         await asyncio.sleep(0)
@@ -322,12 +323,28 @@ async def test_a_request_that_comes_byte_by_byte_is_answered(node: Node) -> None
     assert node.posted == [b"{}"]
 
 
+async def test_fields_in_several_lines_are_one_list_and_those_that_are_no_lists_are_refused(node: Node) -> None:
+    start = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    assert parse(await node.raw(start + b"Via: 1.1 a\r\nVia: 1.1 b\r\nAccept: x/y\r\nAccept: */*\r\n\r\n"))[0] == 200
+    for twice in (b"Authorization: a\r\nAuthorization: a\r\n", b"Host: localhost\r\n"):
+        assert parse(await node.raw(start + twice + b"\r\n"))[0] == 400
+
+
+async def test_a_page_is_not_given_to_who_asks_for_it_by_a_name_that_is_not_the_nodes(node: Node) -> None:
+    for method in ("GET /status", "GET /", "POST /control/start"):
+        request = f"{method} HTTP/1.1\r\nHost: rebound.example:{node.port}\r\n\r\n"
+        status, _, body = parse(await node.raw(request.encode()))
+        assert status == 421
+        assert "http.host_names" in json.loads(body)["error"]
+    assert node.posted == []
+
+
 async def test_a_request_of_http_1_0_needs_no_host(node: Node) -> None:
     assert parse(await node.raw(b"GET /healthz HTTP/1.0\r\n\r\n"))[0] == 200
 
 
 async def test_a_header_continued_on_a_second_line_is_one_field(node: Node) -> None:
-    assert parse(await node.raw(b"GET /healthz HTTP/1.1\r\nHost: n\r\nX: a\r\n b\r\n\r\n"))[0] == 200
+    assert parse(await node.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n"))[0] == 200
 
 
 async def test_the_text_of_an_error_holds_nothing_of_the_request(node: Node) -> None:
@@ -338,13 +355,15 @@ async def test_the_text_of_an_error_holds_nothing_of_the_request(node: Node) -> 
 
 @pytest.mark.parametrize("size", [MAX_REQUEST_BYTES, MAX_REQUEST_BYTES + 1])
 async def test_a_request_is_read_up_to_the_limit_and_431_over_it(node: Node, size: int) -> None:
-    start, end = b"GET /healthz HTTP/1.1\r\nHost: n\r\nX: ", b"\r\n\r\n"
+    start, end = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ", b"\r\n\r\n"
     request = start + b"a" * (size - len(start) - len(end)) + end
     assert parse(await node.raw(request))[0] == (200 if size == MAX_REQUEST_BYTES else 431)
 
 
 async def test_many_small_headers_are_431_as_one_huge_one_is(node: Node) -> None:
-    request = b"GET /healthz HTTP/1.1\r\nHost: n\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(4000)) + b"\r\n"
+    request = (
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(4000)) + b"\r\n"
+    )
     answer = await node.raw(request)
     # What is not read may reset the connection.
     assert answer == b"" or parse(answer)[0] == 431
@@ -352,7 +371,7 @@ async def test_many_small_headers_are_431_as_one_huge_one_is(node: Node) -> None
 
 
 async def test_a_huge_header_is_431_and_not_read_to_its_end(node: Node) -> None:
-    request = b"GET /metrics HTTP/1.1\r\nHost: n\r\nX: " + b"a" * (4 * MAX_REQUEST_BYTES) + b"\r\n\r\n"
+    request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (4 * MAX_REQUEST_BYTES) + b"\r\n\r\n"
     answer = await node.raw(request)
     # The rest of the request that nobody reads may reset the connection before the answer is seen.
     assert answer == b"" or parse(answer)[0] == 431
@@ -362,8 +381,8 @@ async def test_a_huge_header_is_431_and_not_read_to_its_end(node: Node) -> None:
 @pytest.mark.parametrize(
     "start",
     [
-        b"GET /metrics HTTP/1.1\r\nHost: n\r\nX: ",
-        b"POST /control/start HTTP/1.1\r\nHost: n\r\nContent-Length: 1000\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ",
+        b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
     ],
     ids=["header", "body"],
 )
@@ -391,7 +410,7 @@ async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, mon
 
     monkeypatch.setattr(node, "status", status)
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1024)
-    writer.write(b"GET /status HTTP/1.1\r\nHost: n\r\n\r\n")
+    writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await asyncio.wait_for(asked.wait(), 10)
     await asyncio.sleep(2 * REQUEST_SECONDS)
     came = 0
@@ -404,7 +423,7 @@ async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, mon
 
 
 async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
-    for request in (b"", b"GE", b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n"):
+    for request in (b"", b"GE", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         _, writer = await asyncio.open_connection("127.0.0.1", node.port)
         writer.write(request)
         writer.transport.abort()
@@ -441,7 +460,7 @@ async def test_several_scrapes_at_once_are_all_answered(node: Node) -> None:
 async def test_a_port_in_use_is_an_error_at_the_start(node: Node) -> None:
     second = HttpServer(node.metrics, node.health, node.status, node.post)
     with pytest.raises(OSError, match="address already in use"):
-        await second.start("127.0.0.1", node.port)
+        await second.bind("127.0.0.1", node.port)
 
 
 async def test_closing_ends_connections_that_wait() -> None:

@@ -223,7 +223,8 @@ async def test_a_browser_shows_the_page_and_refreshes_it_and_runs_nothing_of_oth
 
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=0)
     server = HttpServer(lambda: lambda: b"", health, dict, lambda _: as_json(200, {}), page=lambda: page)  # type: ignore[arg-type]
-    address = f"http://127.0.0.1:{await server.start('127.0.0.1', 0)}/"
+    address = f"http://127.0.0.1:{await server.bind('127.0.0.1', 0)}/"
+    await server.listen()
     try:
         document = await asyncio.to_thread(page_after_scripts, tmp_path / "profile", address)
         assert "served 1" in document

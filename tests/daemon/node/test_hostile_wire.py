@@ -213,15 +213,15 @@ async def test_strangers_that_speak_no_zeromq_are_cut_off_and_feeding_goes_on(
 REQUESTS: dict[str, tuple[bytes, int]] = {
     "no HTTP": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
     "no path": (b"GET\r\n\r\n", 400),
-    "absolute path": (b"GET http://other/ HTTP/1.1\r\nHost: n\r\n\r\n", 400),
-    "path upwards": (b"GET /../../etc/passwd HTTP/1.1\r\nHost: n\r\n\r\n", 404),
-    "unknown page": (b"GET /nothing HTTP/1.1\r\nHost: n\r\n\r\n", 404),
-    "method nobody has": (b"DELETE /status HTTP/1.1\r\nHost: n\r\n\r\n", 405),
-    "header without end": (b"GET /status HTTP/1.1\r\nHost: n\r\nX: " + b"y" * 20_000, 431),
-    "header without colon": (b"GET /status HTTP/1.1\r\nHost: n\r\nnonsense\r\n\r\n", 400),
-    "NUL in the path": (b"GET /sta\x00tus HTTP/1.1\r\nHost: n\r\n\r\n", 400),
+    "absolute path": (b"GET http://other/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "path upwards": (b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+    "unknown page": (b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+    "method nobody has": (b"DELETE /status HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "header without end": (b"GET /status HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000, 431),
+    "header without colon": (b"GET /status HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n", 400),
+    "NUL in the path": (b"GET /sta\x00tus HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     "two kinds of length": (
-        b"GET /status HTTP/1.1\r\nHost: n\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+        b"GET /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
         400,
     ),
 }
@@ -230,7 +230,7 @@ REQUESTS: dict[str, tuple[bytes, int]] = {
 async def test_garbage_on_the_http_port_gets_an_error_answer_and_the_next_request_its_page(node: Node) -> None:
     for name, (request, expected) in REQUESTS.items():
         assert await http_status(node, request) == expected, name
-        assert await http_status(node, b"GET /healthz HTTP/1.1\r\nHost: n\r\n\r\n") == 200, name
+        assert await http_status(node, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") == 200, name
 
 
 async def http_status(node: Node, request: bytes) -> int:
@@ -248,7 +248,7 @@ async def test_clients_that_never_read_or_never_ask_do_not_hold_up_the_data(
     writers = []
     for i in range(100):
         _, writer = await asyncio.open_connection("127.0.0.1", node.http_port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n" if i % 2 else b"GET /metr")
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2 else b"GET /metr")
         writers.append(writer)
     async with make_feeder(context, node) as feeder:
         assert (await feed_meps(synthetic_meps(20), [feeder])).complete

@@ -138,3 +138,17 @@ def test_a_signal_ends_every_command_at_every_moment(
     name: str, number: signal.Signals, seconds: float, events: Path, tmp_path: Path
 ) -> None:
     check_ending(name, number, seconds, events, tmp_path)
+
+
+def test_ctrl_c_ends_without_a_traceback_before_the_handlers_are_imported() -> None:
+    watched = """
+import signal, sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "hltnode.daemon.common":
+            print(signal.getsignal(signal.SIGINT).name)
+sys.meta_path.insert(0, Watch())
+import hltnode.daemon.__main__
+"""
+    done = subprocess.run([sys.executable, "-c", watched], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "SIG_DFL\n"

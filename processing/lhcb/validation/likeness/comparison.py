@@ -28,34 +28,34 @@ class Compared:
     """One quantity in both samples; None where a sample does not have it."""
 
     quantity: Quantity
-    real: Distribution | None
-    simulated: Distribution | None
+    reference: Distribution | None
+    other: Distribution | None
 
     @property
     def values(self) -> tuple[tuple[float, float | None], tuple[float, float | None]] | None:
-        """What should be equal, with its standard error, in the real and the simulated sample; None if a sample lacks
-        it."""
-        real, simulated = (None if it is None else it.value() for it in (self.real, self.simulated))
-        return None if real is None or simulated is None else (real, simulated)
+        """What should be equal, with its standard error, in the reference and in the other sample; None if a sample
+        lacks it."""
+        reference, other = (None if it is None else it.value() for it in (self.reference, self.other))
+        return None if reference is None or other is None else (reference, other)
 
     @property
     def ratio(self) -> float | None:
-        """Mean (or width) of the simulated sample / that of the real one; None if they need not be equal."""
+        """Mean (or width) of the other sample / that of the reference; None if they need not be equal."""
         if self.values is None or self.quantity.statistic is Statistic.MEDIAN:
             return None
-        (real, _), (simulated, _) = self.values
-        return simulated / real if real else None
+        (reference, _), (other, _) = self.values
+        return other / reference if reference else None
 
     @property
     def errors_apart(self) -> float | None:
-        """The difference of the simulated sample from the real one in standard errors; None if these are not known."""
+        """The difference of the other sample from the reference in standard errors; None if these are not known."""
         if self.values is None:
             return None
-        (real, real_error), (simulated, simulated_error) = self.values
-        if real_error is None or simulated_error is None:
+        (reference, reference_error), (other, other_error) = self.values
+        if reference_error is None or other_error is None:
             return None
-        error = float(np.hypot(real_error, simulated_error))
-        return (simulated - real) / error if error else None
+        error = float(np.hypot(reference_error, other_error))
+        return (other - reference) / error if error else None
 
     @property
     def differs(self) -> bool:
@@ -64,23 +64,23 @@ class Compared:
         if self.values is None or self.errors_apart is None or abs(self.errors_apart) <= TRACKING_ERRORS:
             return False
         if self.quantity.statistic is Statistic.MEDIAN:
-            (real, _), (simulated, _) = self.values
-            return abs(simulated - real) > TRACKING_MEDIAN
+            (reference, _), (other, _) = self.values
+            return abs(other - reference) > TRACKING_MEDIAN
         return self.ratio is None or abs(self.ratio - 1) > TRACKING_DIFFERENCE
 
     @property
     def distance(self) -> float | None:
         """The Kolmogorov distance."""
-        if self.real is None or self.simulated is None:
+        if self.reference is None or self.other is None:
             return None
-        return kolmogorov_distance(self.real.counts, self.simulated.counts)
+        return kolmogorov_distance(self.reference.counts, self.other.counts)
 
     @property
     def chance(self) -> float | None:
         """The average distance of two samples of the same distribution."""
-        if self.real is None or self.simulated is None:
+        if self.reference is None or self.other is None:
             return None
-        return distance_by_chance(self.real.counts, self.simulated.counts)
+        return distance_by_chance(self.reference.counts, self.other.counts)
 
     def result(self) -> dict[str, Any]:
         """The JSON object of the quantity."""
@@ -89,8 +89,8 @@ class Compared:
             "title": self.quantity.title,
             "per": self.quantity.per,
             "unit": self.quantity.unit,
-            **_of_sample("real", self.real),
-            **_of_sample("simulated", self.simulated),
+            **_of_sample("reference", self.reference),
+            **_of_sample("other", self.other),
             "statistic": self.quantity.statistic,
             "of_tracking": self.quantity.of_tracking,
             "ratio": self.ratio,
@@ -116,23 +116,23 @@ def _of_sample(name: str, distribution: Distribution | None) -> dict[str, Any]:
     }
 
 
-def compare(real: SampleSummary, simulated: SampleSummary) -> list[Compared]:
+def compare(reference: SampleSummary, other: SampleSummary) -> list[Compared]:
     """Every quantity that a sample has, in the order of the report."""
     pairs = (
-        Compared(quantity, real.distributions.get(name), simulated.distributions.get(name))
+        Compared(quantity, reference.distributions.get(name), other.distributions.get(name))
         for name, quantity in QUANTITIES.items()
     )
-    return [pair for pair in pairs if pair.real is not None or pair.simulated is not None]
+    return [pair for pair in pairs if pair.reference is not None or pair.other is not None]
 
 
-def comparison_result(real: SampleSummary, simulated: SampleSummary) -> dict[str, Any]:
+def comparison_result(reference: SampleSummary, other: SampleSummary) -> dict[str, Any]:
     """The JSON object of `hltnode compare`, without the names of the files."""
-    compared = compare(real, simulated)
+    compared = compare(reference, other)
     return {
-        "real_events": real.events,
-        "simulated_events": simulated.events,
+        "reference_events": reference.events,
+        "other_events": other.events,
         "differ": [pair.quantity.name for pair in compared if pair.differs],
-        "missing": [pair.quantity.name for pair in compared if pair.real is None or pair.simulated is None],
+        "missing": [pair.quantity.name for pair in compared if pair.reference is None or pair.other is None],
         "quantities": {pair.quantity.name: pair.result() for pair in compared},
-        "truth_left_out": {"real": real.faults.result(), "simulated": simulated.faults.result()},
+        "truth_left_out": {"reference": reference.faults.result(), "other": other.faults.result()},
     }

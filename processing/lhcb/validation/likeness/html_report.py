@@ -31,16 +31,18 @@ _PANELS_PER_FIGURE = 9
 _PER_LARGE_THING = ("event", "bank", "sensor")
 # Fraction of the entries on either side that need not be shown.
 _HIDDEN_TAIL = 0.002
+# Letters of the name of a sample that fit into the legend of a plot.
+_LABEL_LENGTH = 18
 _FEWEST_BINS, _MOST_BINS = 8, 50
 
 
 def likeness_page(
-    names: tuple[str, str], real: SampleSummary, simulated: SampleSummary, compared: Sequence[Compared]
+    names: tuple[str, str], reference: SampleSummary, other: SampleSummary, compared: Sequence[Compared]
 ) -> str:
     """The report: names of the two samples, their summaries, and the quantities as `compare` gives them."""
     means = [pair for pair in compared if pair.ratio is not None and not pair.quantity.of_tracking]
     tracking = [pair for pair in compared if pair.quantity.of_tracking and pair.values is not None]
-    events = (real.events, simulated.events)
+    events = (reference.events, other.events)
     return render(
         "likeness.html",
         TEMPLATES,
@@ -50,9 +52,7 @@ def likeness_page(
         events=events,
         max_difference=f"{100 * MAX_DIFFERENCE:.0f}",
         differing=[f"{_title(pair.quantity)} ({pair.ratio:.2f})" for pair in means if pair.differs],
-        left_out=[
-            (name, sample.faults) for name, sample in zip(names, (real, simulated), strict=True) if sample.faults.events
-        ],
+        left_out=[(name, of.faults) for name, of in zip(names, (reference, other), strict=True) if of.faults.events],
         means=[_means_row(pair) for pair in means],
         tracking=[_tracking_row(pair) for pair in tracking],
         tracking_limits=(f"{100 * TRACKING_DIFFERENCE:.0f}", TRACKING_MEDIAN, f"{TRACKING_ERRORS:.0f}"),
@@ -62,27 +62,29 @@ def likeness_page(
             for pair in compared
             if pair.ratio is None and pair.distance is not None and not pair.quantity.of_tracking
         ],
-        only=_only_in_one(compared),
+        only=_only_in_one(names, compared),
         sections=[
-            Section(detector, _figures([pair for pair in compared if pair.quantity.detector == detector], events))
+            Section(
+                detector, _figures(names, [pair for pair in compared if pair.quantity.detector == detector], events)
+            )
             for detector in dict.fromkeys(pair.quantity.detector for pair in compared)
         ],
     )
 
 
-def _only_in_one(compared: Sequence[Compared]) -> list[tuple[str, list[str]]]:
-    """The titles of the quantities that one sample lacks, by the name of the other."""
-    real = [_title(pair.quantity) for pair in compared if pair.simulated is None and pair.real]
-    simulated = [_title(pair.quantity) for pair in compared if pair.real is None and pair.simulated]
-    return [(name, titles) for name, titles in (("real", real), ("simulated", simulated)) if titles]
+def _only_in_one(names: tuple[str, str], compared: Sequence[Compared]) -> list[tuple[str, list[str]]]:
+    """Names of the samples, each with the titles of the quantities that only it has."""
+    reference = [_title(pair.quantity) for pair in compared if pair.other is None and pair.reference]
+    other = [_title(pair.quantity) for pair in compared if pair.reference is None and pair.other]
+    return [(name, titles) for name, titles in zip(names, (reference, other), strict=True) if titles]
 
 
 def _means_row(pair: Compared) -> Row:
     it = pair.quantity
-    assert pair.real is not None
-    assert pair.simulated is not None
+    assert pair.reference is not None
+    assert pair.other is not None
     numbers = (f"{number:.3f}" for number in (pair.ratio, pair.distance, pair.chance))
-    cells = [_title(it), it.per, _mean(pair.real), _mean(pair.simulated), *numbers, "differs" if pair.differs else ""]
+    cells = [_title(it), it.per, _mean(pair.reference), _mean(pair.other), *numbers, "differs" if pair.differs else ""]
     return Row(cells, pair.differs)
 
 
@@ -102,14 +104,14 @@ def _value(value: float, error: float | None) -> str:
 def _shapes_row(pair: Compared) -> Row:
     samples = [
         "–" if sample is None or sample.mean is None else f"{sample.mean:.4g}, {sample.width:.4g}"
-        for sample in (pair.real, pair.simulated)
+        for sample in (pair.reference, pair.other)
     ]
     return Row([_title(pair.quantity), pair.quantity.per, *samples, f"{pair.distance:.3f}", f"{pair.chance:.3f}"])
 
 
-def _figures(compared: Sequence[Compared], events: tuple[int, int]) -> list[Drawn]:
+def _figures(names: tuple[str, str], compared: Sequence[Compared], events: tuple[int, int]) -> list[Drawn]:
     return [
-        _figure(compared[start : start + _PANELS_PER_FIGURE], *events)
+        _figure(names, compared[start : start + _PANELS_PER_FIGURE], *events)
         for start in range(0, len(compared), _PANELS_PER_FIGURE)
     ]
 
@@ -124,19 +126,19 @@ def _title(quantity: Quantity) -> str:
     return f"{title} [{quantity.unit}]" if quantity.unit else title
 
 
-def _figure(compared: Sequence[Compared], real_events: int, simulated_events: int) -> Drawn:
+def _figure(names: tuple[str, str], compared: Sequence[Compared], reference_events: int, other_events: int) -> Drawn:
     figure, axes = panels(len(compared))
     for axis, pair in zip(axes, compared, strict=True):
         edges, groups = _bins(pair)
-        per_event = (real_events, simulated_events) if pair.quantity.occupancy else (None, None)
+        per_event = (reference_events, other_events) if pair.quantity.occupancy else (None, None)
         heights = []
-        if pair.simulated is not None:
-            values, _ = _heights(pair.simulated, groups, per_event[1])
-            axis.stairs(values, edges, color=COLOURS[1], linewidth=1.3, label=_label("sim", pair.simulated))
+        if pair.other is not None:
+            values, _ = _heights(pair.other, groups, per_event[1])
+            axis.stairs(values, edges, color=COLOURS[1], linewidth=1.3, label=_label(names[1], pair.other))
             heights.append(values)
-        if pair.real is not None:
-            values, errors = _heights(pair.real, groups, per_event[0])
-            _draw_points(axis, edges, values, errors, _label("real", pair.real))
+        if pair.reference is not None:
+            values, errors = _heights(pair.reference, groups, per_event[0])
+            _draw_points(axis, edges, values, errors, _label(names[0], pair.reference))
             heights.append(values)
         per = f" / {pair.quantity.per}" if pair.quantity.per in _PER_LARGE_THING else ""
         axis.set_xlabel(axis_title(pair.quantity.title + per, pair.quantity.unit))
@@ -175,6 +177,7 @@ def _plural(per: str) -> str:
 
 
 def _label(name: str, sample: Distribution) -> str:
+    name = Path(name).stem[:_LABEL_LENGTH]
     if sample.quantity.statistic is not Statistic.MEAN or sample.mean is None:
         return name
     return f"{name}, mean {sample.mean:.0f}" if sample.mean >= 1000 else f"{name}, mean {sample.mean:.3g}"
@@ -198,7 +201,7 @@ def _draw_points(axis: Axes, edges: Float64Array, values: Float64Array, errors: 
 def _bins(pair: Compared) -> tuple[Float64Array, Int64Array]:
     """Edges of the bins to draw, and the first fine bin of each: where entries are, not finer than their number
     allows."""
-    samples = [sample for sample in (pair.real, pair.simulated) if sample is not None and sample.entries]
+    samples = [sample for sample in (pair.reference, pair.other) if sample is not None and sample.entries]
     it = pair.quantity
     first, last = it.bins, 0
     for sample in samples:

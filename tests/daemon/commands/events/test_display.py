@@ -35,6 +35,27 @@ def test_an_event_is_found_by_its_place_and_by_its_number(sample: Path, tmp_path
     assert by_number.splitlines()[:2] == by_place.splitlines()[:2]
 
 
+def test_an_event_of_a_file_that_is_cut_short_is_drawn_with_a_warning(sample: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.mdf"
+    cut.write_bytes(sample.read_bytes()[:-100])
+    for event in (0, 1):
+        said = run(cut, "--event", event, "-o", tmp_path / "event.html")
+        assert f"run 1, event {event}:" in said
+        assert "warning: " in said
+        assert "are left" in said
+    assert "warning" not in run(sample, "-o", tmp_path / "event.html")
+    assert "are left" in run(cut, "--event", 2, "-o", tmp_path / "event.html", code=2)
+
+
+def test_what_is_said_fits_into_80_columns(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "all.mdf").symlink_to(sample)
+    for command in (["display", "all.mdf", "-o", "event.html"], ["process", "all.mdf", "--threads", "1"]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 0, result.output
+        assert [line for line in result.output.splitlines() if len(line) > 80] == []
+
+
 def test_a_png_is_one(sample: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     run(sample, "-o", tmp_path / "event.png")

@@ -135,7 +135,7 @@ def test_process_says_which_lines_run(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
     arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--trigger")
     n = len(HLT1_MENU.of(None))
-    assert f"{n} lines, {n} of them of the built-in menu; sequence forward_then_matching, TCK 0x" in run(
+    assert f"{n} lines, {n} of them of the built-in menu;\n  sequence forward_then_matching, TCK 0x" in run(
         *arguments, tmp_path / "empty.toml"
     )
     assert "2 lines, 0 of them of the built-in menu" in run(*arguments, folder / "trigger.toml")

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,21 +36,38 @@ def test_without_matplotlib_the_report_is_refused_before_the_work_begins(
 @pytest.mark.parametrize("loaded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_real_and_simulated_events_are_compared(shared: Path, tmp_path: Path, loaded: bool) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
-    real = shared / "data" / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
+    reference = shared / "data" / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
     folder = shared / "data" / "lhcb-geometry"
-    simulated = write(tmp_path / "mb.mdf", simulate_events(5, 1, geometry=VeloGeometry.load(folder)))
+    other = write(tmp_path / "mb.mdf", simulate_events(5, 1, geometry=VeloGeometry.load(folder)))
     report, result = tmp_path / "r.html", tmp_path / "out.json"
-    found = run(real, simulated, "-o", report, "--json", result, *(["--geometry", folder] if loaded else []))
+    found = run(reference, other, "-o", report, "--json", result, *(["--geometry", folder] if loaded else []))
     assert found.exit_code == 0, found.output
     compared = json.loads(result.read_text())
-    assert (compared["real_events"], compared["simulated_events"]) == (7, 5)
-    assert compared["real"] == str(real)
+    assert (compared["reference_events"], compared["other_events"]) == (7, 5)
+    assert compared["reference"] == str(reference)
     assert {"ut_hits_per_event", "scifi_hits_per_event", "muon_hits_per_event", "muon_region"} <= set(
         compared["quantities"]
     )
     assert 0 <= compared["quantities"]["velo_clusters_per_sensor"]["kolmogorov_distance"] < 0.5
     assert "velo_clusters_per_event" in found.output
-    assert "<img" in report.read_text()
+    page = report.read_text()
+    assert "<img" in page
+    assert "mb.mdf / minbias_1f258735_retina3_mc2_ev6001_6007.mdf" in page or "means that can be compared agree" in page
+    assert "[bytes]" in found.output
+
+
+def test_no_sample_is_called_real_or_simulated(tmp_path: Path) -> None:
+    """Whether one is, only the user knows."""
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    banks = list(simulate_events(2, 1, geometry=VeloGeometry.builtin(), nu=1.0))
+    first, second = write(tmp_path / "a.mdf", banks), write(tmp_path / "b.mdf", banks[:1])
+    report, result = tmp_path / "r.html", tmp_path / "r.json"
+    found = run(first, second, "-o", report, "--json", result)
+    assert found.exit_code == 0, found.output
+    text = re.sub(r'src="data:[^"]*"', "", report.read_text())
+    for said in (text, result.read_text(), found.output):
+        assert not re.search(r"\b(real|simulated|Real|Simulated)(\b|_)", said)
+    assert "<th>a.mdf" in text
 
 
 def test_a_bank_that_cannot_be_read_is_named_with_its_file_and_event(tmp_path: Path) -> None:

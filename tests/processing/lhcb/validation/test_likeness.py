@@ -73,16 +73,16 @@ def test_samples_of_one_distribution_have_the_distance_of_chance() -> None:
 
 
 def test_means_that_differ_by_more_than_fifteen_per_cent_are_named() -> None:
-    real = summary_of(
+    reference = summary_of(
         long_per_event=100, muon_hits_per_event=100, ut_hits_per_event=100, velo_residual=1.0, ut_layer=[0, 1]
     )
-    simulated = summary_of(long_per_event=114, muon_hits_per_event=116, ut_hits_per_event=84, velo_residual=50.0)
-    result = json.loads(json.dumps(comparison_result(real, simulated), allow_nan=False))
+    other = summary_of(long_per_event=114, muon_hits_per_event=116, ut_hits_per_event=84, velo_residual=50.0)
+    result = json.loads(json.dumps(comparison_result(reference, other), allow_nan=False))
     assert result["differ"] == ["ut_hits_per_event", "muon_hits_per_event"]
     assert result["missing"] == ["ut_layer"]
     assert result["quantities"]["muon_hits_per_event"]["ratio"] == pytest.approx(1.16)
     assert result["quantities"]["velo_residual"]["ratio"] is None
-    assert result["quantities"]["ut_layer"]["simulated_mean"] is None
+    assert result["quantities"]["ut_layer"]["other_mean"] is None
 
 
 def test_curves_are_found_again_and_owners_of_too_few_hits_have_none() -> None:
@@ -153,7 +153,7 @@ def test_the_builtin_detector_gives_the_same_distributions_for_the_real_events(
     shared: Path, real_sample: SampleSummary
 ) -> None:
     pairs = compare(real_sample, summary_of_real_events(shared, Detector.builtin()))
-    assert all(pair.real is not None and pair.simulated is not None for pair in pairs)
+    assert all(pair.reference is not None and pair.other is not None for pair in pairs)
     assert [pair.quantity.name for pair in pairs if pair.distance is None or pair.distance > 0.05] == []
     same = {pair.quantity.name for pair in pairs if pair.distance == 0.0}
     assert {"muon_hits_per_event", "muon_region", "ut_sector", "scifi_mat", "velo_sensor"} <= same

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from hltnode.daemon.machine.gpu_reader import GpuReader, handle_of, read
 from hltnode.daemon.monitoring.gpu_metrics import ThrottleReason, gpu_metrics
-from hltnode.daemon.node.gpu_reader import GpuReader, handle_of, read
 from tests.daemon.fakes import eventually, make_config, running_node
 from tests.daemon.pages import all_metrics
 
@@ -89,7 +89,7 @@ def test_a_gpu_that_is_not_visible_is_not_found() -> None:
 async def test_a_gpu_that_is_lost_has_no_readings_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = StandIn()
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr("hltnode.daemon.node.gpu_reader.PERIOD_SECONDS", 0.01)
+    monkeypatch.setattr("hltnode.daemon.machine.gpu_reader.PERIOD_SECONDS", 0.01)
     reader = GpuReader(0)
     reader.start()
     await eventually(lambda: reader.readings is not None)

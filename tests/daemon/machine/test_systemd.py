@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.daemon.node.systemd import Notifier
+from hltnode.daemon.machine.systemd import Notifier
 
 
 @pytest.fixture
