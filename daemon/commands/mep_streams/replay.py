@@ -28,6 +28,7 @@ from hltnode.daemon.commands.common import (
     KeyFileOption,
     ServerKeyOption,
     console,
+    counted,
     require_writable,
     user_errors,
     write_json,
@@ -236,7 +237,7 @@ def say_what_is_special(stream: MepStream) -> None:
     """Name the files that are left out, and sources that are not in the first events."""
     lines = []
     if stream.files is not None and (left_out := stream.files.left_out):
-        lines.append(f"{len(left_out)} files are left out:")
+        lines.append(f"left out: {counted(len(left_out), 'file')}")
         lines += [f"  {path}: {why}" for path, why in list(left_out.items())[:SHOWN_RANGES]]
         if len(left_out) > SHOWN_RANGES:
             lines.append(f"  and {len(left_out) - SHOWN_RANGES} more")
@@ -253,10 +254,15 @@ def say_what_is_special(stream: MepStream) -> None:
 def print_report(report: FeedReport) -> None:
     """What was fed, and what became of it."""
     typer.echo(
-        f"{report.meps} MEPs, {report.events} events in {report.seconds:.2f} s: "
-        f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
-        f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} assigned to another node"
+        f"{counted(report.meps, 'MEP')}, {counted(report.events, 'event')} in {report.seconds:.2f} s: "
+        f"{report.events / report.seconds:.0f} events/s"
     )
+    typer.echo(
+        f"{counted(report.fragments, 'fragment')}, {report.resent} sent again; "
+        f"{counted(report.unacknowledged, 'MEP')} not acknowledged"
+    )
+    if report.reassigned:
+        typer.echo(f"{counted(report.reassigned, 'MEP')} assigned to another node")
     if report.injected:
         typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for node, ranges in report.unconfirmed.items():
@@ -264,7 +270,7 @@ def print_report(report: FeedReport) -> None:
             f"revoked from {node}, which did not return: MEPs {shown(ranges)}; its files may hold them a second time"
         )
     for reason, count in report.refused.items():
-        typer.echo(f"not accepted: {count.fragments} fragments of {count.meps} MEPs, {reason}")
+        typer.echo(f"not accepted: {counted(count.fragments, 'fragment')} of {counted(count.meps, 'MEP')}, {reason}")
     if report.unacknowledged:
         typer.echo(f"not acknowledged: MEPs {shown(report.unacknowledged_meps)}")
     if report.error:
