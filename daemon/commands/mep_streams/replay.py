@@ -77,7 +77,8 @@ def replay(
         ),
     ] = "greatest",
     loop: Annotated[
-        bool, typer.Option("--loop", help="Begin again at the end of the input, until Ctrl-C or SIGTERM.")
+        bool,
+        typer.Option("--loop", help="Begin again at the end of the input, until Ctrl-C or SIGTERM; not with --part."),
     ] = False,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the input is replayed.")] = 1,
     run: Annotated[
@@ -173,6 +174,11 @@ def replay(
             )
         if loop and repeat != 1:
             raise FeedError("--loop and --repeat: expected one of them")
+        if loop and part is not None:
+            raise FeedError(
+                "--loop and --part: processes that are started one by one do not end after the same MEP, and one that "
+                "some of them have not sent is incomplete: expected --repeat, or --jobs instead of --part"
+            )
         for option, endpoints in (("--to", to), ("--control", control or ())):
             for endpoint in endpoints:
                 check_option(option, endpoint)
@@ -230,11 +236,12 @@ def describe_input(stream: MepStream) -> dict[str, Any]:
         "left_out": {} if files is None else {str(path): why for path, why in files.left_out.items()},
         "sources": len(stream.sources),
         "late_sources": {str(source): event for source, event in stream.late_sources.items()},
+        "lacking": {str(path): len(sources) for path, sources in stream.lacking.items()},
     }
 
 
 def say_what_is_special(stream: MepStream) -> None:
-    """Name the files that are left out, and sources that are not in the first events."""
+    """Name the files that are left out, sources that are not in the first events, and files that lack some."""
     lines = []
     if stream.files is not None and (left_out := stream.files.left_out):
         lines.append(f"left out: {counted(len(left_out), 'file')}")
@@ -247,6 +254,13 @@ def say_what_is_special(stream: MepStream) -> None:
             f"{len(late)} of {len(stream.sources)} sources appear late, the first one, {source}, in event {event}: "
             "until then they send that they have no bank"
         )
+    for path, lacking in list(stream.lacking.items())[:SHOWN_RANGES]:
+        lines.append(
+            f"{path} has no bank of {len(lacking)} of {counted(len(stream.sources), 'source')}, the first one is "
+            f"{lacking[0]}: they send that they have none"
+        )
+    if len(stream.lacking) > SHOWN_RANGES:
+        lines.append(f"and {counted(len(stream.lacking) - SHOWN_RANGES, 'more file')} without some of the sources")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

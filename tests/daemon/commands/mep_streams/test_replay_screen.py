@@ -30,7 +30,8 @@ def test_a_pause_is_said_and_that_it_is_over() -> None:
     paused = ReplayState(meps=1, events=1, backlog=1, credits=1, is_paused=True)
     said = lines_of(sends, paused, sends)
     assert [line.split()[0] for line in said] == ["sends", "paused:", "paused", "goes", "sends"]
-    assert said[0].startswith("sends 1 event, ") and said[0].endswith("1 of 1 MEP")
+    assert said[0].startswith("sends 1 event, ")
+    assert said[0].endswith("1 of 1 MEP")
 
 
 def test_several_processes_that_agree_on_their_last_mep_are_not_called_paused() -> None:
