@@ -177,10 +177,19 @@ class EventPacker:
 
 def bank_keys(block: EventBlock) -> set[tuple[int, int, int]]:
     """Type, version and source id of the banks of some events. Raises BankError for a damaged event."""
+    return {(key & 0xFF, key >> 8 & 0xFF, key >> 16) for key in _keys_of(block)}
+
+
+def bank_types(block: EventBlock) -> set[int]:
+    """The types of the banks of some events. Raises BankError for a damaged event."""
+    return {key & 0xFF for key in _keys_of(block)}
+
+
+def _keys_of(block: EventBlock) -> list[int]:
     _, finding, keys = Packer([], []).measure(block.data, block.begins, block.ends)
     if finding[0] == _DAMAGED_BANK:
         block.banks(finding[1])
-    return {(key & 0xFF, key >> 8 & 0xFF, key >> 16) for key in keys}
+    return keys
 
 
 def frames_of_mfps(

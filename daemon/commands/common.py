@@ -152,6 +152,11 @@ def require_packages(what: str, *packages: str) -> None:
         raise ValueError(f"{what} needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 MEP`, `2 MEPs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def thread_count(threads: int) -> int:
     """Threads to use; 0 means one per core that this process may use."""
     return threads or len(os.sched_getaffinity(0))

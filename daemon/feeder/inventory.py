@@ -1,16 +1,25 @@
 """What an input holds: its sources, run and events, found in one pass before anything is sent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn, TypeAlias
 
 from hltnode.daemon.feeder.input_files import FeedError
 from hltnode.processing.framework.readout import AUTO, Readout
-from hltnode.protocol.packing import EventBlock, bank_keys
+from hltnode.protocol.packing import EventBlock, bank_keys, bank_types
 from hltnode.protocol.raw_data.mep import Mep
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.source_id import NUMBER_BITS, SubDetector
+
+Origin: TypeAlias = Path | None
+"""The file of some events, None for events that are made on the spot."""
+BankKey: TypeAlias = tuple[int, int, int]
+"""Type, version and source id of a bank."""
+
+_MEND = "replay them one after the other, each as a run of its own (--run)"
 
 
 @dataclass(slots=True)
@@ -23,8 +32,10 @@ class Inventory:
     events_per_mep: int
     n_events: int = 0
     late_sources: dict[int, int] = field(default_factory=dict)
-    """Sources that are not in the first events, with the number of the first event that has a bank of them: before
-    that they say that they have none."""
+    """Sources that are not in the first events of a file, and in no earlier file, with the number of the first event
+    that has a bank of them: before that they say that they have none."""
+    lacking: dict[Path, list[int]] = field(default_factory=dict)
+    """The sources of which a file has no bank, while another one has: there they say that they have none."""
 
 
 def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:
@@ -37,57 +48,147 @@ def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth
 
 
 def inventory_of_events(
-    blocks: Iterable[EventBlock], readout: Readout, *, events_per_mep: int, run: int | None, with_truth: bool
+    blocks: Iterable[tuple[Origin, EventBlock]],
+    readout: Readout,
+    *,
+    events_per_mep: int,
+    run: int | None,
+    with_truth: bool,
 ) -> Inventory:
-    """The inventory of some events, of which those of the first block are the first ones. Raises FeedError if there
-    are no events."""
-    first_event_of: dict[tuple[int, int, int], int] = {}
-    n_events = n_first = 0
-    for block in blocks:
-        for key in bank_keys(block) - first_event_of.keys():
-            first_event_of[key] = n_events + (_first_with(key, block) if n_events else 0)
+    """The inventory of some events, of which each block holds some of one file.
+
+    Raises FeedError if there are no events, and for events of two encodings or files of two bank versions, which
+    cannot be sent together.
+    """
+    first_event_of: dict[BankKey, int] = {}
+    late: set[BankKey] = set()
+    keys_of: dict[Origin, set[BankKey]] = {}
+    encodings = _Encodings(readout)
+    n_events = 0
+    for origin, block in blocks:
+        keys = bank_keys(block)
+        begins_file = origin not in keys_of
+        for key in keys - first_event_of.keys():
+            first_event_of[key] = n_events + (0 if begins_file else _first_with(key, block))
+            if not begins_file:
+                late.add(key)
+        keys_of.setdefault(origin, set()).update(keys)
+        encodings.look(origin, n_events, block)
         if run is None:
             run = next((decode_odin(bank).run for bank in block.banks(0) if bank.type == BankType.ODIN), None)
         n_events += len(block)
-        n_first = n_first or len(block)
     # One encoding for the whole input: a source must not change its banks between MEPs.
     encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
-    versions: dict[int, int] = {}
-    first_of_source: dict[int, int] = {}
-    for (bank_type, version, bank_source), event in sorted(first_event_of.items()):
-        bank = RawBank(bank_type, version, bank_source, memoryview(b""))
-        source = source_of_bank(readout, encoding, bank, with_truth=with_truth)
+    source_of: dict[BankKey, int] = {}
+    for key in sorted(first_event_of):
+        source = source_of_bank(readout, encoding, RawBank(*key, memoryview(b"")), with_truth=with_truth)
         if source is not None:
-            versions[source] = version
-            first_of_source[source] = min(event, first_of_source.get(source, event))
-    if not versions:
+            source_of[key] = source
+    if not source_of:
         raise FeedError("the input holds no event with banks of the readout")
-    late = {source: event for source, event in first_of_source.items() if event >= n_first}
-    return Inventory(versions, run or 0, encoding, events_per_mep, n_events, late)
+    versions_of = {
+        origin: {source_of[key]: key[1] for key in keys if key in source_of} for origin, keys in keys_of.items()
+    }
+    _require_same_versions(versions_of)
+    versions = {source: version for (_, version, _), source in source_of.items()}
+    in_time = {source for key, source in source_of.items() if key not in late}
+    late_sources: dict[int, int] = {}
+    for key in late & source_of.keys():
+        if (source := source_of[key]) not in in_time:
+            late_sources[source] = min(first_event_of[key], late_sources.get(source, n_events))
+    return Inventory(
+        versions, run or 0, encoding, events_per_mep, n_events, late_sources, _lacking(versions_of, versions)
+    )
 
 
-def _first_with(key: tuple[int, int, int], block: EventBlock) -> int:
+class _Encodings:
+    """Events may hold the same hits in several encodings, of which one is sent; each event must hold that one."""
+
+    def __init__(self, readout: Readout) -> None:
+        self._readout = readout
+        self._first: tuple[str, Origin, int] | None = None
+
+    def look(self, origin: Origin, first_event: int, block: EventBlock) -> None:
+        """Take note of some events. Raises FeedError for one of another encoding than those before."""
+        types = bank_types(block)
+        encoding = self._readout.encoding_of(types)
+        if all(self._readout.reads(each, encoding) for each in types):
+            self._found(types, encoding, origin, first_event)
+            return
+        for event in range(len(block)):
+            types = bank_types(block.part(event, event + 1))
+            self._found(types, self._readout.encoding_of(types), origin, first_event + event)
+
+    def _found(self, types: set[int], encoding: str, origin: Origin, event: int) -> None:
+        others = [each for each in self._readout.encodings if each not in (AUTO, encoding)]
+        if all(self._readout.reads(each, other) for each in types for other in others):
+            # Events without any of these detectors, which go with each encoding.
+            return
+        if self._first is None:
+            self._first = encoding, origin, event
+        elif self._first[0] != encoding:
+            self._refuse(encoding, origin, event)
+
+    def _refuse(self, encoding: str, origin: Origin, event: int) -> NoReturn:
+        assert self._first is not None
+        first_encoding, first_origin, first_event = self._first
+        if origin == first_origin:
+            raise FeedError(
+                f"{origin}: event {first_event} is read as {first_encoding}, event {event} as {encoding}, and one "
+                "encoding is sent: divide the file, and replay the parts one after the other (--run)"
+            )
+        raise FeedError(
+            f"{first_origin} is read as {first_encoding}, {origin} as {encoding}, and one encoding is sent: {_MEND}"
+        )
+
+
+def _require_same_versions(versions_of: Mapping[Origin, Mapping[int, int]]) -> None:
+    """Raise FeedError for two files in which a source has different bank versions: a MEP could not hold both."""
+    first: dict[int, tuple[Origin, int]] = {}
+    for origin, versions in versions_of.items():
+        for source, version in versions.items():
+            other, version_before = first.setdefault(source, (origin, version))
+            if version != version_before:
+                raise FeedError(
+                    f"source {source} has banks of version {version_before} in {other} and {version} in {origin}: "
+                    f"{_MEND}"
+                )
+
+
+def _lacking(sources_of: Mapping[Origin, Iterable[int]], sources: Iterable[int]) -> dict[Path, list[int]]:
+    """Of each file the sources that others have and it has not."""
+    everything = set(sources)
+    missing = {origin: sorted(everything.difference(mine)) for origin, mine in sources_of.items()}
+    return {origin: each for origin, each in missing.items() if each and origin is not None}
+
+
+def _first_with(key: BankKey, block: EventBlock) -> int:
     """The first event of a block that has a bank of this type, version and source id."""
     return next(event for event in range(len(block)) if key in bank_keys(block.part(event, event + 1)))
 
 
-def inventory_of_meps(meps: Iterable[Mep], run: int | None) -> Inventory:
-    """The inventory of Run-3 MEPs, which keep their sources and their packing. Raises FeedError if there are none."""
+def inventory_of_meps(meps: Iterable[tuple[Origin, Mep]], run: int | None) -> Inventory:
+    """The inventory of the Run-3 MEPs of files, which keep their sources and their packing. Raises FeedError if there
+    are none."""
     versions: dict[int, int] = {}
     late: dict[int, int] = {}
+    sources_of: dict[Origin, set[int]] = {}
     n_events = most_events = 0
-    for mep in meps:
+    for origin, mep in meps:
+        begins_file = origin not in sources_of
+        mine = sources_of.setdefault(origin, set())
         for mfp in mep.mfps:
-            if n_events and mfp.source_id not in versions:
+            if not begins_file and mfp.source_id not in versions:
                 late[mfp.source_id] = n_events
             versions[mfp.source_id] = mfp.version
+            mine.add(mfp.source_id)
             if run is None and mfp.source_id == SubDetector.ODIN:
                 run = _run_of(mfp)
         n_events += mep.n_events
         most_events = max(most_events, mep.n_events)
     if not versions:
         raise FeedError("the input holds no MEP")
-    return Inventory(versions, run or 0, AUTO, most_events, n_events, late)
+    return Inventory(versions, run or 0, AUTO, most_events, n_events, late, _lacking(sources_of, versions))
 
 
 def _run_of(odin: Mfp) -> int | None:

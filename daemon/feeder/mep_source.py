@@ -12,7 +12,13 @@ from hltnode.client.shared_memory import SharedMemory
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.feeder.input_files import FileKind, InputFiles, find_inputs
 from hltnode.daemon.feeder.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
-from hltnode.processing.framework.event_blocks import blocks_of, event_blocks, read_event_blocks, read_whole
+from hltnode.processing.framework.event_blocks import (
+    blocks_of,
+    event_blocks,
+    join_blocks,
+    read_event_blocks,
+    read_whole,
+)
 from hltnode.processing.framework.event_files import EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.buffers import Buffer
@@ -91,6 +97,7 @@ class MepStream:
         self.n_events = None if packing.repeat is None else inventory.n_events * packing.repeat
         """Events of all passes, None if they never end."""
         self.late_sources = inventory.late_sources
+        self.lacking = inventory.lacking
         self.files = files
         self.memory = packing.memory
         self._read = read
@@ -127,14 +134,26 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
     """
     files = find_inputs(given)
     if files.kind is FileKind.MEP:
-        inventory = inventory_of_meps(_meps_of(files), packing.run)
+        of_files = ((path, mep) for path in files.paths() for mep in read_meps(path))
+        inventory = inventory_of_meps(of_files, packing.run)
         return MepStream(lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files)
     # Checksums are compared in this first pass.
-    whole = read_whole(files.paths(), verify_checksum=True) if files.n_bytes <= _IN_MEMORY_BYTES else None
-    if whole is not None:
-        first_pass = blocks_of(whole, range(1), _INVENTORY_EVENTS)
+    whole: EventBlock | None = None
+    first_pass: Iterator[tuple[Path, EventBlock]]
+    if files.n_bytes <= _IN_MEMORY_BYTES:
+        read = [(path, read_whole([path], verify_checksum=True)) for path in files.paths()]
+        whole_files = [(path, events) for path, events in read if events is not None]
+        first_pass = (
+            (path, block) for path, events in whole_files for block in blocks_of(events, range(1), _INVENTORY_EVENTS)
+        )
+        if whole_files:
+            whole = join_blocks([events for _, events in whole_files])
     else:
-        first_pass = read_event_blocks(files.paths(), _INVENTORY_EVENTS, verify_checksum=True)
+        first_pass = (
+            (path, block)
+            for path in files.paths()
+            for block in read_event_blocks([path], _INVENTORY_EVENTS, verify_checksum=True)
+        )
     inventory = _inventory(first_pass, readout, packing)
 
     def blocks() -> Iterator[EventBlock]:
@@ -155,7 +174,7 @@ def meps_of_simulation(
     The first MEP shows the sources; truth banks may grow in number later and are announced in advance.
     """
     first = event_blocks(islice(make_events(), packing.events_per_mep), packing.events_per_mep)
-    inventory = _inventory(first, readout, packing)
+    inventory = _inventory(((None, block) for block in first), readout, packing)
     inventory.n_events = n_events
     first_truth = source_id(SubDetector.TDET, 0)
     if first_truth in inventory.versions:
@@ -168,7 +187,7 @@ def meps_of_simulation(
     return _stream(blocks, readout, inventory, packing, None)
 
 
-def _inventory(blocks: Iterator[EventBlock], readout: Readout, packing: Packing) -> Inventory:
+def _inventory(blocks: Iterator[tuple[Path | None, EventBlock]], readout: Readout, packing: Packing) -> Inventory:
     return inventory_of_events(
         blocks, readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
     )

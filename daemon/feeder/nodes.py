@@ -8,9 +8,6 @@ from hltnode.client.feeder import Feeder
 from hltnode.client.mep import FeedMep
 from hltnode.protocol.transport.mep_ranges import MepRanges
 
-# How long a feeder waits for a change before it looks by itself.
-WATCH_SECONDS = 0.1
-
 
 class NodeGroup:
     """The connections of this process to one node."""
@@ -39,10 +36,17 @@ class Nodes:
         self.next_mep = 0
         self.reassigned = 0
         self.changed = asyncio.Event()
+        """Something has changed for those who feed."""
+        self.news = asyncio.Event()
+        """Something has come from a node, or a second has passed, for those who decide."""
         self.feeders = [feeder for group in groups for feeder in group.feeders]
         for feeder in self.feeders:
-            feeder.on_change = self.changed.set
+            feeder.on_change = self._has_news
             feeder.floor = self.floor
+
+    def _has_news(self) -> None:
+        self.changed.set()
+        self.news.set()
 
     @property
     def unacknowledged(self) -> int:
@@ -108,8 +112,8 @@ class Nodes:
             feeder.window.release(mep)
 
     async def wait(self) -> None:
-        """Wait until something has changed, but not for long. Raises FeederRefusedError."""
-        await self.clock.wait(self.changed, WATCH_SECONDS)
+        """Wait until something has changed; each feeder says so at least with its hellos. Raises FeederRefusedError."""
+        await self.clock.wait(self.changed, None)
         self.changed.clear()
         for feeder in self.feeders:
             feeder.check()

@@ -20,7 +20,7 @@ from hltnode.daemon.common.zmq_sockets import BOUND, MAX_CONTROL_BYTES, make_rou
 from hltnode.daemon.feeder.assignment import DONE, AssignmentList, choose_node
 from hltnode.daemon.feeder.assignment_memory import AssignmentMemory
 from hltnode.daemon.feeder.follower import FOLLOW_SECONDS
-from hltnode.daemon.feeder.nodes import WATCH_SECONDS, Nodes
+from hltnode.daemon.feeder.nodes import Nodes
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.assignments import (
     MAX_ENTRIES,
@@ -32,6 +32,9 @@ from hltnode.protocol.transport.assignments import (
 
 # A node that restarts within this time keeps its MEPs: a lost connection alone moves nothing.
 REASSIGN_SECONDS = 3.0
+# What has come from the nodes is looked at together after this time: a look is at all that is assigned, and nothing that
+# is to be sent waits for it.
+NEWS_SECONDS = 0.1
 # A follower that has not repeated its request for this time is gone.
 FOLLOWER_GONE_NS = round(3e9 * FOLLOW_SECONDS)
 
@@ -150,15 +153,35 @@ class Supervisor:
                 tasks.create_task(self._answer_all(self._socket))
 
     async def _watch(self) -> None:
+        nodes = self._nodes
         while True:
-            await self._nodes.clock.sleep(WATCH_SECONDS)
+            due_ns = self._due_ns()
+            now_ns = nodes.clock.monotonic_ns()
+            await nodes.clock.wait(nodes.news, None if due_ns is None else max(0, due_ns - now_ns) * 1e-9)
+            if nodes.news.is_set():
+                await nodes.clock.sleep(NEWS_SECONDS)
+            nodes.news.clear()
             self.note_acknowledged()
             self.reassign_lost()
             self._forget_confirmed()
             gone_ns = self._nodes.clock.monotonic_ns() - FOLLOWER_GONE_NS
-            for identity in [who for who, (came_ns, _) in self._requests.items() if came_ns < gone_ns]:
+            for identity in [who for who, (came_ns, _) in self._requests.items() if came_ns <= gone_ns]:
                 del self._requests[identity]
                 self._unanswered.discard(identity)
+            # Those who feed may wait for what was decided here, or for the time itself.
+            nodes.changed.set()
+
+    def _due_ns(self) -> int | None:
+        """When there is something to be done although nothing comes: nodes are lost for long, or followers are gone."""
+        now_ns, long_ns = self._nodes.clock.monotonic_ns(), round(REASSIGN_SECONDS * 1e9)
+        due = [came_ns + FOLLOWER_GONE_NS for came_ns, _ in self._requests.values()]
+        for group in self._nodes.groups:
+            if not group.leader.is_connected:
+                due.append(self._lost_since_ns(group.leader, now_ns) + long_ns)
+        if not self._knows_nodes and self._first_connected_ns is not None:
+            due.append(self._first_connected_ns + long_ns)
+        # What was due before and could not be done waits for news.
+        return min((each for each in due if each > now_ns), default=None)
 
     def note_acknowledged(self) -> None:
         """What the first connection to a node has acknowledged stays there, whatever happens to the node."""
@@ -230,6 +253,8 @@ class Supervisor:
                 is_repeated = parts[0] in self._unanswered
                 self._requests[parts[0]] = (self._nodes.clock.monotonic_ns(), message)
                 self._unanswered.add(parts[0])
+                # The end waits until the followers know everything.
+                self._nodes.changed.set()
                 if is_repeated:
                     # Nothing new for a while: the follower has to know that the supervisor is there.
                     await self._answer(socket, parts[0], self.answer_to(message))

@@ -16,7 +16,7 @@ from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.monitoring.counters import TapCounters
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.transport.tap_message import CLOSED, FRAGMENT, TapHeader, encode_tap_header
+from hltnode.protocol.transport.tap_message import BEGIN, CLOSED, FRAGMENT, TapHeader, encode_tap_header
 
 # Messages in the pipe to a recorder: of the largest frames, 16 MiB, these are as large as the default buffer.
 HIGH_WATER_MARK = 4
@@ -114,6 +114,9 @@ class InputTap:
                 break
             change = {b"\x01": 1, b"\x00": -1}.get(message[:1], 0)
             self._counters.subscribers += change
+            if change > 0:
+                # All recorders get it, and the one that has come knows that this is a tap.
+                self._waiting.append((encode_tap_header(TapHeader(BEGIN, self._sequence, 0, 0, 0)), None))
             if change and (left_out := self._limit.due(("recorder", change))) is not None:
                 log.info("recorders", n=self._counters.subscribers, left_out=left_out)
         else:

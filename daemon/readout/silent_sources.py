@@ -23,23 +23,34 @@ class SilentSources:
     def __init__(self, silent_ns: int) -> None:
         self._silent_ns = silent_ns
         self._since_ns = 0
+        self._is_pause = False
         self.silent: frozenset[int] = frozenset()
 
     def start_run(self, now_ns: int) -> None:
         """A run begins: the time of each source counts from now."""
         self._since_ns = now_ns
+        self._is_pause = False
         self.silent = frozenset()
 
     def look(self, now_ns: int, sources: Mapping[int, SourceCounters]) -> tuple[frozenset[int], frozenset[int]]:
         """Judge the `sources` of the run; returns those that fell silent and those that came back since the last look.
 
-        While no source delivers, none is silent: the beam is off, or the node grants nothing.
+        While no source delivers, none is silent: the beam is off, or the node grants nothing. After such a pause the
+        first sources of a MEP come before the others, whose time counts from then.
         """
-        last = {source: max(of.last_seen_ns or 0, self._since_ns) for source, of in sources.items()}
         newest = max((of.last_seen_ns or 0 for of in sources.values()), default=0)
         before = self.silent
-        if now_ns - newest < self._silent_ns:
-            self.silent = frozenset(source for source, seen in last.items() if newest - seen >= self._silent_ns)
+        if (pause_ns := now_ns - newest) < self._silent_ns:
+            if self._is_pause and pause_ns < self._silent_ns // 2:
+                self._since_ns = newest
+            last = {source: max(of.last_seen_ns or 0, self._since_ns) for source, of in sources.items()}
+            self.silent = frozenset(
+                source
+                for source, seen in last.items()
+                if newest - seen >= self._silent_ns
+                or (source in before and newest - (sources[source].last_seen_ns or 0) >= self._silent_ns)
+            )
+        self._is_pause = pause_ns >= self._silent_ns // 2
         return self.silent - before, before - self.silent
 
 

@@ -8,7 +8,7 @@ from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.mep import Mep, encode_mep
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
-from hltnode.protocol.transport.tap_message import FRAGMENT, decode_tap_header
+from hltnode.protocol.transport.tap_message import BEGIN, FRAGMENT, decode_tap_header
 
 # Fragments of MEPs that are not closed yet. A MEP whose end does not come, because it was revoked or its message was
 # dropped, is given up when there are more.
@@ -53,6 +53,9 @@ class MepAssembly:
     def take(self, parts: Sequence[Buffer]) -> RecordedMep | None:
         """Take one message; the MEP that it completes, if it does. Raises MessageError for what is no such message."""
         header = decode_tap_header(parts[0])
+        if header.kind == BEGIN:
+            # It has the number of the next message, and comes for each recorder.
+            return None
         counts = self.counts
         if self._next is not None and header.sequence > self._next:
             counts.missed_messages += header.sequence - self._next

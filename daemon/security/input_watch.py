@@ -58,6 +58,10 @@ class _Account:
     """Time for which the node could have taken a message, and there was none."""
     looks: int = 0
     """Looks in that time."""
+    unfinished_ns: int = 0
+    """The part of that time for which more than `SMALL_BYTES` have been there: without credit a feeder sends nothing,
+    and then the first frames of its next MEP may wait for a busy node."""
+    unfinished_looks: int = 0
     read: int = 0
     previous_read: int = 0
     read_before: int = 0
@@ -152,13 +156,16 @@ class InputWatch:
         if messages > account.messages:
             account.mean_size = (wire_bytes - account.wire_bytes) // (messages - account.messages)
             account.messages, account.wire_bytes = messages, wire_bytes
-            account.quiet_ns = account.looks = 0
+            account.quiet_ns = account.looks = account.unfinished_ns = account.unfinished_looks = 0
             account.read_before = account.previous_read
             # Heartbeats before this message are not part of an unfinished one.
             account.correction += NOISE_BYTES
         elif passed_ns:
             account.quiet_ns += passed_ns
             account.looks += 1
+            if account.held > SMALL_BYTES:
+                account.unfinished_ns += passed_ns
+                account.unfinished_looks += 1
         account.previous_read, account.read = account.read, nbytes
         held = nbytes - wire_bytes - account.correction
         if held < 0:
@@ -174,17 +181,18 @@ class InputWatch:
 
     def _verdict(self, account: _Account) -> ConnectionRefusal | None:
         # A message that waits for this node to take it is not the fault of its connection.
-        if account.looks >= 2:
+        if account.unfinished_looks >= 2:
             if account.held > self._rules.message_bytes:
                 return ConnectionRefusal.UNFINISHED
-            if account.held > SMALL_BYTES and account.quiet_ns > self._rules.stalled_ns:
+            if account.held > SMALL_BYTES and account.unfinished_ns > self._rules.stalled_ns:
                 return ConnectionRefusal.STALLED
         return ConnectionRefusal.IDLE if account.quiet_ns > self._rules.idle_ns else None
 
 
 def _worst_case(account: _Account) -> int:
     """What a connection may take in memory: of an unfinished message only the bytes are known, not its parts."""
-    if not account.messages or (account.looks >= 2 and account.quiet_ns > SUSPICIOUS_AFTER_NS):
+    looks = account.looks if account.held <= SMALL_BYTES else account.unfinished_looks
+    if not account.messages or (looks >= 2 and account.quiet_ns > SUSPICIOUS_AFTER_NS):
         return _memory(account.held, SMALLEST_PART)
     return account.memory
 

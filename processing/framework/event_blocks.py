@@ -8,7 +8,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +45,18 @@ def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: 
 def read_whole(paths: Iterable[Path], *, verify_checksum: bool) -> EventBlock | None:
     """All events of several files at once, None if there are none. Raises EventFileError."""
     return next(read_event_blocks(paths, sys.maxsize, verify_checksum=verify_checksum), None)
+
+
+def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:
+    """The events of several blocks, one or more, in one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    offsets = np.cumsum([0, *(len(block.data) for block in blocks)], dtype=np.uint64)
+    return EventBlock(
+        np.concatenate([np.frombuffer(block.data, np.uint8) for block in blocks]).data,
+        np.concatenate([block.begins + offset for block, offset in zip(blocks, offsets, strict=False)]),
+        np.concatenate([block.ends + offset for block, offset in zip(blocks, offsets, strict=False)]),
+    )
 
 
 def blocks_of(whole: EventBlock, passes: Iterable[object], n_events: int) -> Iterator[EventBlock]:

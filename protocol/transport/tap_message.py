@@ -1,4 +1,5 @@
-"""What the tap of a node publishes: fragments as they were taken, and closed MEPs (docs/formats/tap-message.md)."""
+"""What the tap of a node publishes: fragments as they were taken, closed MEPs, and that a recorder has come
+(docs/formats/tap-message.md)."""
 
 import struct
 
@@ -9,13 +10,14 @@ from hltnode.protocol.errors import MessageError, RejectReason
 
 FRAGMENT = b"F"
 CLOSED = b"C"
+BEGIN = b"B"
 
 # Kind, number of the message u64, run u32, MEP id u64, fragments of the MEP u16 (of a closed one).
 _HEADER = struct.Struct("<cQIQH")
 
 
 class TapHeader(msgspec.Struct, frozen=True):
-    """First part of a message of the tap; `kind` is FRAGMENT, with the frame as second part, or CLOSED."""
+    """First part of a message of the tap; `kind` is FRAGMENT, with the frame as second part, CLOSED or BEGIN."""
 
     kind: bytes
     sequence: int
@@ -38,6 +40,6 @@ def decode_tap_header(buffer: Buffer) -> TapHeader:
     if len(view) != _HEADER.size:
         raise MessageError(RejectReason.BAD_SIZE, f"tap header: {_HEADER.size} bytes expected, {len(view)} received")
     kind, sequence, run, mep, n_fragments = _HEADER.unpack(view)
-    if kind not in (FRAGMENT, CLOSED):
-        raise MessageError(RejectReason.MALFORMED, f"tap header: kind F or C expected, {kind!r} found")
+    if kind not in (FRAGMENT, CLOSED, BEGIN):
+        raise MessageError(RejectReason.MALFORMED, f"tap header: kind F, C or B expected, {kind!r} found")
     return TapHeader(kind, sequence, run, mep, n_fragments)

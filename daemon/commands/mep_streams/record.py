@@ -16,20 +16,23 @@ from hltnode.daemon.commands.common import (
     KeyFileOption,
     ServerKeyOption,
     console,
+    counted,
     require_writable,
     user_errors,
     write_json,
 )
-from hltnode.daemon.common.endpoints import check_option
+from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, NotReachableError, check_option
 from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.recorder.mep_assembly import MepAssembly
 from hltnode.daemon.recorder.mep_files import MepFiles
+from hltnode.protocol.errors import MessageError
 
 # A node from which nothing comes is named after this time, and again.
 SILENT_SECONDS = 5.0
 POLL_MS = 200
 # Messages that wait in this process; the node's own buffer is behind them.
 QUEUE = 256
+_NO_TAP = "what answers there is not the tap of a node (tap.endpoint)"
 
 
 def record(
@@ -49,8 +52,8 @@ def record(
     """Record what a running node takes, so that `hltnode replay` gives it to a node once more, bit by bit.
 
     The node does not wait for the recorder: MEPs for which this one is too slow are not recorded, and counted. Ends
-    with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording, 2 if the node is not
-    there within three seconds (--wait: it may come later).
+    with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording, 2 if no tap of a node
+    answers within three seconds (--wait: it may come later).
 
     Example: hltnode record incident --from tcp://127.0.0.1:5561 --seconds 60
     """
@@ -63,18 +66,23 @@ def record(
         files = MepFiles(folder, max_file_bytes)
         assembly = MepAssembly()
         try:
-            _record(tap, keys, assembly, files, meps, seconds, max_bytes)
+            _record(tap, keys, assembly, files, meps, seconds, max_bytes, wait)
         finally:
             files.close()
         counts = assembly.counts
         write_json(json, {**asdict(counts), "files": [str(path) for path in files.finished]})
-    typer.echo(f"{counts.meps} MEPs, {counts.events} events, {counts.bytes} bytes in {len(files.finished)} files")
+    typer.echo(
+        f"{counted(counts.meps, 'MEP')}, {counted(counts.events, 'event')}, {counted(counts.bytes, 'byte')} in "
+        f"{counted(len(files.finished), 'file')}"
+    )
     if counts.cut_meps:
-        typer.echo(f"not recorded: {counts.cut_meps} MEPs of which fragments did not come, or came before the begin")
+        meps_cut = counted(counts.cut_meps, "MEP")
+        typer.echo(f"not recorded: {meps_cut} of which fragments did not come, or came before the begin")
     if counts.without_odin:
-        typer.echo(f"not recorded: {counts.without_odin} MEPs without ODIN")
+        typer.echo(f"not recorded: {counted(counts.without_odin, 'MEP')} without ODIN")
     if counts.missed_messages:
-        typer.echo(f"not recorded: {counts.missed_messages} messages for which this recorder was too slow")
+        missed = counted(counts.missed_messages, "message")
+        typer.echo(f"not recorded: {missed} for which this recorder was too slow")
         raise typer.Exit(1)
 
 
@@ -86,6 +94,7 @@ def _record(
     meps: int | None,
     seconds: float | None,
     max_bytes: int,
+    wait: bool,
 ) -> None:
     is_over = False
 
@@ -95,6 +104,8 @@ def _record(
 
     before: dict[int, Any] = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     begin = heard = time.monotonic()
+    # A tap says at once that it is one: another port of the node may take the subscription, and send nothing or others.
+    is_tap = False
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.RCVHWM, QUEUE)
@@ -105,12 +116,18 @@ def _record(
         console.print(f"records what comes from {endpoint}", highlight=False)
         while not is_over and (seconds is None or time.monotonic() - begin < seconds):
             if not socket.poll(POLL_MS):
+                if not is_tap and not wait and time.monotonic() - begin >= REACHABLE_SECONDS:
+                    raise NotReachableError(f"{endpoint}: {_NO_TAP}")
                 if time.monotonic() - heard >= SILENT_SECONDS:
                     console.print(f"nothing has come from {endpoint} for {SILENT_SECONDS:.0f} s", highlight=False)
                     heard = time.monotonic()
                 continue
             heard = time.monotonic()
-            mep = assembly.take([part.buffer for part in socket.recv_multipart(copy=False)])
+            try:
+                mep = assembly.take([part.buffer for part in socket.recv_multipart(copy=False)])
+            except MessageError as error:
+                raise ValueError(f"{endpoint}: {_NO_TAP}: {error}") from error
+            is_tap = True
             if mep is None:
                 continue
             if assembly.counts.bytes > max_bytes:

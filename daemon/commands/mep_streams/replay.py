@@ -28,6 +28,7 @@ from hltnode.daemon.commands.common import (
     KeyFileOption,
     ServerKeyOption,
     console,
+    counted,
     require_writable,
     user_errors,
     write_json,
@@ -76,7 +77,8 @@ def replay(
         ),
     ] = "greatest",
     loop: Annotated[
-        bool, typer.Option("--loop", help="Begin again at the end of the input, until Ctrl-C or SIGTERM.")
+        bool,
+        typer.Option("--loop", help="Begin again at the end of the input, until Ctrl-C or SIGTERM; not with --part."),
     ] = False,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the input is replayed.")] = 1,
     run: Annotated[
@@ -172,6 +174,11 @@ def replay(
             )
         if loop and repeat != 1:
             raise FeedError("--loop and --repeat: expected one of them")
+        if loop and part is not None:
+            raise FeedError(
+                "--loop and --part: processes that are started one by one do not end after the same MEP, and one that "
+                "some of them have not sent is incomplete: expected --repeat, or --jobs instead of --part"
+            )
         for option, endpoints in (("--to", to), ("--control", control or ())):
             for endpoint in endpoints:
                 check_option(option, endpoint)
@@ -229,14 +236,15 @@ def describe_input(stream: MepStream) -> dict[str, Any]:
         "left_out": {} if files is None else {str(path): why for path, why in files.left_out.items()},
         "sources": len(stream.sources),
         "late_sources": {str(source): event for source, event in stream.late_sources.items()},
+        "lacking": {str(path): len(sources) for path, sources in stream.lacking.items()},
     }
 
 
 def say_what_is_special(stream: MepStream) -> None:
-    """Name the files that are left out, and sources that are not in the first events."""
+    """Name the files that are left out, sources that are not in the first events, and files that lack some."""
     lines = []
     if stream.files is not None and (left_out := stream.files.left_out):
-        lines.append(f"{len(left_out)} files are left out:")
+        lines.append(f"left out: {counted(len(left_out), 'file')}")
         lines += [f"  {path}: {why}" for path, why in list(left_out.items())[:SHOWN_RANGES]]
         if len(left_out) > SHOWN_RANGES:
             lines.append(f"  and {len(left_out) - SHOWN_RANGES} more")
@@ -246,6 +254,13 @@ def say_what_is_special(stream: MepStream) -> None:
             f"{len(late)} of {len(stream.sources)} sources appear late, the first one, {source}, in event {event}: "
             "until then they send that they have no bank"
         )
+    for path, lacking in list(stream.lacking.items())[:SHOWN_RANGES]:
+        lines.append(
+            f"{path} has no bank of {len(lacking)} of {counted(len(stream.sources), 'source')}, the first one is "
+            f"{lacking[0]}: they send that they have none"
+        )
+    if len(stream.lacking) > SHOWN_RANGES:
+        lines.append(f"and {counted(len(stream.lacking) - SHOWN_RANGES, 'more file')} without some of the sources")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -253,10 +268,15 @@ def say_what_is_special(stream: MepStream) -> None:
 def print_report(report: FeedReport) -> None:
     """What was fed, and what became of it."""
     typer.echo(
-        f"{report.meps} MEPs, {report.events} events in {report.seconds:.2f} s: "
-        f"{report.events / report.seconds:.0f} events/s, {report.fragments} fragments ({report.resent} sent again), "
-        f"{report.unacknowledged} MEPs not acknowledged, {report.reassigned} assigned to another node"
+        f"{counted(report.meps, 'MEP')}, {counted(report.events, 'event')} in {report.seconds:.2f} s: "
+        f"{report.events / report.seconds:.0f} events/s"
     )
+    typer.echo(
+        f"{counted(report.fragments, 'fragment')}, {report.resent} sent again; "
+        f"{counted(report.unacknowledged, 'MEP')} not acknowledged"
+    )
+    if report.reassigned:
+        typer.echo(f"{counted(report.reassigned, 'MEP')} assigned to another node")
     if report.injected:
         typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for node, ranges in report.unconfirmed.items():
@@ -264,7 +284,7 @@ def print_report(report: FeedReport) -> None:
             f"revoked from {node}, which did not return: MEPs {shown(ranges)}; its files may hold them a second time"
         )
     for reason, count in report.refused.items():
-        typer.echo(f"not accepted: {count.fragments} fragments of {count.meps} MEPs, {reason}")
+        typer.echo(f"not accepted: {counted(count.fragments, 'fragment')} of {counted(count.meps, 'MEP')}, {reason}")
     if report.unacknowledged:
         typer.echo(f"not acknowledged: MEPs {shown(report.unacknowledged_meps)}")
     if report.error:

@@ -247,7 +247,8 @@ class _Jobs:
             await asyncio.sleep(SHOW_SECONDS)
             for job in self._jobs:
                 job.read()
-            self._screen.show(join_states([job.state for job in self._jobs]))
+            state = join_states([job.state for job in self._jobs])
+            self._screen.show(replace(state, is_ending=state.is_ending or self._is_ending))
             self._lead()
             failed = [job for job in self._jobs if job.is_over and (job.report is None or job.report.error)]
             if failed:

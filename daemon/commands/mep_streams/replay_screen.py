@@ -8,6 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from hltnode.daemon.commands.common import counted
 from hltnode.daemon.feeder.replaying import ReplayState
 
 # A node that is not there is named again after this time, and a screen that is no terminal gets a line.
@@ -58,7 +59,8 @@ class ReplayScreen:
         while now - self._past[0][0] > RATE_SECONDS:
             self._past.popleft()
         self._name_missing(now, state)
-        if state.is_paused != self._was_paused:
+        # At the end several processes pause until they agree on the last MEP: nothing can be resumed then.
+        if not state.is_ending and state.is_paused != self._was_paused:
             self._was_paused = state.is_paused
             self.say("paused: the space bar or SIGCONT goes on" if state.is_paused else "goes on")
         text = self._describe(state)
@@ -76,10 +78,13 @@ class ReplayScreen:
         seconds = max(self._past[-1][0] - begin, 1e-9)
         rate = (state.events - first.events) / seconds
         megabytes = (state.bytes - first.bytes) / seconds * 1e-6
-        word = "paused" if state.is_paused else "waits" if state.missing else "ends" if state.is_ending else "sends"
+        if state.is_paused and not state.is_ending:
+            word = "paused"
+        else:
+            word = "waits" if state.missing else "ends" if state.is_ending else "sends"
         return (
-            f"{word} {state.events} events, {rate:.0f}/s, {megabytes:.0f} MB/s, backlog {state.backlog} of "
-            f"{state.credits} MEPs"
+            f"{word} {counted(state.events, 'event')}, {rate:.0f}/s, {megabytes:.0f} MB/s, backlog {state.backlog} of "
+            f"{counted(state.credits, 'MEP')}"
         )
 
     def _name_missing(self, now: float, state: ReplayState) -> None:

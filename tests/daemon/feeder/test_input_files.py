@@ -43,6 +43,8 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
     (tmp_path / "notes.txt").write_text("These are the events of the incident, 22 November.")
     (tmp_path / "empty.mdf").touch()
     (tmp_path / "older").mkdir()
+    (tmp_path / "gone.mdf").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.mdf")
     stream = stream_of(tmp_path)
     assert event_ids(stream) == [0, 1, 2, 3, 4]
     assert stream.n_events == 5
@@ -51,6 +53,8 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
         "notes.txt": "is neither MDF nor MEP",
         "empty.mdf": "is empty",
         "older": "cannot be read: Is a directory",
+        "gone.mdf": "cannot be read: No such file or directory",
+        "pipe.mdf": "is neither a file nor a folder",
     }
 
 
@@ -124,6 +128,61 @@ def test_a_source_that_appears_late_is_known_from_the_start_and_named(tmp_path: 
     assert stream.late_sources == {VELO: 300}
     first = next(iter(stream))
     assert VELO in first.mfps
+
+
+def encoded(number: int, *types: BankType, version: int = 2) -> bytes:
+    """An event with VELO banks of these types, of one sensor."""
+    banks = [RawBank(each, version, 7, memoryview(b"abcd")) for each in types]
+    return encode_record(encode_banks([encode_odin(Odin(run=5, event_id=number)), *banks]), run=5)
+
+
+RETINA, PIXELS = BankType.VP_RETINA_CLUSTER, BankType.VP
+
+
+def test_files_of_two_encodings_are_refused_and_both_are_named(tmp_path: Path) -> None:
+    one, two, neither = tmp_path / "one.mdf", tmp_path / "two.mdf", tmp_path / "neither.mdf"
+    one.write_bytes(encoded(0, RETINA, PIXELS) + encoded(1, RETINA))
+    two.write_bytes(encoded(2, PIXELS))
+    neither.write_bytes(encoded(3))
+    with pytest.raises(
+        FeedError, match=r"one\.mdf is read as retina, .*two\.mdf as superpixel, .* one after the other"
+    ):
+        stream_of(neither, one, two)
+    # Each goes alone, and with events that have no VELO.
+    assert [len(stream_of(neither, each).sources) for each in (one, two)] == [2, 2]
+
+
+def test_events_of_two_encodings_in_one_file_are_refused_with_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "joined.mdf"
+    path.write_bytes(encoded(0) + encoded(1, RETINA, PIXELS) * 300 + encoded(2, PIXELS))
+    with pytest.raises(FeedError, match=r"joined\.mdf: event 1 is read as retina, event 301 as superpixel"):
+        stream_of(path)
+
+
+def test_files_in_which_a_source_has_two_bank_versions_are_refused_and_both_are_named(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.mdf", tmp_path / "two.mdf"
+    one.write_bytes(encoded(0, PIXELS))
+    two.write_bytes(encoded(1, PIXELS, version=1))
+    with pytest.raises(FeedError, match=r"source \d+ has banks of version 2 in .*one\.mdf and 1 in .*two\.mdf"):
+        stream_of(one, two)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_file_that_lacks_sources_of_another_one_is_named_and_they_say_that_they_have_no_bank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    if not in_memory:
+        monkeypatch.setattr("hltnode.daemon.feeder.mep_source._IN_MEMORY_BYTES", 0)
+    one, two = tmp_path / "one.mdf", tmp_path / "two.mdf"
+    one.write_bytes(b"".join(record(i) for i in range(3)))
+    two.write_bytes(b"".join(record(i, with_velo=False) for i in range(3, 5)))
+    for given in ((one, two), (two, one)):
+        stream = stream_of(*given)
+        assert stream.lacking == {two: [VELO]}
+        assert stream.late_sources == {}
+        [mep] = stream
+        assert [bank is None for bank in Mfp.parse(mep.mfps[VELO]).banks()].count(True) == 2
+        assert len(event_ids(stream)) == 5
 
 
 def test_another_run_number_is_written_into_the_odin_banks(tmp_path: Path) -> None:

@@ -160,6 +160,25 @@ async def test_a_node_that_is_lost_for_three_seconds_loses_its_meps_to_the_other
         await asyncio.gather(working, return_exceptions=True)
 
 
+async def test_a_supervisor_looks_only_when_something_has_come_or_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = Bench()
+    async with a.feeder:
+        nodes = Nodes([NodeGroup("a", [a.feeder])], clock=a.clock)
+        supervisor = make_supervisor(nodes)
+        looks: list[int] = []
+        monkeypatch.setattr(supervisor, "note_acknowledged", lambda: looks.append(a.clock.now_ns))
+        working = asyncio.create_task(supervisor.work())
+        await a.welcome(2)
+        await a.clock.advance(0.5)
+        # The welcome and the first hello; the next hello comes after a second.
+        assert 1 <= len(looks) <= 2
+        before = len(looks)
+        await a.clock.advance(10.0)
+        assert 9 <= len(looks) - before <= 12
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
 @pytest.mark.loopback
 async def test_two_nodes_share_the_meps_and_each_mep_is_complete_at_one(
     tmp_path: Path, context: zmq.asyncio.Context

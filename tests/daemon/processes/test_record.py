@@ -86,6 +86,20 @@ def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
     assert any(any(decision.accepted) for decision in first)
 
 
+def test_a_port_of_the_node_that_is_no_tap_is_an_error_and_a_tap_without_input_is_none(
+    node: RunningNode, tap: str, tmp_path: Path
+) -> None:
+    def record(endpoint: str, *options: str) -> tuple[int, str]:
+        result = CliRunner().invoke(app, ["record", str(tmp_path / "r"), "--from", endpoint, *options])
+        return result.exit_code, result.output
+
+    code, printed = record(node.endpoint(DECISIONS))
+    assert (code, "not the tap of a node (tap.endpoint)" in " ".join(printed.split())) == (2, True), printed
+    # Longer than a recorder waits for the answer of a tap.
+    code, printed = record(tap, "--seconds", "4")
+    assert (code, "0 MEPs, 0 events" in printed) == (0, True), printed
+
+
 def test_a_recorder_ends_with_whole_files_when_it_is_interrupted(tap: str, tmp_path: Path) -> None:
     recorder = subprocess.Popen(
         [sys.executable, "-m", "hltnode.daemon", "record", str(tmp_path / "r"), "--from", tap, "--wait"],

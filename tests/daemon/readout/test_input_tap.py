@@ -10,6 +10,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.monitoring.counters import TapCounters
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.recorder.mep_assembly import MepAssembly
+from hltnode.protocol.transport.tap_message import CLOSED
 
 pytestmark = pytest.mark.loopback
 
@@ -37,7 +38,7 @@ def read_closed(tap: InputTap, recorder: zmq.Socket[bytes], assembly: MepAssembl
         tap.changed()
         while n and recorder.poll(20):
             parts = recorder.recv_multipart()
-            n -= len(parts) == 1
+            n -= parts[0].startswith(CLOSED)
             assembly.take(parts)
 
 

@@ -48,6 +48,19 @@ def test_a_silence_lasts_while_no_source_delivers() -> None:
     assert watch.silent == {2}
 
 
+def test_sources_that_come_later_in_a_mep_are_not_silent_after_a_pause_of_all() -> None:
+    watch = SilentSources(5 * SECOND)
+    watch.start_run(0)
+    watch.look(6 * SECOND, sources(a=6, b=6, c=0))
+    assert watch.silent == {3}
+    # Without credit for the next MEP.
+    watch.look(14 * SECOND, sources(a=6, b=6, c=0))
+    assert watch.look(15 * SECOND, sources(a=15, b=6, c=0)) == (frozenset(), frozenset())
+    assert watch.silent == {3}
+    assert watch.look(19 * SECOND, sources(a=19, b=6, c=0))[0] == frozenset()
+    assert watch.look(20 * SECOND, sources(a=20, b=6, c=0))[0] == {2}
+
+
 def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> None:
     limits = SlotLimits(input_bytes=4096, events=40, meps=64, fragments=64, mep_bytes=1024)
     times = BuilderLimits(

@@ -89,6 +89,23 @@ def test_frames_that_wait_for_a_busy_node_are_not_the_fault_of_their_feeder() ->
         assert wire.look(was_empty=False) == []
 
 
+@pytest.mark.parametrize("mib", [1, 30])
+def test_frames_that_come_after_a_long_silence_may_wait_for_a_busy_node(mib: int) -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.delivered(7, MIB)
+    wire.read[7] += MIB
+    # Without credit for the next MEP.
+    assert not wire.looks(300)
+    wire.read[7] += mib * MIB
+    assert not wire.look()
+    wire.delivered(7, mib * MIB)
+    assert not wire.looks(300)
+    # One that is never finished is ended all the same.
+    wire.read[7] += mib * MIB
+    assert wire.looks(120) == [(7, ConnectionRefusal.STALLED if mib == 1 else ConnectionRefusal.UNFINISHED)]
+
+
 def test_a_pause_of_the_whole_node_is_not_the_fault_of_its_peers() -> None:
     wire = Wire()
     wire.opened(7)

@@ -54,6 +54,14 @@ def test_exactly_one_kind_of_input_is_needed(arguments: list[str]) -> None:
     assert "--simulate" in result.stderr
 
 
+def test_an_endless_replay_of_one_part_is_refused_with_what_to_do() -> None:
+    arguments = ["x.mdf", "--loop", "--part", "1/2"]
+    result = CliRunner().invoke(app, ["replay", "--to", "tcp://127.0.0.1:5555", *arguments])
+    assert result.exit_code == 2
+    assert "--loop and --part" in result.stderr
+    assert "--jobs instead of --part" in " ".join(result.stderr.split())
+
+
 def test_serve_names_the_key_of_a_broken_configuration(tmp_path: Path) -> None:
     config = tmp_path / "node.toml"
     config.write_text("[pipeline]\nslots = 'many'\n")

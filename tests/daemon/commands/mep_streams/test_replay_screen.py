@@ -1,0 +1,58 @@
+"""What a replay shows: the state while it goes on, and its report."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from hltnode.client.refused_fragments import RefusedCount
+from hltnode.daemon.commands.mep_streams.replay import print_report
+from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
+from hltnode.daemon.feeder.replaying import ReplayState
+from hltnode.daemon.feeder.single_node import FeedReport
+
+COLUMNS = 80
+
+
+def lines_of(*states: ReplayState) -> list[str]:
+    """What is printed for states that come one second after the other, with a line for each."""
+    printed = io.StringIO()
+    times = iter(range(0, 10_000, 100))
+    screen = ReplayScreen(Console(file=printed, width=COLUMNS), None, clock=lambda: float(next(times)))
+    with screen:
+        for state in states:
+            screen.show(state)
+    return [line for line in printed.getvalue().splitlines() if line.strip()]
+
+
+def test_a_pause_is_said_and_that_it_is_over() -> None:
+    sends = ReplayState(meps=1, events=1, backlog=1, credits=1)
+    paused = ReplayState(meps=1, events=1, backlog=1, credits=1, is_paused=True)
+    said = lines_of(sends, paused, sends)
+    assert [line.split()[0] for line in said] == ["sends", "paused:", "paused", "goes", "sends"]
+    assert said[0].startswith("sends 1 event, ")
+    assert said[0].endswith("1 of 1 MEP")
+
+
+def test_several_processes_that_agree_on_their_last_mep_are_not_called_paused() -> None:
+    said = lines_of(
+        ReplayState(meps=7, events=70),
+        ReplayState(meps=7, events=70, is_paused=True, is_ending=True),
+        ReplayState(meps=8, events=80, is_ending=True),
+    )
+    assert [line.split()[0] for line in said] == ["sends", "ends", "ends"]
+
+
+def report(n: int, **changes: object) -> FeedReport:
+    counts = {"meps": n, "events": 100 * n, "fragments": 1025 * n, "bytes": 0, "resent": n, "unacknowledged": n}
+    nothing = {"refused": {}, "unacknowledged_meps": [], "injected": {}, "reassigned": n, "error": ""}
+    return FeedReport(**{**counts, **nothing, "seconds": 28_800.0, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [0, 1, 5_184_000])
+def test_the_report_of_a_shift_fits_a_terminal(n: int, capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(n, refused={"bad_crc": RefusedCount(n, n)}))
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= COLUMNS
+    assert ("1 MEPs" in printed) is False
+    assert f"{n} MEP" in printed
