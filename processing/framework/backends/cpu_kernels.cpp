@@ -5,6 +5,16 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#if defined(__AVX512F__)
+// For forms that are written for it; here, as it is not to be in the namespace below. GCC takes what its own functions
+// leave undefined on purpose for a mistake.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#endif
 
 #include "cpu_target.h"
 

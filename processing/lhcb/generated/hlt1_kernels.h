@@ -113,11 +113,13 @@
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
+#include "lhcb/velo/tracking/search_by_triplet_cpu.h"
 #include "lhcb/velo/tracking/sort_by_phi_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(velo_estimate_input_size) \
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
-    X(velo_sort_by_phi)
+    X(velo_sort_by_phi) \
+    X(velo_search_by_triplet)
 #endif

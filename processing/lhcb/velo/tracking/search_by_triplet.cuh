@@ -29,6 +29,23 @@
 #include "lhcb/velo/tracking/generated/velo_search_by_triplet.h"
 #include "lhcb/velo/tracking/seed_tracks.cuh"
 
+namespace hlt {
+
+__device__ triplet_cuts triplet_cuts_of(const velo_search_by_triplet_parameters& p)
+{
+    return {p.max_seed_scatter,
+            p.max_forward_scatter,
+            p.max_shared_scatter,
+            p.max_phi_tolerance,
+            p.max_seed_slope * p.max_seed_slope,
+            p.max_displaced_slope * p.max_displaced_slope,
+            static_cast<int32_t>(p.seed_phi_tolerance),
+            static_cast<int32_t>(p.displaced_phi_tolerance),
+            p.max_skipped_pairs};
+}
+
+}  // namespace hlt
+
 HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
 {
     const uint32_t event = blockIdx.x;
@@ -40,15 +57,7 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
     const uint32_t n_hits = p.velo_clusters.count[event];
     const hlt::event_column<const uint32_t> pair_offset(p.velo_hits.module_pair_offset,
                                                         event * (hlt::n_velo_module_pairs + 1u));
-    const hlt::triplet_cuts cuts{p.max_seed_scatter,
-                                 p.max_forward_scatter,
-                                 p.max_shared_scatter,
-                                 p.max_phi_tolerance,
-                                 p.max_seed_slope * p.max_seed_slope,
-                                 p.max_displaced_slope * p.max_displaced_slope,
-                                 static_cast<int32_t>(p.seed_phi_tolerance),
-                                 static_cast<int32_t>(p.displaced_phi_tolerance),
-                                 p.max_skipped_pairs};
+    const hlt::triplet_cuts cuts = hlt::triplet_cuts_of(p);
     const uint32_t n_places = p.velo_clusters.bound[event] + hlt::velo_hit_padding;
     float* const copies = p.scratch.points + 4u * first_hit;
     hlt::triplet_search search{cuts,

@@ -31,7 +31,13 @@ from tests.processing.lhcb.velo.velo_chain import UNCUT, VeloChain, VeloEvent, l
 GEOMETRY = VeloGeometry.builtin()
 LIBRARY = KernelLibrary(HLT1.kernels)
 SENSORS = 208
-FORMS = {"velo_estimate_input_size", "velo_decode_retina_clusters", "velo_masked_clustering", "velo_sort_by_phi"}
+FORMS = {
+    "velo_estimate_input_size",
+    "velo_decode_retina_clusters",
+    "velo_masked_clustering",
+    "velo_sort_by_phi",
+    "velo_search_by_triplet",
+}
 
 
 def compared(mep: EncodedMep, geometry: VeloGeometry = GEOMETRY, target: str | None = None) -> list[VeloEvent]:
