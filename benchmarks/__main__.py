@@ -28,6 +28,7 @@ NAMES = (
     "sequences",
     "occupancy",
     "receive_and_build",
+    "copy_threads",
     "replay",
     "gather",
     "real_readout",

@@ -88,12 +88,21 @@ class Outcome(Enum):
     FAILED = 4
 
 class FragmentIntake:
-    """Takes fragments of MEPs that are open to the slots, writable buffers."""
+    """Takes fragments of MEPs that are open to the slots, writable buffers.
+
+    `n_threads` copy, the one that calls among them; `piece_bytes` is what one of them copies at a time.
+    """
 
     is_on: bool
     """Whether any are taken; else all frames are left."""
     def __init__(
-        self, meps: OpenMeps, sources: SourceTable, slots: Sequence[memoryview], max_mfp_bytes: int
+        self,
+        meps: OpenMeps,
+        sources: SourceTable,
+        slots: Sequence[memoryview],
+        max_mfp_bytes: int,
+        n_threads: int = 1,
+        piece_bytes: int = ...,
     ) -> None: ...
     def take_range(
         self, range: memoryview, at: int, now_ns: int, true_ns: int, end_ns: int

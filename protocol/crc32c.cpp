@@ -198,6 +198,29 @@ uint32_t copy_with_instructions(uint32_t crc, const uint8_t* from, uint8_t* to, 
 }
 #endif
 
+// What 2^k zero bytes make of each bit of the register, for each k of a size.
+using Matrix = std::array<uint32_t, 32>;
+
+uint32_t applied(const Matrix& matrix, uint32_t value)
+{
+    uint32_t sum = 0;
+    for (std::size_t bit = 0; value; ++bit, value >>= 1)
+        if (value & 1) sum ^= matrix[bit];
+    return sum;
+}
+
+std::array<Matrix, 64> make_powers()
+{
+    std::array<Matrix, 64> powers{};
+    for (std::size_t bit = 0; bit < 32; ++bit) {
+        const uint32_t value = uint32_t{1} << bit;
+        powers[0][bit] = value >> 8 ^ byte_tables[0][value & 0xFF];
+    }
+    for (std::size_t k = 1; k < powers.size(); ++k)
+        for (std::size_t bit = 0; bit < 32; ++bit) powers[k][bit] = applied(powers[k - 1], powers[k - 1][bit]);
+    return powers;
+}
+
 std::vector<Implementation> find_implementations()
 {
     std::vector<Implementation> found;
@@ -214,6 +237,14 @@ const std::vector<Implementation>& implementations()
 {
     static const std::vector<Implementation> found = find_implementations();
     return found;
+}
+
+uint32_t joined(uint32_t first, uint32_t second, std::size_t second_size)
+{
+    static const std::array<Matrix, 64> powers = make_powers();
+    for (std::size_t k = 0; second_size; ++k, second_size >>= 1)
+        if (second_size & 1) first = applied(powers[k], first);
+    return first ^ second;
 }
 
 }  // namespace crc32c

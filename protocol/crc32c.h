@@ -19,4 +19,7 @@ struct Implementation {
 // Those that this machine can run, the fastest first.
 const std::vector<Implementation>& implementations();
 
+// The CRC32C of two parts one behind the other, of the CRC32C of each and the bytes of the second.
+uint32_t joined(uint32_t first, uint32_t second, std::size_t second_size);
+
 }  // namespace crc32c

@@ -71,15 +71,33 @@ struct InspectedFrame {
     }
 };
 
+// The CRC that a frame announces, and that of its header, from which that of the MFP goes on. A frame whose header is
+// not sound has no right CRC.
+struct FrameCrc {
+    bool is_sound;
+    uint32_t announced, of_header;
+
+    FrameCrc(const uint8_t* frame, std::size_t size, crc32c::Copy copy)
+        : FrameCrc(PrivateCopy<frame_header_size>(frame, size), size, copy)
+    {
+    }
+
+  private:
+    FrameCrc(const PrivateCopy<frame_header_size>& head, std::size_t size, crc32c::Copy copy)
+        : is_sound(!*refusal_of_header(FrameHeader(head.bytes), size)),
+          announced(FrameHeader(head.bytes).crc),
+          of_header(copy(0, head.bytes, nullptr, crc_at))
+    {
+    }
+};
+
 // Copies the MFP of a frame to `to`, unless that is null, and computes the CRC on the way; whether it is the announced
-// one. A frame whose header is not sound is not copied, and has no right CRC.
+// one. A frame whose header is not sound is not copied.
 inline bool copy_and_check(const uint8_t* frame, std::size_t size, uint8_t* to, crc32c::Copy copy)
 {
-    const PrivateCopy<frame_header_size> head(frame, size);
-    const FrameHeader header(head.bytes);
-    if (*refusal_of_header(header, size)) return false;
-    const uint32_t crc = copy(0, head.bytes, nullptr, crc_at);
-    return copy(crc, frame + frame_header_size, to, size - frame_header_size) == header.crc;
+    const FrameCrc crc(frame, size, copy);
+    return crc.is_sound &&
+           copy(crc.of_header, frame + frame_header_size, to, size - frame_header_size) == crc.announced;
 }
 
 // Why what was placed of a frame is not the MFP that it had announced, as a RejectReason's value, or "".

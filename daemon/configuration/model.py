@@ -105,6 +105,9 @@ class NetworkSection(_Section):
     """Largest fragment (transport header and MFP) in bytes; a longer frame closes its connection."""
     io_threads: int = Field(default=1, ge=1, le=16)
     """ZeroMQ input/output threads; about one per gigabyte per second."""
+    copy_threads: int = Field(default=1, ge=1, le=16)
+    """Threads that copy fragments to their places and compute their CRC, that of the event loop among them; about one
+    per three gigabytes per second."""
 
 
 class SharedMemorySection(_Section):

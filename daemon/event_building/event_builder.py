@@ -104,6 +104,7 @@ class EventBuilder:
         self._complete_up_to = -1
         self._refused_up_to = -1
         self._last_opened = -1
+        self._is_pressure_known = False
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
             FragmentArrived: self._fragment_arrived,
             Tick: self._tick,
@@ -325,26 +326,34 @@ class EventBuilder:
 
     def _tick(self, now_ns: int, _tick: Tick) -> list[Effect]:
         effects: list[Effect] = []
-        if self.open:
-            due = meps_to_close(
-                now_ns,
-                self.open.values(),
-                self._slots if self._has_slot_pressure() else None,
-                self._feeders,
-                self._limits,
-                all_sources=self._all_sources,
-                complete_up_to=self._complete_up_to,
-            )
+        while True:
+            has_pressure = self._has_slot_pressure()
+            due = self._meps_to_close(now_ns, has_pressure) if self.open else []
             for mep, reason in due:
                 self._close(mep, reason, effects)
-        for slot in list(self.pool.filling):
-            self._seal_if_due(now_ns, slot, effects)
+            for slot in list(self.pool.filling):
+                self._seal_if_due(now_ns, slot, effects)
+            # Others may be evicted now: of the slot of a MEP that is closed, or because a slot takes no more.
+            if not due and self._has_slot_pressure() == has_pressure:
+                break
+        self._is_pressure_known = has_pressure
         self._grant(effects, at_least=1)
         return effects
 
+    def _meps_to_close(self, now_ns: int, has_pressure: bool) -> list[tuple[MepRecord, CloseReason]]:
+        return meps_to_close(
+            now_ns,
+            self.open.values(),
+            self._slots if has_pressure else None,
+            self._feeders,
+            self._limits,
+            all_sources=self._all_sources,
+            complete_up_to=self._complete_up_to,
+        )
+
     def _has_slot_pressure(self) -> bool:
         """No place is left for another MEP, and no slot is with the pipeline, from where it would come back."""
-        return self._places() <= 0 and not self.is_computing
+        return not self.is_computing and self._places() <= 0
 
     def _acknowledged_below(self, _now_ns: int, acknowledged: AcknowledgedBelow) -> list[Effect]:
         self._settled.raise_floor(acknowledged.below)
@@ -355,6 +364,7 @@ class EventBuilder:
         return []
 
     def _slot_freed(self, _now_ns: int, freed: SlotFreed) -> list[Effect]:
+        self._is_pressure_known = False
         self._gathered.update(mep.mep for mep in self._slots[freed.slot].meps)
         self.pool.free(freed.slot)
         effects: list[Effect] = []
@@ -421,6 +431,7 @@ class EventBuilder:
     # What they share
 
     def _drop(self, mep: MepRecord) -> None:
+        self._is_pressure_known = False
         del self.open[mep.mep]
         self.pool.abandon_mep(mep)
         self.window.freed(1)
@@ -462,6 +473,10 @@ class EventBuilder:
     def _close(self, mep: MepRecord, reason: CloseReason, effects: list[Effect]) -> None:
         del self.open[mep.mep]
         self._settled.close(mep.mep, mep.sources)
+        slot = self._slots[mep.slot]
+        if slot.open_meps == len(slot.meps):
+            # Those that are open beside it keep a closed one from being computed now.
+            self._is_pressure_known = False
         self.pool.close_mep(mep)
         mep.close_reason = reason
         if reason is CloseReason.COMPLETE:
@@ -506,6 +521,9 @@ class EventBuilder:
             overdue = slot.deadline_ns <= now_ns and not slot.closing and not self._waits_for_credits(slot)
             if overdue or self._is_full(slot):
                 self.wake_by(now_ns)
+        if self.open and not self._is_pressure_known and self._has_slot_pressure():
+            # MEPs may be evicted that a tick has not looked at; it says when.
+            self.wake_by(now_ns)
         self.wake_by(now_ns + SOON_NS)
 
     def _next_wake_ns(self, now_ns: int) -> int:

@@ -41,6 +41,14 @@ class MepFragments {
         last_ns = now_ns;
     }
 
+    // The last fragment that was added has not come after all; `before_ns` is the time of the one before it.
+    void take_back(std::size_t column, int64_t before_ns)
+    {
+        seen_[column / 64] &= ~(uint64_t{1} << column % 64);
+        bytes -= padded_fragment(rows_[--n_].size);
+        last_ns = before_ns;
+    }
+
     bool is_complete() const { return n_ == capacity_; }
     std::size_t size() const { return n_; }
     std::size_t capacity() const { return capacity_; }
@@ -107,7 +115,14 @@ class OpenMeps {
         return place.mep->fragments->is_complete();
     }
 
-    // The same by number, of a fragment that the event builder has placed.
+    // What `add` has done last of all to the slot is undone; `before_ns` is `last_ns` of the MEP before it.
+    void take_back(const Place& place, int64_t before_ns)
+    {
+        place.mep->fragments->take_back(place.column, before_ns);
+        cursors_[place.mep->slot] = place.offset;
+    }
+
+    // The same as `add` by number, of a fragment that the event builder has placed.
     bool add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size, int64_t now_ns);
 
   private:

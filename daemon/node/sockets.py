@@ -107,6 +107,7 @@ class NodeSockets:
             executor.carry_out,
             max_frame_bytes=config.network.max_frame_bytes,
             clock=core.clock,
+            copy_threads=config.network.copy_threads,
             tap=self.tap,
         )
         self.receiver = Receiver(

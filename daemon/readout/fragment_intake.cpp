@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "../../protocol/crc32c.h"
@@ -11,35 +12,114 @@
 
 namespace nb = nanobind;
 
+namespace {
+
+// The most of a group: enough for all threads, and little beside the turn of the event loop that it is a part of.
+constexpr std::size_t group_frames = 64;
+constexpr std::size_t group_pieces = 32;
+constexpr std::size_t piece_bytes = 128 << 10;
+// Less is copied in about the time that other threads take to wake up.
+constexpr std::size_t shared_pieces = 8;
+
+}  // namespace
+
 bool ReadingTimes::is_over() const
 {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() >= end_ns;
 }
 
-FragmentIntake::Taken FragmentIntake::take(const uint8_t* frame, std::size_t size, bool is_shared,
-                                           const ReadingTimes& times)
+FragmentIntake::FragmentIntake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SourceTable> sources,
+                               std::vector<View> slots, std::size_t max_mfp_bytes, std::size_t n_threads,
+                               std::size_t piece_bytes)
+    : meps_(std::move(meps)),
+      sources_(std::move(sources)),
+      slots_(std::move(slots)),
+      max_mfp_bytes_(max_mfp_bytes),
+      copy_(crc32c::implementations()[0].copy),
+      threads_(n_threads, copy_),
+      piece_bytes_(piece_bytes),
+      max_frames_(n_threads > 1 ? group_frames : 1)
 {
-    if (!is_on) return Taken::not_taken;
+    staged_.reserve(max_frames_);
+    jobs_.reserve(max_frames_);
+}
+
+FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t size, bool is_shared,
+                                             const ReadingTimes& times)
+{
+    if (!is_on) return Staged::not_taken;
     const InspectedFrame found(frame, size);
-    if (!found.is_readable || *found.refusal || found.header.length > max_mfp_bytes_) return Taken::not_taken;
+    if (!found.is_readable || *found.refusal || found.header.length > max_mfp_bytes_) return Staged::not_taken;
     const FrameHeader& header = found.header;
     const Fragment fragment{header.run, header.source, header.mep, header.length, found.first_event, found.n_events};
     const OpenMeps::Place place = meps_->find(fragment);
-    if (!place.mep) return Taken::not_taken;
+    if (!place.mep) return Staged::not_taken;
     const View& slot = slots_[place.mep->slot];
     const auto offset = static_cast<std::size_t>(place.offset);
-    if (offset > slot.size() || header.length > slot.size() - offset) return Taken::not_taken;
-    uint8_t* to = static_cast<uint8_t*>(slot.data()) + offset;
-    if (!copy_and_check(frame, size, to, crc32c::implementations()[0].copy)) return Taken::not_taken;
-    // What was checked above may be something else than what has been copied.
-    if (is_shared && *refusal_of_placed(to, header.length, header.source, found.first_event, found.n_events))
-        return Taken::not_taken;
-    ++n_frames_;
-    n_bytes_ += size;
-    sources_->count(header.source, size, times.true_ns);
-    last_mep_ = header.mep;
-    return meps_->add(place, fragment, times.now_ns) ? Taken::complete : Taken::placed;
+    if (offset > slot.size() || header.length > slot.size() - offset) return Staged::not_taken;
+    const FrameCrc crc(frame, size, copy_);
+    if (!crc.is_sound) return Staged::not_taken;
+    add_jobs(frame + frame_header_size, static_cast<uint8_t*>(slot.data()) + offset, header.length, crc.of_header);
+    staged_.push_back({place, fragment, size, is_shared, crc.announced, place.mep->fragments->last_ns, jobs_.size()});
+    staged_bytes_ += size;
+    return meps_->add(place, fragment, times.now_ns) ? Staged::complete : Staged::placed;
+}
+
+// A fragment is copied in pieces, so that threads share the work of a large one.
+void FragmentIntake::add_jobs(const uint8_t* mfp, uint8_t* to, std::size_t size, uint32_t crc)
+{
+    while (threads_.n_threads() > 1 && size > piece_bytes_) {
+        jobs_.push_back({mfp, to, piece_bytes_, crc});
+        crc = 0;
+        mfp += piece_bytes_;
+        to += piece_bytes_;
+        size -= piece_bytes_;
+    }
+    jobs_.push_back({mfp, to, size, crc});
+}
+
+bool FragmentIntake::is_full() const
+{
+    return staged_.size() >= (n_alone_ ? 1 : max_frames_) || staged_bytes_ >= group_pieces * piece_bytes_;
+}
+
+std::size_t FragmentIntake::take_staged(const ReadingTimes& times)
+{
+    threads_.run(jobs_, staged_bytes_ >= shared_pieces * piece_bytes_);
+    std::size_t n_taken = 0, first_job = 0;
+    for (const StagedFrame& frame : staged_) {
+        if (!is_sound(frame, first_job)) break;
+        first_job = frame.end_of_jobs;
+        ++n_taken;
+        ++n_frames_;
+        n_bytes_ += frame.size;
+        sources_->count(frame.fragment.source, frame.size, times.true_ns);
+        last_mep_ = frame.fragment.mep;
+    }
+    n_alone_ -= std::min(n_alone_, n_taken);
+    if (n_taken < staged_.size()) {
+        for (std::size_t i = staged_.size(); i-- > n_taken;) meps_->take_back(staged_[i].place, staged_[i].before_ns);
+        // Whoever sends damaged frames does not have all others copied twice again and again.
+        n_alone_ = max_frames_;
+    }
+    staged_.clear();
+    jobs_.clear();
+    staged_bytes_ = 0;
+    return n_taken;
+}
+
+bool FragmentIntake::is_sound(const StagedFrame& frame, std::size_t first_job) const
+{
+    uint32_t crc = jobs_[first_job].crc;
+    for (std::size_t i = first_job + 1; i < frame.end_of_jobs; ++i)
+        crc = crc32c::joined(crc, jobs_[i].crc, jobs_[i].size);
+    if (crc != frame.announced_crc) return false;
+    if (!frame.is_shared) return true;
+    // What was checked before may be something else than what has been copied.
+    const Fragment& fragment = frame.fragment;
+    return !*refusal_of_placed(jobs_[first_job].to, fragment.size, fragment.source, fragment.first_event,
+                               fragment.n_events);
 }
 
 std::pair<uint64_t, uint64_t> FragmentIntake::take_counts()
@@ -50,11 +130,14 @@ std::pair<uint64_t, uint64_t> FragmentIntake::take_counts()
 namespace {
 
 std::shared_ptr<FragmentIntake> make_intake(std::shared_ptr<OpenMeps> meps, std::shared_ptr<SourceTable> sources,
-                                            const nb::sequence& slots, std::size_t max_mfp_bytes)
+                                            const nb::sequence& slots, std::size_t max_mfp_bytes, std::size_t n_threads,
+                                            std::size_t piece_bytes)
 {
+    if (!n_threads || !piece_bytes) throw nb::value_error("at least one thread, and a byte in a piece");
     std::vector<View> views;
     for (const nb::handle slot : slots) views.emplace_back(slot.ptr(), PyBUF_WRITABLE);
-    return std::make_shared<FragmentIntake>(std::move(meps), std::move(sources), std::move(views), max_mfp_bytes);
+    return std::make_shared<FragmentIntake>(std::move(meps), std::move(sources), std::move(views), max_mfp_bytes,
+                                            n_threads, piece_bytes);
 }
 
 // Takes the frames of a range from `at` on; returns why it ends, begin and end of the frame that is left, and where the
@@ -66,6 +149,9 @@ nb::tuple take_range(FragmentIntake& intake, const nb::handle& range, std::size_
     const ReadingTimes times{now_ns, true_ns, end_ns};
     Outcome outcome = Outcome::empty;
     std::size_t begin = at, end = at, next = at;
+    struct {
+        std::size_t begin, end, next;
+    } staged[group_frames];
     {
         const nb::gil_scoped_release released;
         while (outcome == Outcome::empty && next < frames.size()) {
@@ -73,13 +159,21 @@ nb::tuple take_range(FragmentIntake& intake, const nb::handle& range, std::size_
                 outcome = Outcome::paused;
                 break;
             }
-            const FrameInRange frame = frame_in_range(frames.bytes(), frames.size(), next);
-            begin = next, end = frame.end, next = frame.next;
-            switch (intake.take(frames.bytes() + begin, end - begin, true, times)) {
-            case FragmentIntake::Taken::not_taken: outcome = Outcome::left; break;
-            case FragmentIntake::Taken::complete: outcome = Outcome::complete; break;
-            case FragmentIntake::Taken::placed: break;
+            std::size_t n_staged = 0;
+            while (outcome == Outcome::empty && next < frames.size() && !intake.is_full()) {
+                const FrameInRange frame = frame_in_range(frames.bytes(), frames.size(), next);
+                begin = next, end = frame.end, next = frame.next;
+                staged[n_staged] = {begin, end, next};
+                switch (intake.stage(frames.bytes() + begin, end - begin, true, times)) {
+                case FragmentIntake::Staged::not_taken: outcome = Outcome::left; break;
+                case FragmentIntake::Staged::complete: outcome = Outcome::complete; [[fallthrough]];
+                case FragmentIntake::Staged::placed: ++n_staged; break;
+                }
             }
+            const std::size_t n_taken = intake.take_staged(times);
+            if (n_taken == n_staged) continue;
+            outcome = Outcome::left;
+            begin = staged[n_taken].begin, end = staged[n_taken].end, next = staged[n_taken].next;
         }
     }
     return nb::make_tuple(outcome, begin, end, next);
@@ -96,7 +190,8 @@ void add_fragment_intake(nb::module_& module)
         .value("LEFT", Outcome::left)
         .value("FAILED", Outcome::failed);
     nb::class_<FragmentIntake>(module, "FragmentIntake", "Takes fragments of MEPs that are open")
-        .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("sources"), nb::arg("slots"), nb::arg("max_mfp_bytes"))
+        .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("sources"), nb::arg("slots"), nb::arg("max_mfp_bytes"),
+             nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)
         .def("take_range", &take_range, nb::arg("range"), nb::arg("at"), nb::arg("now_ns"), nb::arg("true_ns"),
              nb::arg("end_ns"))
         .def("take_counts", &FragmentIntake::take_counts)

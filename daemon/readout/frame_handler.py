@@ -32,6 +32,7 @@ class FrameHandler:
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: takes the effects of the builder.
+        copy_threads: how many threads copy, that of the event loop among them.
         tap: gets each fragment that is taken.
     """
 
@@ -44,6 +45,7 @@ class FrameHandler:
         *,
         max_frame_bytes: int,
         clock: ReadingClock,
+        copy_threads: int = 1,
         tap: InputTap | None = None,
     ) -> None:
         self._builder = builder
@@ -53,7 +55,7 @@ class FrameHandler:
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
         self._clock = clock
         self._tap = tap
-        self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes)
+        self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes, copy_threads)
 
     def begin_turn(self) -> ReadingClock:
         """Sockets are about to be read; returns the clock of all frames until the next turn."""

@@ -24,7 +24,7 @@ struct KeptMessage {
 
 SocketIntake::SocketIntake(const std::string& library, std::shared_ptr<FragmentIntake> intake,
                            std::shared_ptr<ConnectionTally> tally)
-    : intake_(std::move(intake)), tally_(std::move(tally))
+    : intake_(std::move(intake)), tally_(std::move(tally)), messages_(intake_->max_frames() + 1)
 {
     const LibZmq zmq(library);
     zmq.find(init_, "zmq_msg_init");
@@ -35,40 +35,76 @@ SocketIntake::SocketIntake(const std::string& library, std::shared_ptr<FragmentI
     zmq.find(move_, "zmq_msg_move");
     zmq.find(close_, "zmq_msg_close");
     zmq.find(error_, "zmq_errno");
-    init_(&message_);
+    for (ZmqMessage& message : messages_) init_(&message);
 }
 
-SocketIntake::~SocketIntake() { close_(&message_); }
+SocketIntake::~SocketIntake()
+{
+    for (ZmqMessage& message : messages_) close_(&message);
+}
 
 Outcome SocketIntake::receive(std::uintptr_t socket, const ReadingTimes& times)
 {
     while (!times.is_over()) {
-        // What the message held before is released.
-        if (receive_(&message_, reinterpret_cast<void*>(socket), zmq_dont_wait) < 0) {
+        std::size_t n_staged = 0;
+        const Outcome outcome = stage_group(reinterpret_cast<void*>(socket), times, n_staged);
+        const std::size_t n_taken = intake_->take_staged(times);
+        for (std::size_t n = n_taken; n; --n) {
+            close_(&messages_[first_]);
+            init_(&messages_[first_++]);
+        }
+        if (n_taken < n_staged) return Outcome::left;
+        if (outcome != Outcome::paused) return outcome;
+    }
+    return Outcome::paused;
+}
+
+Outcome SocketIntake::stage_group(void* socket, const ReadingTimes& times, std::size_t& n_staged)
+{
+    if (first_ == end_) first_ = end_ = 0;
+    while (!intake_->is_full()) {
+        const std::size_t next = first_ + n_staged;
+        if (next == messages_.size()) break;
+        if (next == end_)
+            if (const std::optional<Outcome> ended = receive_one(socket, times)) return *ended;
+        ZmqMessage& message = messages_[next];
+        switch (intake_->stage(static_cast<const uint8_t*>(data_(&message)), size_(&message), false, times)) {
+        case FragmentIntake::Staged::not_taken: return Outcome::left;
+        case FragmentIntake::Staged::complete: ++n_staged; return Outcome::complete;
+        case FragmentIntake::Staged::placed: ++n_staged; break;
+        }
+    }
+    return Outcome::paused;
+}
+
+std::optional<Outcome> SocketIntake::receive_one(void* socket, const ReadingTimes& times)
+{
+    ZmqMessage& message = messages_[end_];
+    while (true) {
+        // What the message held before, of a connection that is refused, is released.
+        if (receive_(&message, socket, zmq_dont_wait) < 0) {
             failure_ = error_();
             if (failure_ == EINTR) continue;
             if (failure_ != EAGAIN) return Outcome::failed;
             tally_->empty();
             return Outcome::empty;
         }
-        const std::size_t size = size_(&message_);
-        if (!tally_->take(property_(&message_, source_descriptor), size, 1)) continue;
-        switch (intake_->take(static_cast<const uint8_t*>(data_(&message_)), size, false, times)) {
-        case FragmentIntake::Taken::not_taken: return Outcome::left;
-        case FragmentIntake::Taken::complete: return Outcome::complete;
-        case FragmentIntake::Taken::placed: break;
+        if (tally_->take(property_(&message, source_descriptor), size_(&message), 1)) {
+            ++end_;
+            return std::nullopt;
         }
+        if (times.is_over()) return Outcome::paused;
     }
-    return Outcome::paused;
 }
 
 nb::object SocketIntake::left_frame()
 {
+    if (first_ == end_) throw nb::value_error("no frame is left");
     auto* kept = new KeptMessage;
     kept->close = close_;
     init_(&kept->message);
     const nb::capsule owner(kept, [](void* message) noexcept { delete static_cast<KeptMessage*>(message); });
-    move_(&kept->message, &message_);
+    move_(&kept->message, &messages_[first_++]);
     using Bytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
     const nb::object bytes = nb::cast(Bytes(data_(&kept->message), {size_(&kept->message)}, owner));
     return nb::steal(PyMemoryView_FromObject(bytes.ptr()));

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "../../client/libzmq.h"
 #include "../security/connection_tally.h"
@@ -30,6 +32,12 @@ class SocketIntake {
     int error() const { return failure_; }
 
   private:
+    // Receives the next message behind the others; nothing if there is one, else why not.
+    std::optional<Outcome> receive_one(void* socket, const ReadingTimes& times);
+
+    // Stages messages until the group is full (paused), or ends for another reason.
+    Outcome stage_group(void* socket, const ReadingTimes& times, std::size_t& n_staged);
+
     int (*init_)(ZmqMessage*);
     int (*receive_)(ZmqMessage*, void* socket, int flags);
     void* (*data_)(ZmqMessage*);
@@ -40,7 +48,9 @@ class SocketIntake {
     int (*error_)();
     std::shared_ptr<FragmentIntake> intake_;
     std::shared_ptr<ConnectionTally> tally_;
-    ZmqMessage message_;
+    // Messages of a group and the one behind it; those in [first_, end_) are received and neither taken nor left yet.
+    std::vector<ZmqMessage> messages_;
+    std::size_t first_ = 0, end_ = 0;
     int failure_ = 0;
 };
 
