@@ -43,7 +43,7 @@ data = "tcp://127.0.0.1:{data}"
 control = "tcp://127.0.0.1:{control}"
 decisions = "tcp://127.0.0.1:{decisions}"
 [builder]
-feeders = {FEEDERS}
+min_feeders = {FEEDERS}
 [pipeline]
 backend = "{backend}"
 device = {device}

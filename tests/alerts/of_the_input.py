@@ -7,7 +7,7 @@ from tests.alerts.scenarios import Steps, scenario
 from tests.alerts.site import Site
 from tests.daemon.fakes import RUN, SOURCES
 
-TWO = {"builder": {"feeders": 2}}
+TWO = {"builder": {"min_feeders": 2}}
 HELD_NS = 900_000_000
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hltnode.daemon.configuration.loading import load_config
 from tests.alerts.__main__ import PARTS
 from tests.alerts.monitoring import FILES
 from tests.alerts.scaled import scaled, seconds
 from tests.alerts.scenarios import SCENARIOS, UNIT_TESTED
+from tests.alerts.site import Site
 
 DURATION = re.compile(r"(?:\[|for: |offset |group_wait: |group_interval: |repeat_interval: )(\d+)(ms|[smh])\b")
 MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -48,3 +50,8 @@ def test_every_alert_is_provoked_or_says_why_that_is_not_possible() -> None:
     assert provoked | set(UNIT_TESTED) == {rule["alert"] for rule in rules}
     assert not provoked & set(UNIT_TESTED)
     assert sum(scenario.alert is None for scenario in SCENARIOS) >= 5
+
+
+def test_the_configuration_of_every_scenario_is_one_of_a_node(tmp_path: Path) -> None:
+    for number, scenario in enumerate(SCENARIOS):
+        load_config(Site(tmp_path / str(number), scenario.settings, events=scenario.events).config)

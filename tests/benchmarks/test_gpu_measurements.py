@@ -13,8 +13,9 @@ from benchmarks.gpu import command, samples, throughput
 from benchmarks.gpu.command import Workload, attempt, machine, measure_all
 from benchmarks.gpu.correctness import correctness
 from benchmarks.gpu.report import Report, Section
-from benchmarks.gpu.throughput import node_rate, node_throughput
+from benchmarks.gpu.throughput import node_config, node_rate, node_throughput
 from hltnode.daemon.cli import app
+from hltnode.daemon.configuration.loading import load_config
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
@@ -143,6 +144,12 @@ def test_a_node_is_measured_while_feeders_send(tmp_path: Path, monkeypatch: pyte
     events = tmp_path / "events.mdf"
     app(["simulate", "-n", "64", "--seed", "3", "--run", "77", "-o", str(events)], standalone_mode=False)
     assert node_rate(events, backend="cpu", device=0, repeats=200) > 0
+
+
+def test_the_configuration_of_the_node_that_is_measured_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "node.toml"
+    path.write_text(node_config(tmp_path, range(5001, 5005), "cuda", 0))
+    assert load_config(path).builder.min_feeders == throughput.FEEDERS
 
 
 @pytest.mark.process
