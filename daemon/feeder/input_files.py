@@ -111,6 +111,9 @@ def find_inputs(given: Sequence[Path]) -> InputFiles:
 
 def _recognise(path: Path) -> InputFile:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # To open a pipe waits for somebody who writes to it; and files are read more than once.
+            raise FeedError(f"{path}: is neither a file nor a folder")
         with path.open("rb") as file:
             identity = _identity(os.fstat(file.fileno()))
             head = file.read(GENERIC_HEADER.size)

@@ -43,6 +43,8 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
     (tmp_path / "notes.txt").write_text("These are the events of the incident, 22 November.")
     (tmp_path / "empty.mdf").touch()
     (tmp_path / "older").mkdir()
+    (tmp_path / "gone.mdf").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.mdf")
     stream = stream_of(tmp_path)
     assert event_ids(stream) == [0, 1, 2, 3, 4]
     assert stream.n_events == 5
@@ -51,6 +53,8 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
         "notes.txt": "is neither MDF nor MEP",
         "empty.mdf": "is empty",
         "older": "cannot be read: Is a directory",
+        "gone.mdf": "cannot be read: No such file or directory",
+        "pipe.mdf": "is neither a file nor a folder",
     }
 
 
