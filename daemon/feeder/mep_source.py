@@ -10,7 +10,7 @@ from hltnode.client._native import allocate_frames
 from hltnode.client.mep import FeedMep
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.feeder.input_files import FileKind, InputFiles, find_inputs
+from hltnode.daemon.feeder.input_files import FeedError, FileKind, InputFiles, find_inputs
 from hltnode.daemon.feeder.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
 from hltnode.processing.framework.event_blocks import (
     blocks_of,
@@ -22,6 +22,7 @@ from hltnode.processing.framework.event_blocks import (
 from hltnode.processing.framework.event_files import EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.packing import (
     Allocate,
     EventBlock,
@@ -215,7 +216,10 @@ def _pack(blocks: Iterator[EventBlock], packer: EventPacker, packing: Packing) -
         at = 0
         while at < len(block):
             part = block.part(at, min(at + n_most, len(block)))
-            packed = packer.pack(part, first_event)
+            try:
+                packed = packer.pack(part, first_event)
+            except ProtocolError as error:
+                raise FeedError(f"the {len(part)} events from number {first_event} of the input on: {error}") from error
             if len(part) > 1 and packed.largest - HEADER_SIZE > packing.max_fragment_bytes:
                 n_most = len(part) // 2
                 log.warning("fewer_events_per_mep", events=n_most, max_fragment_bytes=packing.max_fragment_bytes)

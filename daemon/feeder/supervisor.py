@@ -32,8 +32,8 @@ from hltnode.protocol.transport.assignments import (
 
 # A node that restarts within this time keeps its MEPs: a lost connection alone moves nothing.
 REASSIGN_SECONDS = 3.0
-# What has come from the nodes is looked at together after this time: a look is at all that is assigned, and nothing that
-# is to be sent waits for it.
+# What has come from the nodes is looked at together after this time: a look is at all that is assigned, and nothing
+# that is to be sent waits for it.
 NEWS_SECONDS = 0.1
 # A follower that has not repeated its request for this time is gone.
 FOLLOWER_GONE_NS = round(3e9 * FOLLOW_SECONDS)
@@ -175,9 +175,8 @@ class Supervisor:
         """When there is something to be done although nothing comes: nodes are lost for long, or followers are gone."""
         now_ns, long_ns = self._nodes.clock.monotonic_ns(), round(REASSIGN_SECONDS * 1e9)
         due = [came_ns + FOLLOWER_GONE_NS for came_ns, _ in self._requests.values()]
-        for group in self._nodes.groups:
-            if not group.leader.is_connected:
-                due.append(self._lost_since_ns(group.leader, now_ns) + long_ns)
+        lost = (group.leader for group in self._nodes.groups if not group.leader.is_connected)
+        due += [self._lost_since_ns(leader, now_ns) + long_ns for leader in lost]
         if not self._knows_nodes and self._first_connected_ns is not None:
             due.append(self._first_connected_ns + long_ns)
         # What was due before and could not be done waits for news.

@@ -167,6 +167,15 @@ def test_files_in_which_a_source_has_two_bank_versions_are_refused_and_both_are_
         stream_of(one, two)
 
 
+def test_an_event_that_cannot_be_packed_is_named_by_its_place_in_the_input(tmp_path: Path) -> None:
+    path = tmp_path / "x.mdf"
+    path.write_bytes(b"".join(encoded(i, PIXELS) for i in range(13)) + encoded(13, PIXELS, PIXELS))
+    meps = iter(stream_of(path))
+    next(meps)
+    with pytest.raises(FeedError, match=r"the 4 events from number 10 .* source \d+, event 3: second bank"):
+        next(meps)
+
+
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_file_that_lacks_sources_of_another_one_is_named_and_they_say_that_they_have_no_bank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
