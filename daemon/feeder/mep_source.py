@@ -219,7 +219,8 @@ def _pack(blocks: Iterator[EventBlock], packer: EventPacker, packing: Packing) -
             try:
                 packed = packer.pack(part, first_event)
             except ProtocolError as error:
-                raise FeedError(f"the {len(part)} events from number {first_event} of the input on: {error}") from error
+                last_event = first_event + len(part) - 1
+                raise FeedError(f"events {first_event} to {last_event} of the input: {error}") from error
             if len(part) > 1 and packed.largest - HEADER_SIZE > packing.max_fragment_bytes:
                 n_most = len(part) // 2
                 log.warning("fewer_events_per_mep", events=n_most, max_fragment_bytes=packing.max_fragment_bytes)

@@ -172,7 +172,7 @@ def test_an_event_that_cannot_be_packed_is_named_by_its_place_in_the_input(tmp_p
     path.write_bytes(b"".join(encoded(i, PIXELS) for i in range(13)) + encoded(13, PIXELS, PIXELS))
     meps = iter(stream_of(path))
     next(meps)
-    with pytest.raises(FeedError, match=r"the 4 events from number 10 .* source \d+, event 3: second bank"):
+    with pytest.raises(FeedError, match=r"events 10 to 13 of the input: source \d+, event 3: second bank"):
         next(meps)
 
 
