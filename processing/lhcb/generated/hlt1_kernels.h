@@ -110,6 +110,9 @@
     X(forward_search_without_ut)
 
 #if defined(HLT_WITH_CPU_FORMS)
+#include "lhcb/primary_vertices/impact_parameter_cpu.h"
+#include "lhcb/primary_vertices/multi_fit_cpu.h"
+#include "lhcb/primary_vertices/peaks_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
@@ -121,5 +124,8 @@
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
     X(velo_sort_by_phi) \
-    X(velo_search_by_triplet)
+    X(velo_search_by_triplet) \
+    X(pv_beamline_peaks) \
+    X(pv_beamline_multi_fit) \
+    X(velo_impact_parameter)
 #endif

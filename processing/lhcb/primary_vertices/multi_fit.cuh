@@ -208,6 +208,27 @@ __device__ float pv_tree_sum(const float* lanes)
     return folded[0];
 }
 
+/// The least-squares step of a vertex, and its covariance. Returns false if the sums do not give one.
+__device__ bool pv_move_vertex(primary_vertex& vertex, float a, float b, float c, float d, float gx, float gy, float gz,
+                               float& step_z)
+{
+    if (!(a > 0.f)) return false;
+    const float b_over_a = b / a, c_over_a = c / a;
+    const float remaining = d - (b * b_over_a + c * c_over_a);
+    if (!(remaining > 0.f)) return false;
+    vertex.c22 = 1.f / remaining;
+    vertex.c20 = -b_over_a * vertex.c22;
+    vertex.c21 = -c_over_a * vertex.c22;
+    vertex.c00 = 1.f / a - b_over_a * vertex.c20;
+    vertex.c10 = -b_over_a * vertex.c21;
+    vertex.c11 = 1.f / a - c_over_a * vertex.c21;
+    step_z = vertex.c20 * gx + vertex.c21 * gy + vertex.c22 * gz;
+    vertex.x -= vertex.c00 * gx + vertex.c10 * gy + vertex.c20 * gz;
+    vertex.y -= vertex.c10 * gx + vertex.c11 * gy + vertex.c21 * gz;
+    vertex.z -= step_z;
+    return true;
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(pv_beamline_multi_fit)
@@ -261,20 +282,8 @@ HLT_KERNEL(pv_beamline_multi_fit)
             __syncwarp();  // all threads have read before the next turn overwrites
 
             vertex.n_tracks = 0.f;
-            if (!(count >= min_tracks) || !(a > 0.f)) break;
-            const float b_over_a = b / a, c_over_a = c / a;
-            const float remaining = d - (b * b_over_a + c * c_over_a);
-            if (!(remaining > 0.f)) break;
-            vertex.c22 = 1.f / remaining;
-            vertex.c20 = -b_over_a * vertex.c22;
-            vertex.c21 = -c_over_a * vertex.c22;
-            vertex.c00 = 1.f / a - b_over_a * vertex.c20;
-            vertex.c10 = -b_over_a * vertex.c21;
-            vertex.c11 = 1.f / a - c_over_a * vertex.c21;
-            const float step_z = vertex.c20 * gx + vertex.c21 * gy + vertex.c22 * gz;
-            vertex.x -= vertex.c00 * gx + vertex.c10 * gy + vertex.c20 * gz;
-            vertex.y -= vertex.c10 * gx + vertex.c11 * gy + vertex.c21 * gz;
-            vertex.z -= step_z;
+            float step_z;
+            if (!(count >= min_tracks) || !hlt::pv_move_vertex(vertex, a, b, c, d, gx, gy, gz, step_z)) break;
             vertex.n_tracks = w;
             if (step_z < p.max_dz_converged && step_z > -p.max_dz_converged) break;
         }

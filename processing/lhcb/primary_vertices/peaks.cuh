@@ -138,6 +138,24 @@ struct pv_threshold {
     __device__ uint32_t at(uint32_t bin) const { return bin < pv_smog2_bins ? content_smog2 : content; }
 };
 
+__device__ pv_threshold pv_threshold_of(const pv_beamline_peaks_parameters& p)
+{
+    const float tenth = 0.1f * pv_bin_width * pv_one_track;
+    return {static_cast<uint32_t>(tenth / p.max_z_error), static_cast<uint32_t>(tenth / p.max_z_error_smog2)};
+}
+
+__device__ uint32_t pv_min_dip_of(const pv_beamline_peaks_parameters& p)
+{
+    return static_cast<uint32_t>(p.min_dip * pv_bin_width * pv_one_track);
+}
+
+/// What a proto-cluster that starts at a bin has more than, to have a seed.
+__device__ uint32_t pv_min_integral_of(const pv_beamline_peaks_parameters& p, uint32_t begin)
+{
+    const float min_integral = begin < pv_smog2_bins ? p.min_integral_smog2 : p.min_integral;
+    return static_cast<uint32_t>(min_integral * pv_one_track);
+}
+
 /// A bit for each bin where a proto-cluster starts. Bin 0 is empty.
 __device__ void pv_find_starts(const uint32_t* histogram, pv_threshold threshold, uint32_t* starts)
 {
@@ -238,19 +256,15 @@ HLT_KERNEL(pv_beamline_peaks)
     __syncthreads();
 
     // 2. Proto-clusters.
-    const float tenth = 0.1f * hlt::pv_bin_width * hlt::pv_one_track;
-    const hlt::pv_threshold threshold{static_cast<uint32_t>(tenth / p.max_z_error),
-                                      static_cast<uint32_t>(tenth / p.max_z_error_smog2)};
+    const hlt::pv_threshold threshold = hlt::pv_threshold_of(p);
     hlt::pv_find_starts(histogram, threshold, starts);
     __syncthreads();
 
     // 3. Peaks.
     if (threadIdx.x < hlt::warp_size) {
-        const uint32_t min_dip = static_cast<uint32_t>(p.min_dip * hlt::pv_bin_width * hlt::pv_one_track);
+        const uint32_t min_dip = hlt::pv_min_dip_of(p);
         const auto mark_seeds = [&](uint32_t begin) {
-            const float min_integral = begin < hlt::pv_smog2_bins ? p.min_integral_smog2 : p.min_integral;
-            hlt::pv_mark_seeds(histogram, threshold, begin, static_cast<uint32_t>(min_integral * hlt::pv_one_track),
-                               min_dip, marks);
+            hlt::pv_mark_seeds(histogram, threshold, begin, hlt::pv_min_integral_of(p, begin), min_dip, marks);
         };
         hlt::warp_queue<uint32_t> queue{queue_items, 0};
         const uint32_t lanes = hlt::min_of(static_cast<uint32_t>(blockDim.x), hlt::warp_size);

@@ -37,7 +37,7 @@ static_assert(phi_bins_per_pair == 128u);
 class line_windows {
   public:
     static constexpr uint32_t max_lines = 512;
-    static constexpr uint32_t n_spare = 32;
+    static constexpr uint32_t n_spare = 16;
 
     // The hits of the lines: a, b and the step from b (two_hits).
     alignas(64) float ax[max_lines + n_spare], ay[max_lines + n_spare], az[max_lines + n_spare];
@@ -59,7 +59,10 @@ class line_windows {
     /// Find the closest hits of the first n lines at `target`, whose hits lie at x, y and z.
     void search(uint32_t n, const line_target& target, const float* x, const float* y, const float* z)
     {
-        make_lines((n + n_spare - 1u) / n_spare * n_spare, target);
+        if (n == 0u) return;
+        // The last vector is filled with the first line.
+        for (float* ends : {ax, ay, az, bx, by, bz, step}) _mm512_storeu_ps(ends + n, _mm512_set1_ps(ends[0]));
+        make_lines((n + 15u) / 16u * 16u, target);
         const bins_in_registers begins(&target.bins[0]), ends(&target.bins[1]);
         const pair_hits hits{x, y, z, _mm512_set1_ps(target.max_scatter)};
         uint32_t n_quads = 0;

@@ -72,6 +72,13 @@ def collision_sample(seed: int, n_events: int) -> TrackSample:
     return TrackSample(events, BEAMLINE)
 
 
+def crowded_sample() -> TrackSample:
+    """An event with 50 collisions, and one with two."""
+    rng = np.random.default_rng(13)
+    places = [(*rng.normal(BEAMLINE, 0.02, 2), z) for z in np.linspace(-150.0, 150.0, 50)]
+    return TrackSample([made_up_tracks(rng, places, 25), made_up_tracks(rng, places[:2], 8)], BEAMLINE)
+
+
 @pytest.fixture(scope="module")
 def sample() -> TrackSample:
     return collision_sample(11, 27)
@@ -151,9 +158,7 @@ def test_every_block_size_gives_the_same_bits(
 
 @pytest.mark.parametrize("block_size", [32, 128])
 def test_every_block_size_gives_the_same_bits_in_crowded_events(block_size: int) -> None:
-    rng = np.random.default_rng(13)
-    places = [(*rng.normal(BEAMLINE, 0.02, 2), z) for z in np.linspace(-150.0, 150.0, 50)]
-    crowded = TrackSample([made_up_tracks(rng, places, 25), made_up_tracks(rng, places[:2], 8)], BEAMLINE)
+    crowded = crowded_sample()
     result = reconstructed(crowded)
     assert result["pv_tracks.count"][0] > 1024  # a thread has more tracks than a word has bits
     assert result["pv_seeds.count"][0] > 32  # and an event more seeds
@@ -166,6 +171,14 @@ def test_every_instruction_set_gives_the_same_bits(
 ) -> None:
     other = reconstructed(sample, on_cpu(target))
     assert differing(result, other) == []
+
+
+@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+def test_forms_for_the_cpu_give_the_bits_of_the_common_kernels(sample: TrackSample, target: str) -> None:
+    # The crowded event has more seeds than the fit keeps the nearness to, and fewer tracks than fill its last vector.
+    for events in (sample, crowded_sample(), collision_sample(12, 9)):
+        common = reconstructed(events, on_cpu(target, common=True))
+        assert differing(reconstructed(events, on_cpu(target)), common) == []
 
 
 def test_the_order_of_other_events_does_not_matter(sample: TrackSample, result: dict[str, NDArray[Any]]) -> None:
@@ -195,6 +208,7 @@ def test_tracks_at_the_ends_of_the_histogram_are_harmless() -> None:
     found = run_algorithms(FINDER, given, 1, sample.limits)
     assert found["pvs.count"][0] <= 2
     assert found["events.flags"][0] == 0
+    assert differing(found, run_algorithms(FINDER, given, 1, sample.limits, on_cpu(common=True))) == []
 
 
 def test_more_vertices_than_places_are_flagged_and_the_first_are_kept() -> None:

@@ -37,7 +37,11 @@ FORMS = {
     "velo_masked_clustering",
     "velo_sort_by_phi",
     "velo_search_by_triplet",
+    "pv_beamline_peaks",
+    "pv_beamline_multi_fit",
+    "velo_impact_parameter",
 }
+"""Those of the vertices are compared in tests/processing/lhcb/primary_vertices."""
 
 
 def compared(mep: EncodedMep, geometry: VeloGeometry = GEOMETRY, target: str | None = None) -> list[VeloEvent]:
