@@ -110,6 +110,10 @@
     X(forward_search_without_ut)
 
 #if defined(HLT_WITH_CPU_FORMS)
+#include "lhcb/forward/search_with_ut_cpu.h"
+#include "lhcb/forward/search_without_ut_cpu.h"
+#include "lhcb/kalman/ghost_probability_cpu.h"
+#include "lhcb/muon/cross_strips_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
@@ -119,5 +123,9 @@
     X(velo_estimate_input_size) \
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
-    X(velo_sort_by_phi)
+    X(velo_sort_by_phi) \
+    X(forward_search_with_ut) \
+    X(kalman_ghost_probability) \
+    X(muon_cross_strips) \
+    X(forward_search_without_ut)
 #endif
