@@ -34,7 +34,7 @@ struct stereo_hits_of_layers {
     uint32_t layer_bit[size];
     uint32_t n = 0;
 
-    /// As add_layer. Sixteen hits around the expected place are read, more where that lies in a crowded cell.
+    /// As add_layer; `k`: the number of the layer among the stereo layers.
     void add(const scifi_event& hits, uint32_t k, uint32_t layer, uint32_t half, float dx_dy, float expected,
              float window)
     {
