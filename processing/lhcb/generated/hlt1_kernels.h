@@ -110,6 +110,10 @@
     X(forward_search_without_ut)
 
 #if defined(HLT_WITH_CPU_FORMS)
+#include "lhcb/forward/search_with_ut_cpu.h"
+#include "lhcb/forward/search_without_ut_cpu.h"
+#include "lhcb/kalman/ghost_probability_cpu.h"
+#include "lhcb/muon/cross_strips_cpu.h"
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
@@ -127,5 +131,9 @@
     X(velo_search_by_triplet) \
     X(pv_beamline_peaks) \
     X(pv_beamline_multi_fit) \
-    X(velo_impact_parameter)
+    X(velo_impact_parameter) \
+    X(forward_search_with_ut) \
+    X(kalman_ghost_probability) \
+    X(muon_cross_strips) \
+    X(forward_search_without_ut)
 #endif

@@ -89,8 +89,9 @@ struct scifi_event {
 constexpr uint32_t max_cells_at_once = 24;
 constexpr float cell_margin = 0.01f;  // mm, more than the rounding of x
 
-/// For each lane: false if a zone has no hit closer to x than `most`.
-__device__ auto may_have_hit(const scifi_event& hits, uint32_t zone, const float_lanes& x, const float_lanes& most)
+/// For each lane: false if its zone has no hit closer to x than `most`.
+template <typename Zone>
+__device__ auto may_have_hit(const scifi_event& hits, const Zone& zone, const float_lanes& x, const float_lanes& most)
 {
     const uint_lanes first = scifi_cell(x - (most + cell_margin));
     const uint_lanes n_more = scifi_cell(x + (most + cell_margin)) - first;

@@ -1,0 +1,117 @@
+// Sixteen lanes for kernels in their form for the CPU where the instruction set has registers for them (AVX-512),
+// eight elsewhere: what vector8.cuh and lanes.cuh say of eight lanes, of `n_wide`.
+#pragma once
+
+#include "framework/device/lanes.cuh"
+
+namespace hlt {
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+
+constexpr uint32_t n_wide = 16;
+using float_wide = float __attribute__((vector_size(64)));
+using int_wide = int32_t __attribute__((vector_size(64)));
+using uint_wide = uint32_t __attribute__((vector_size(64)));
+constexpr uint_wide wide_numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/// How a comparison of two vectors is coded (Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual",
+/// CMPPS); none of them is true of what is not a number.
+enum class wide_comparison : int { less = 0x11, at_most = 0x12, at_least = 0x1d, greater = 0x1e };
+
+/// Bit l is set where lane l of a comparison is true.
+template <wide_comparison comparison>
+inline __attribute__((always_inline)) uint32_t bits_where(const float_wide& one, const float_wide& other)
+{
+    return static_cast<uint16_t>(
+        __builtin_ia32_cmpps512_mask(one, other, static_cast<int>(comparison), static_cast<uint16_t>(0xffffu), 4));
+}
+
+inline __attribute__((always_inline)) uint32_t bits_of(const int_wide& comparison)
+{
+    return static_cast<uint16_t>(__builtin_ia32_cvtd2mask512(comparison));
+}
+
+/// Store the lanes whose bits are set, first ones first; in the rest of the vector anything.
+template <typename Number, typename Vector>
+inline __attribute__((always_inline)) void store_packed_wide(Number* to, const Vector& vector, uint32_t bits)
+{
+    int_wide lanes;
+    static_assert(sizeof vector == sizeof lanes);
+    std::memcpy(&lanes, &vector, sizeof lanes);
+    lanes = __builtin_ia32_compresssi512_mask(lanes, lanes, static_cast<uint16_t>(bits));
+    std::memcpy(to, &lanes, sizeof lanes);
+}
+
+/// Words that begin at some bytes.
+inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, const uint_wide& byte)
+{
+    int_wide index;
+    std::memcpy(&index, &byte, sizeof index);
+    index = __builtin_ia32_gathersiv16si(int_wide{}, words, index, static_cast<uint16_t>(0xffffu), 1);
+    uint_wide found;
+    std::memcpy(&found, &index, sizeof found);
+    return found;
+}
+
+#else
+
+constexpr uint32_t n_wide = 8;
+using float_wide = float8;
+using int_wide = int8x32;
+using uint_wide = uint8x32;
+constexpr uint_wide wide_numbers = lane_numbers;
+
+enum class wide_comparison { less, at_most, at_least, greater };
+
+template <wide_comparison comparison>
+inline __attribute__((always_inline)) uint32_t bits_where(const float_wide& one, const float_wide& other)
+{
+    if constexpr (comparison == wide_comparison::less)
+        return bits_of(one < other);
+    else if constexpr (comparison == wide_comparison::at_most)
+        return bits_of(one <= other);
+    else if constexpr (comparison == wide_comparison::at_least)
+        return bits_of(one >= other);
+    else
+        return bits_of(one > other);
+}
+
+template <typename Number, typename Vector>
+inline __attribute__((always_inline)) void store_packed_wide(Number* to, const Vector& vector, uint32_t bits)
+{
+    store_packed(to, vector, bits);
+}
+
+inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, const uint_wide& byte)
+{
+    return bits_from(words, byte * 8u);
+}
+
+#endif
+
+constexpr uint32_t all_wide = (1u << n_wide) - 1u;
+
+template <typename Number, typename Vector>
+inline __attribute__((always_inline)) void load_wide(Vector& vector, const Number* from)
+{
+    static_assert(sizeof vector == sizeof(float_wide));
+    std::memcpy(&vector, from, sizeof vector);
+}
+
+template <typename Number, typename Vector>
+inline __attribute__((always_inline)) void store_wide(Number* to, const Vector& vector)
+{
+    static_assert(sizeof vector == sizeof(float_wide));
+    std::memcpy(to, &vector, sizeof vector);
+}
+
+/// The bits of the first n lanes.
+inline __attribute__((always_inline)) uint32_t first_bits(uint32_t n) { return n < n_wide ? (1u << n) - 1u : all_wide; }
+
+/// Place of the lowest bit that is set.
+inline __attribute__((always_inline)) uint32_t lowest_bit(uint32_t bits)
+{
+    return static_cast<uint32_t>(__builtin_ctz(bits));
+}
+
+}  // namespace hlt

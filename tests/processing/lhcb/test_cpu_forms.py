@@ -1,0 +1,103 @@
+"""Kernels behind the VELO with a form of their own for the CPU give what the common kernels give, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.long_tracks.collections import NO_BID, candidate_columns
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
+from tests.processing.lhcb.damage import damaged
+from tests.processing.lhcb.dense_events import dense_crossing, noise_everywhere
+from tests.processing.lhcb.full_events import full_events
+from tests.processing.lhcb.whole_chain import reference_of
+
+LIBRARY = KernelLibrary(HLT1.kernels)
+FORMS = {
+    "forward_search_with_ut",
+    "forward_search_without_ut",
+    "kalman_ghost_probability",
+    "muon_cross_strips",
+}
+
+
+def encoded(events: Sequence[Sequence[RawBank]], sequence: str) -> EncodedMep:
+    return encode_mep(HLT1.with_sequence(sequence), [list(banks) for banks in events])
+
+
+def assert_forms_agree(mep: EncodedMep, sequence: str, target: str | None = None, geometry: Path | None = None) -> None:
+    """The common kernels make what the back end makes, and so do the forms of another instruction set."""
+    reference = reference_of(mep, geometry, sequence)
+    assert reference.differences(on_cpu(target, common=True)) == []
+    if target not in (None, LIBRARY.targets[0]):
+        assert reference.differences(on_cpu(target)) == []
+
+
+def test_these_kernels_have_two_forms() -> None:
+    algorithms = [algorithm for name in HLT1.sequences for algorithm in HLT1.with_sequence(name).sequence]
+    named = {it.name for it in algorithms if it.cpu_form is not None and "velo" not in it.cpu_form.parts}
+    assert named == FORMS
+    for target in LIBRARY.targets:
+        for name in FORMS:
+            assert LIBRARY.address(target, name) != LIBRARY.address(target, name, common=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "sequence"), [*((target, "forward") for target in LIBRARY.targets), (LIBRARY.targets[0], "no_ut")]
+)
+def test_real_events(shared: Path, target: str, sequence: str) -> None:
+    [file] = (shared / "data" / "lhcb-minbias-mdf").glob("*_retina3_*.mdf")
+    events = [list(banks) for banks in read_events(file)]
+    assert_forms_agree(encoded(events, sequence), sequence, target, shared / "data" / "lhcb-geometry")
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_simulated_events(target: str) -> None:
+    assert_forms_agree(encoded(full_events(3, 5), "forward"), "forward", target)
+
+
+def test_dense_events() -> None:
+    assert_forms_agree(encoded([dense_crossing(20.0), noise_everywhere()], "forward"), "forward")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_events(seed: int) -> None:
+    mep = encoded(full_events(3, 11), "forward_then_matching")
+    assert_forms_agree(damaged(mep, np.random.default_rng(seed)), "forward_then_matching")
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+@pytest.mark.parametrize("disorder", [0.0, 0.001, 0.05])
+def test_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
+    """Tables lead past such hits, and to some that are no numbers."""
+    events = full_events(3, 5)
+    reference = reference_of(encoded(events, "no_ut"), None, "no_ut")
+    columns = {column.name: column for column in reference.sequence.columns}
+    given = reference.given | {name: np.frombuffer(it, columns[name].dtype) for name, it in reference.made.items()}
+    search = next(it for it in reference.sequence if it.name == "forward_search_without_ut")
+    rng = np.random.default_rng(8)
+    x = given["scifi_hits.x"].copy()
+    moved = rng.random(x.size) < disorder
+    x[moved] = np.where(rng.random(moved.sum()) < 0.1, np.float32(np.nan), rng.permutation(x[moved]))
+    given["scifi_hits.x"] = x
+    given["scifi_hits.owner"] = np.full_like(given["scifi_hits.owner"], NO_BID)
+    given["forward_candidates.hit_count"] = np.zeros_like(given["forward_candidates.hit_count"])
+    form, common = (
+        run_algorithms((search,), given, len(events), reference.limits, on_cpu(target, common=it))
+        for it in (False, True)
+    )
+    found = common["forward_candidates.hit_count"] > 0
+    assert found.sum() > 20
+    for name in ("forward_candidates.hit_count", "scifi_hits.owner", "events.flags"):
+        assert form[name].tobytes() == common[name].tobytes(), name
+    for column in candidate_columns:
+        one, other = (it[column.name].reshape(-1, column.width)[found] for it in (form, common))
+        assert one.tobytes() == other.tobytes(), column.name
