@@ -45,6 +45,8 @@ BATCHES = 5
 MIB = 1 << 20
 SECONDS = 60.0
 """A node that has not taken its events by then does not take them."""
+LOOK_SECONDS = 0.5
+"""Between two looks at the status of the node, each of which costs it some milliseconds."""
 TRIGGER = """[sequence]
 name = "velo"
 
@@ -196,7 +198,7 @@ def _when_processed(
     while (status := status_of(port)) is None or status["events"]["processed"] < events:
         if node.poll() is not None or feeder.poll() or time.monotonic() > end:
             raise RuntimeError(f"{events} events were not processed: {status}")
-        time.sleep(0.1)
+        time.sleep(LOOK_SECONDS)
     return status["events"]["processed"], cpu_seconds(node.pid)
 
 

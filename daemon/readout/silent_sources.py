@@ -8,8 +8,8 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
 
-# How often the sources are checked: often enough for a limit of seconds.
-LOOK_NS = 100_000_000
+# How often the sources are checked: often enough for a limit of seconds. A look at a thousand sources takes 0.5 ms.
+LOOK_NS = 500_000_000
 LOG_INTERVAL_NS = 10_000_000_000
 # Source ids shown in one log line.
 SHOWN = 32

@@ -215,7 +215,7 @@ TestBuilderMachine.settings = settings(max_examples=60, stateful_step_count=40, 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_ten_thousand_histories_of_the_builder_keep_its_promises() -> None:
     run_state_machine_as_test(
         BuilderMachine, settings=settings(max_examples=10_000, stateful_step_count=50, deadline=None)

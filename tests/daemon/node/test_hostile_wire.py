@@ -65,7 +65,8 @@ FRAMES: dict[str, tuple[bytes, RejectReason]] = {
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(make_config(tmp_path)) as (node, _):
+    # Frames are taken in groups, the hostile ones among them too.
+    async with running_node(make_config(tmp_path, network={"copy_threads": 3})) as (node, _):
         yield node
 
 
