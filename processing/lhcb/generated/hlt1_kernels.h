@@ -50,6 +50,7 @@
 #include "lhcb/velo/decoding/masked_clustering.cuh"
 #include "lhcb/velo/tracking/consolidate_tracks.cuh"
 #include "lhcb/velo/tracking/filter_three_hit_tracks.cuh"
+#include "lhcb/velo/tracking/follow_tracks.cuh"
 #include "lhcb/velo/tracking/kalman_filter.cuh"
 #include "lhcb/velo/tracking/kill_clones.cuh"
 #include "lhcb/velo/tracking/search_by_triplet.cuh"
@@ -105,6 +106,7 @@
     X(secondary_vertices_find_pairs) \
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
+    X(velo_follow_tracks) \
     X(matching_no_forward_tracks) \
     X(ut_no_hits) \
     X(forward_search_without_ut)
@@ -113,11 +115,13 @@
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
+#include "lhcb/velo/tracking/follow_tracks_cpu.h"
 #include "lhcb/velo/tracking/sort_by_phi_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(velo_estimate_input_size) \
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
-    X(velo_sort_by_phi)
+    X(velo_sort_by_phi) \
+    X(velo_follow_tracks)
 #endif
